@@ -1,0 +1,49 @@
+# Two commands do everything: `make repro` and `make test`. Both make the environment in .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help env repro test lint types imports use doctor bench clean-progress
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+env: $(READY)  ## make the environment in .venv
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "referee: error: $(PYTHON) is older than 3.11; run: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+repro: env  ## run the pipeline of params.yaml: from images to figures
+	@referee check
+	@dvc repro
+	@referee summary
+
+test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests
+	pytest
+
+lint: env
+	ruff check .
+	ruff format --check .
+
+types: env
+	mypy
+
+imports: env
+	lint-imports
+
+use: env  ## put a suite into params.yaml: make use SUITE=office31
+	@referee use $(SUITE)
+
+doctor: env  ## what is there and what is missing
+	@referee doctor
+
+clean-progress:  ## forget what interrupted extractions kept (safe: costs time, never results)
+	rm -rf .referee/progress

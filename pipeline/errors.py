@@ -1,0 +1,71 @@
+"""What a user sees when something is wrong: one line that names the thing and the remedy.
+
+Raise these (or a subclass) for anything a user can cause and mend. Command lines print the message
+without a traceback and exit with status 2; any other exception is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import ParamSpec
+
+P = ParamSpec("P")
+
+EXIT_STATUS = 2
+
+
+class RefereeError(Exception):
+    """Base of every error that a user can mend."""
+
+
+class ParamsError(RefereeError):
+    """params.yaml or a suite file is wrong; the message names the key."""
+
+
+class InputError(RefereeError):
+    """A file, folder, image or embedding matrix is missing, unreadable or of the wrong form."""
+
+
+class ModelError(RefereeError):
+    """A backbone cannot be built, or its weights cannot be found or loaded."""
+
+
+class StoreError(RefereeError):
+    """A store under cache/ is stale, truncated, or belongs to other settings."""
+
+
+def listed(items: Iterable[object], *, most: int = 8) -> str:
+    """Join ``items`` for a message, cutting a long list: ``a, b, c and 40 more``."""
+    texts = [str(item) for item in items]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+
+
+def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
+    """Turn a `RefereeError` that leaves ``main`` into one line on stderr and status 2."""
+
+    @functools.wraps(main)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
+        try:
+            return main(*args, **kwargs)
+        except RefereeError as error:
+            sys.stderr.write(f"referee: error: {error}\n")
+            return EXIT_STATUS
+        except KeyboardInterrupt:
+            sys.stderr.write("referee: interrupted; run the same command again to continue\n")
+            return 130
+
+    return wrapped
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the name nearest to ``word``, else the names there are."""
+    names = sorted(known)
+    nearest = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if nearest:
+        return f"; did you mean {nearest[0]!r}?"
+    return f"; valid: {listed(names)}" if names else ""

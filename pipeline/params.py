@@ -1,0 +1,257 @@
+"""params.yaml, typed and validated once.
+
+Every number a user may tweak is a field here. Unknown keys are rejected with the nearest valid name, and
+every message names the key. Only `pipeline.stages` and the command line read params; everything below
+them receives plain values.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.errors import ParamsError, did_you_mean
+
+PARAMS_FILE = Path("params.yaml")
+
+# Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+View = Literal["original", "zeros", "rand"]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Section(BaseModel):
+    """A mapping of params.yaml: frozen, strict types, no unknown keys, no NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Data(Section):
+    """How manifests are made, for every domain."""
+
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
+    test_fraction: Fraction = 0.1
+    unreadable: Literal["stop", "skip"] = "stop"
+    empty_class: Literal["stop", "report"] = "stop"
+    max_pixels: Annotated[int, Field(ge=1)] = 100_000_000
+
+    @model_validator(mode="after")
+    def _seeds_differ(self) -> Data:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds: the same seed is listed twice")
+        return self
+
+
+class Dataset(Section):
+    """Classes shared by the domains of a dataset, and how they arrive in tasks."""
+
+    classes_per_task: Annotated[int, Field(ge=1)]
+    # folder name -> name as people say it, for prompts; {}: the folders found, underscores as spaces
+    class_names: dict[str, str]
+
+
+class Generated(Section):
+    """A domain that the `generate` stage writes from installed packages."""
+
+    folder: str
+    seed: Seed = 0
+    per_class: Annotated[int, Field(ge=2)] | None = None
+
+
+class ImageList(Section):
+    """A text file of `path label` lines, as VisDA and DomainNet ship them, that says which images a domain has."""
+
+    file: str
+    domain: str
+    root: str  # what the paths in the file are relative to
+
+
+class Domain(Section):
+    """One set of images. All keys are required: DVC tracks each by name, so each must stand in params.yaml."""
+
+    dataset: str
+    images: str  # a folder, or an .npz whose `paths` (DOMAIN/CLASS/FILE) stand in for absent images
+    views: Annotated[tuple[View, ...], Field(min_length=1)]
+    templates: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _is_usable(self) -> Domain:
+        if "original" not in self.views:
+            raise ValueError("views: must include 'original' (pseudo-labels come from it)")
+        if len(set(self.views)) != len(self.views):
+            raise ValueError("views: a view is listed twice")
+        for template in self.templates:
+            if template.count("{}") != 1:
+                raise ValueError(f"templates: {template!r} must contain {{}} exactly once")
+        return self
+
+
+class Model(Section):
+    """A frozen backbone, or a file of embeddings computed elsewhere."""
+
+    library: Literal["timm", "open_clip", "imported"]
+    name: Annotated[str, StringConstraints(min_length=1)]  # as the library knows it; imported: what made the file
+    # Where the numbers come from: a checkpoint file; a folder that holds one (and, for an architecture that open_clip does
+    # not know, its open_clip_config.json) or waits for one (then the hub is asked); for `imported`, the .npy/.npz itself.
+    origin: str
+    pretrained: str = ""  # open_clip's tag, e.g. openai; timm's is part of the name
+    kwargs: dict[str, Any] = Field(default_factory=dict)  # constructor arguments, timm
+    quick_gelu: Literal["auto"] | bool = "auto"  # open_clip
+    preprocessing: dict[str, Any] = Field(default_factory=dict)  # overrides of the model's own
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    stored_as: Literal["float16", "float32"] = "float16"
+    views: tuple[View, ...] = ("original", "zeros", "rand")  # of the views a domain asks for, these
+    arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> name in the .npz
+
+    @model_validator(mode="after")
+    def _fits_its_library(self) -> Model:
+        only = {"timm": ("kwargs",), "open_clip": ("pretrained", "quick_gelu"), "imported": ("arrays",)}
+        for library, keys in only.items():
+            for key in keys:
+                if library != self.library and getattr(self, key) != Model.model_fields[key].get_default(
+                    call_default_factory=True
+                ):
+                    raise ValueError(f"{key}: is for library {library}, not {self.library}")
+        return self
+
+
+class Views(Section):
+    """The frequency-aware views (15); checked further where they are made (`pipeline.method.frequency_views`)."""
+
+    wavelet: str = "haar"
+    level: Annotated[int, Field(ge=1)] = 1
+    noise: Literal["unit", "matched"] | Annotated[float, Field(ge=0)] = "matched"
+    seed: Seed = 0
+
+
+class Problem(Section):
+    """Adapt from one domain to another."""
+
+    source: str
+    target: str
+
+
+class RandomFourierFeatures(Section):
+    """The random Fourier basis (7)."""
+
+    D: Annotated[int, Field(ge=1, le=100_000)] = 6000
+    sigma: Annotated[float, Field(gt=0)] = 1e-4
+    convention: Literal["gamma", "bandwidth", "spread"] = "gamma"
+
+
+class Runtime(Section):
+    """How the work is done, never what comes out: no stage depends on these."""
+
+    device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    batch_size: Annotated[int, Field(ge=1)] = 64
+    workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
+
+
+class Params(Section):
+    """The whole of params.yaml."""
+
+    suite: str
+    data: Data = Data()
+    datasets: dict[Key, Dataset]
+    generated: dict[Key, Generated] = Field(default_factory=dict)
+    lists: dict[Key, ImageList] = Field(default_factory=dict)
+    domains: Annotated[dict[Key, Domain], Field(min_length=1)]
+    models: Annotated[dict[Key, Model], Field(min_length=1)]
+    vision: str
+    language: str
+    problems: dict[str, Problem] = Field(default_factory=dict)
+    views: Views = Views()
+    rff: RandomFourierFeatures = RandomFourierFeatures()
+    runtime: Runtime = Runtime()
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Params:
+        def known(key: str, name: str, names: dict[str, Any], section: str) -> None:
+            if name not in names:
+                raise ValueError(f"{key}: {name!r} is not in {section}{did_you_mean(name, names)}")
+
+        for key, domain in self.domains.items():
+            known(f"domains.{key}.dataset", domain.dataset, self.datasets, "datasets")
+        for key, image_list in self.lists.items():
+            known(f"lists.{key}.domain", image_list.domain, self.domains, "domains")
+        for key in self.generated:
+            known(f"generated.{key}", key, self.domains, "domains")
+        known("vision", self.vision, self.models, "models")
+        known("language", self.language, self.models, "models")
+        if self.models[self.language].library == "timm":
+            raise ValueError(f"language: {self.language!r} is a timm model; it has no text tower")
+        for key, problem in self.problems.items():
+            for role in ("source", "target"):
+                known(f"problems.{key}.{role}", getattr(problem, role), self.domains, "domains")
+            if problem.source == problem.target:
+                raise ValueError(f"problems.{key}: source and target are both {problem.source!r}")
+        return self
+
+
+def read_yaml(path: Path) -> Any:
+    """Parse a YAML 1.2 file (so that 1e-4 is a number) into plain Python, comments dropped."""
+    try:
+        return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParamsError(f"{path}: no such file; run this in the root of the repository") from None
+    except (YAMLError, UnicodeDecodeError) as error:
+        line = " ".join(str(error).split())
+        raise ParamsError(f"{path}: not valid YAML: {line}") from None
+
+
+def load_params(path: Path = PARAMS_FILE) -> Params:
+    """Read and validate ``path``."""
+    return parse_params(read_yaml(path), named=str(path))
+
+
+def parse_params(raw: Any, *, named: str = str(PARAMS_FILE)) -> Params:
+    """Validate parsed YAML. JSON is the form in which pydantic's strict mode means what YAML says."""
+    if not isinstance(raw, dict):
+        raise ParamsError(f"{named}: must be a mapping of sections, not {type(raw).__name__}")
+    try:
+        return Params.model_validate_json(json.dumps(raw, default=str), strict=True)
+    except ValidationError as error:
+        raise ParamsError("\n".join(f"{named}: {line}" for line in _explain(error))) from None
+
+
+def _explain(error: ValidationError) -> list[str]:
+    lines = []
+    for item in error.errors(include_url=False):
+        location = [part for part in item["loc"] if not _is_union_tag(part)]
+        key = ".".join(map(str, location))
+        if item["type"] == "extra_forbidden":
+            lines.append(f"{key}: unknown key{did_you_mean(str(location[-1]), _fields_at(location[:-1]))}")
+        elif item["type"] == "missing":
+            lines.append(f"{key}: missing")
+        elif item["type"] == "value_error":
+            prefix = f"{key}." if key else ""
+            lines.append(f"{prefix}{item['msg'].removeprefix('Value error, ')}")
+        else:
+            shown = repr(item["input"])
+            shown = shown if len(shown) <= 60 else shown[:57] + "..."
+            lines.append(f"{key}: {item['msg'][0].lower()}{item['msg'][1:]}, not {shown}")
+    return list(dict.fromkeys(lines))
+
+
+def _is_union_tag(part: int | str) -> bool:
+    """Pydantic adds the tried member of a union to the location (`literal['unit','matched']`)."""
+    return isinstance(part, str) and ("[" in part or part in {"bool", "float", "constrained-float"})
+
+
+def _fields_at(location: list[int | str]) -> list[str]:
+    """The valid names in the section at ``location``."""
+    here: Any = Params
+    for part in location:
+        if isinstance(here, type) and issubclass(here, Section):
+            here = here.model_fields[str(part)].annotation
+        else:
+            here = get_args(here)[-1 if get_origin(here) is dict else 0]
+        while get_origin(here) is Annotated:
+            here = get_args(here)[0]
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, Section) else []
