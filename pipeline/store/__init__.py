@@ -1,0 +1,1 @@
+"""Zarr stores and extraction progress: create, resume, validate, describe."""

@@ -1,0 +1,123 @@
+"""What a killed extraction keeps: an append-only log of embedded rows, found again by image content.
+
+One folder per (weights, preprocessing, view settings), outside DVC's outputs, holds one log file per writer. A row
+is keyed by the sha256 of its image, so a run that was killed goes on where it stopped, images added to a domain cost
+only their own forward passes, and the same picture in two domains is embedded once.
+
+A file is a sequence of blocks: header (magic, rows, width, itemsize, CRC of the payload), the rows' digests, the rows'
+values. A block that was being written when the process died fails its CRC or its length; reading stops there and the
+writer cuts it off. Deleting the folder loses time, never results.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import StoreError
+
+MAGIC = b"RFE1"
+HEADER = struct.Struct("<4sIIII")
+DIGEST_BYTES = 32
+
+Rows = npt.NDArray[np.floating]
+
+
+class ProgressLog:
+    """Rows of one view of one encoder, by image digest; a context manager that holds the writer's lock."""
+
+    def __init__(self, folder: Path, writer: str, *, width: int, dtype: npt.DTypeLike) -> None:
+        self._width = width
+        self._dtype = np.dtype(dtype)
+        self._row_bytes = width * self._dtype.itemsize
+        self._own = folder / f"{writer}.rows"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._paths = [self._own, *sorted(p for p in folder.glob("*.rows") if p != self._own)]
+        self._place: dict[bytes, tuple[int, int]] = {}  # digest -> (file, offset of the row)
+        self._readers: dict[int, BinaryIO] = {}
+        self._file = self._lock()
+        for number, path in enumerate(self._paths):
+            whole = self._index(number, path)
+            if number == 0:  # our own file: cut off a block that a killed run left unfinished
+                self._file.truncate(whole)
+        self._file.seek(0, 2)
+
+    def _lock(self) -> BinaryIO:
+        file = self._own.open("a+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise StoreError(
+                f"{self._own}: another process is extracting the same embeddings; wait for it or stop it"
+            ) from None
+        return file
+
+    def __enter__(self) -> ProgressLog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for file in (self._file, *self._readers.values()):
+            file.close()
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._place
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def _index(self, number: int, path: Path) -> int:
+        """Note where the rows of whole blocks are; return the length of the file up to the last of them."""
+        whole = 0
+        with path.open("rb") as file:
+            while len(head := file.read(HEADER.size)) == HEADER.size:
+                magic, count, width, itemsize, crc = HEADER.unpack(head)
+                if (magic, width, itemsize) != (MAGIC, self._width, self._dtype.itemsize):
+                    break
+                payload = file.read(count * (DIGEST_BYTES + self._row_bytes))
+                if len(payload) != count * (DIGEST_BYTES + self._row_bytes) or zlib.crc32(payload) != crc:
+                    break
+                self._note(number, whole, [payload[i * DIGEST_BYTES :][:DIGEST_BYTES] for i in range(count)])
+                whole = file.tell()
+        return whole
+
+    def _note(self, number: int, block: int, digests: Sequence[bytes]) -> None:
+        first = block + HEADER.size + len(digests) * DIGEST_BYTES
+        for i, digest in enumerate(digests):
+            self._place.setdefault(digest, (number, first + i * self._row_bytes))
+
+    def append(self, digests: Sequence[bytes], rows: Rows) -> None:
+        """Add ``rows`` (n, d) under their images' ``digests`` (n); durable against SIGKILL on return."""
+        if rows.shape != (len(digests), self._width) or rows.dtype != self._dtype:
+            raise ValueError(f"rows {rows.shape} {rows.dtype} do not fit a log of width {self._width} {self._dtype}")
+        payload = b"".join(digests) + np.ascontiguousarray(rows).tobytes()
+        block = self._file.tell()
+        header = HEADER.pack(MAGIC, len(digests), self._width, self._dtype.itemsize, zlib.crc32(payload))
+        self._file.write(header + payload)
+        self._file.flush()
+        self._note(0, block, digests)
+
+    def gather(self, digests: Iterable[bytes]) -> Rows:
+        """Return the rows (n, d) of the images with these ``digests``, in this order."""
+        return np.frombuffer(b"".join(map(self._read, digests)), self._dtype).reshape(-1, self._width)
+
+    def _read(self, digest: bytes) -> bytes:
+        number, offset = self._place[digest]
+        if number not in self._readers:
+            self._readers[number] = self._paths[number].open("rb")
+        file = self._readers[number]
+        file.seek(offset)
+        return file.read(self._row_bytes)

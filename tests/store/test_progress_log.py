@@ -1,0 +1,90 @@
+"""The log of embedded rows: what was appended is found again, whatever happened to the process."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import StoreError
+from pipeline.store.progress_log import ProgressLog
+
+WIDTH = 5
+
+
+def digest(i: int) -> bytes:
+    return hashlib.sha256(str(i).encode()).digest()
+
+
+def rows(*numbers: int) -> np.ndarray:
+    return np.array([[n + k / 8 for k in range(WIDTH)] for n in numbers], dtype=np.float16)
+
+
+def open_log(folder: Path, writer: str = "a") -> ProgressLog:
+    return ProgressLog(folder, writer, width=WIDTH, dtype="float16")
+
+
+def test_rows_come_back_in_the_order_asked_for_and_after_reopening(tmp_path):
+    with open_log(tmp_path) as log:
+        log.append([digest(1), digest(2)], rows(1, 2))
+        log.append([digest(3)], rows(3))
+        assert np.array_equal(log.gather([digest(3), digest(1)]), rows(3, 1))
+    with open_log(tmp_path) as log:
+        assert len(log) == 3
+        assert digest(2) in log
+        assert digest(9) not in log
+        assert np.array_equal(log.gather([digest(2), digest(3), digest(2)]), rows(2, 3, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=st.integers(min_value=0, max_value=400))
+def test_a_log_cut_anywhere_keeps_its_whole_blocks_and_takes_new_ones(tmp_path_factory, cut):
+    folder = tmp_path_factory.mktemp("log")
+    ends = []
+    with open_log(folder) as log:
+        for i in range(4):
+            log.append([digest(i)], rows(i))
+            ends.append((folder / "a.rows").stat().st_size)
+    file = folder / "a.rows"
+    file.write_bytes(file.read_bytes()[:cut])
+    kept = sum(end <= cut for end in ends)
+    with open_log(folder) as log:
+        assert [digest(i) in log for i in range(4)] == [i < kept for i in range(4)]
+        log.append([digest(7)], rows(7))
+    with open_log(folder) as log:
+        assert np.array_equal(log.gather([*map(digest, range(kept)), digest(7)]), rows(*range(kept), 7))
+
+
+def test_a_flipped_bit_ends_the_log_before_its_block(tmp_path):
+    with open_log(tmp_path) as log:
+        log.append([digest(1)], rows(1))
+        whole = (tmp_path / "a.rows").stat().st_size
+        log.append([digest(2)], rows(2))
+    data = bytearray((tmp_path / "a.rows").read_bytes())
+    data[whole + 60] ^= 1
+    (tmp_path / "a.rows").write_bytes(data)
+    with open_log(tmp_path) as log:
+        assert digest(1) in log
+        assert digest(2) not in log
+
+
+def test_rows_of_another_writer_are_found_and_left_alone(tmp_path):
+    with open_log(tmp_path, "other") as log:
+        log.append([digest(1)], rows(1))
+    before = (tmp_path / "other.rows").read_bytes()
+    with open_log(tmp_path, "mine") as log:
+        assert np.array_equal(log.gather([digest(1)]), rows(1))
+        log.append([digest(2)], rows(2))
+    assert (tmp_path / "other.rows").read_bytes() == before
+
+
+def test_two_writers_of_one_log_are_refused(tmp_path):
+    with open_log(tmp_path), pytest.raises(StoreError, match="another process is extracting"):
+        open_log(tmp_path)
+
+
+def test_rows_that_do_not_fit_are_refused(tmp_path):
+    with open_log(tmp_path) as log, pytest.raises(ValueError, match="do not fit"):
+        log.append([digest(1)], rows(1).astype(np.float32))
