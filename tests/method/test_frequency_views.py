@@ -1,0 +1,287 @@
+"""Views (15): agreement with PyWavelets, properties, independence of the batch, messages."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import ParamsError
+from pipeline.method import frequency_views as module
+from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, removed
+from pipeline.method.wavelet_transform import MatrixTransform, _Haar
+from reference.frequency_views import standard_noise, views
+
+ROUNDING = 5e-6  # float32 against the oracle's float64
+WAVELETS = ("haar", "db2", "sym4", "bior3.5", "coif1")
+SIZES = ((88, 96), (91, 77), (32, 32), (45, 64), (224, 224))
+
+orthogonal = st.sampled_from(("haar", "db2", "sym4", "coif1"))
+quick = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """As the embed stage calls it; two threads on a busy machine take ten times as long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def photos(n, c, h, w, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).random((n, c, h, w), dtype=np.float32))
+
+
+def digests(n):
+    return [hashlib.sha256(bytes([i])).digest() for i in range(n)]
+
+
+def generator(seed, key):
+    """The documented stream of an image."""
+    stream = np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(seed,))
+    return np.random.Generator(np.random.PCG64(stream))
+
+
+def assert_same_bits(one, other):
+    for view in one:
+        assert one[view].numpy().tobytes() == other[view].numpy().tobytes(), view
+
+
+@pytest.mark.parametrize("noise", ["matched", "unit", 0.1])
+@pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.parametrize("wavelet", WAVELETS)
+def test_views_are_those_of_pywavelets(wavelet, level, noise):
+    for h, w in SIZES:
+        if level > module.largest_level((h, w), wavelet):
+            continue
+        images, keys = photos(2, 3, h, w), digests(2)
+        made = frequency_views(images, VIEWS, ViewSettings(wavelet, level, noise, seed=5), keys)
+        drawn = [standard_noise(generator(5, key), 3, (h, w), wavelet, level) for key in keys]
+        scale = 1.0 if noise == "unit" else noise
+        zeros, rand = views(images.numpy(), wavelet, level, scale, drawn)
+        assert made["original"] is images
+        np.testing.assert_allclose(made["zeros"].numpy(), zeros, atol=ROUNDING)
+        np.testing.assert_allclose(made["rand"].numpy(), rand, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("size", [(6, 8), (7, 9), (2, 3), (17, 32), (224, 224)])
+@pytest.mark.parametrize("with_low", [True, False])
+def test_haar_by_sums_equals_haar_by_matrices(size, with_low):
+    fast, general = _Haar(), MatrixTransform("haar")
+    images = photos(2, 3, *size)
+    low, details = general.approximation(images), general.details(images)
+    torch.testing.assert_close(fast.approximation(images), low)
+    torch.testing.assert_close(fast.details(images), details)
+    torch.testing.assert_close(
+        fast.from_approximation(low, size), general.from_approximation(low, size)
+    )
+    kept = low if with_low else None
+    back = fast.from_details(details, kept, size)
+    torch.testing.assert_close(back, general.from_details(details, kept, size))
+    if with_low:
+        torch.testing.assert_close(back, images)
+
+
+@pytest.mark.parametrize("wavelet", ["haar", "bior3.5", "db4"])
+@pytest.mark.parametrize("size", [(32, 32), (37, 51), (96, 64)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_image_has_the_same_bits_in_every_batch(wavelet, size, channels):
+    images, keys, how = photos(7, channels, *size), digests(7), ViewSettings(wavelet)
+    together = frequency_views(images, VIEWS, how, keys)
+    for rows in ([0], [6], [5, 2], [6, 5, 4, 3, 2, 1, 0]):
+        apart = frequency_views(images[rows], VIEWS, how, [keys[row] for row in rows])
+        assert_same_bits(apart, {view: made[rows] for view, made in together.items()})
+
+
+@pytest.mark.parametrize("wavelet", ["haar", "sym4"])
+def test_threads_do_not_disturb_each_other(wavelet):
+    images, keys, how = photos(12, 3, 40, 33), digests(12), ViewSettings(wavelet)
+    together = frequency_views(images, VIEWS, how, keys)
+    with ThreadPoolExecutor(4) as threads:
+        apart = threads.map(
+            lambda i: frequency_views(images[[i]], VIEWS, how, [keys[i]]), range(12)
+        )
+        for i, made in enumerate(apart):
+            assert_same_bits(made, {view: together[view][[i]] for view in VIEWS})
+
+
+@pytest.mark.parametrize("wavelet", ["haar", "sym4"])
+def test_a_view_does_not_depend_on_the_others_asked_for(wavelet):
+    images, keys, how = photos(2, 3, 33, 40), digests(2), ViewSettings(wavelet, 2)
+    everything = frequency_views(images, VIEWS, how, keys)
+    for view in VIEWS:
+        alone = frequency_views(images, (view,), how, keys)
+        assert list(alone) == [view]
+        assert_same_bits(alone, {view: everything[view]})
+
+
+def test_noise_is_drawn_only_for_rand(monkeypatch):
+    monkeypatch.setattr(module, "_draw", lambda *_: pytest.fail("noise was drawn"))
+    frequency_views(photos(1, 3, 8, 8), ("original", "zeros"), ViewSettings(), digests(1))
+
+
+@pytest.mark.parametrize("wavelet", ["haar", "db2"])
+def test_noise_follows_seed_and_digest(wavelet):
+    image, (one, other) = photos(1, 3, 16, 16), digests(2)
+    rand = {
+        (seed, key): frequency_views(image, ("rand",), ViewSettings(wavelet, seed=seed), [key])
+        for seed in (0, 1, 2**40)
+        for key in (one, other)
+    }
+    made = [view["rand"].numpy().tobytes() for view in rand.values()]
+    assert len(set(made)) == len(made)
+    again = frequency_views(image, ("rand",), ViewSettings(wavelet, seed=1), [other])
+    assert_same_bits(again, rand[1, other])
+
+
+@pytest.mark.parametrize("wavelet", ["haar", "db2"])
+def test_matched_noise_has_the_spread_of_what_it_replaces(wavelet):
+    # Three channels of very different contrast, around grey so that nothing clips.
+    contrast = torch.tensor([0.4, 0.05, 0.01]).view(1, 3, 1, 1)
+    images = 0.5 + contrast * (photos(1, 3, 256, 256) - 0.5)
+    rand = frequency_views(images, ("rand",), ViewSettings(wavelet), digests(1))["rand"]
+    dwt = module.transform(wavelet)
+    before = dwt.details(images).std(dim=(-2, -1), correction=0)
+    after = dwt.details(rand).std(dim=(-2, -1), correction=0)
+    torch.testing.assert_close(after, before, rtol=0.03, atol=0)
+    both = torch.stack([dwt.details(images).ravel(), dwt.details(rand).ravel()])
+    assert torch.corrcoef(both)[0, 1].abs() < 0.05  # noise, not the old details
+
+
+def test_noise_of_zero_is_the_zeros_view_and_one_is_unit():
+    images, keys = photos(2, 3, 24, 24), digests(2)
+    made = frequency_views(images, VIEWS, ViewSettings(noise=0.0), keys)
+    assert torch.equal(made["zeros"], made["rand"])
+    unit = frequency_views(images, ("rand",), ViewSettings(noise="unit"), keys)
+    assert_same_bits(unit, frequency_views(images, ("rand",), ViewSettings(noise=1), keys))
+
+
+@given(wavelet=orthogonal, h=st.integers(16, 30), w=st.integers(16, 30), seed=st.integers(0, 99))
+@quick
+def test_taking_the_details_away_twice_changes_nothing(wavelet, h, w, seed):
+    images = photos(1, 2, 2 * h, 2 * w, seed).double()
+    how = ViewSettings(wavelet)
+    once = images - removed(images, how)
+    twice = once - removed(once, how)
+    # The symmetric border adds coefficients, so there only Haar, which needs no border, projects.
+    border = 0 if wavelet == "haar" else 10
+    inside = (..., slice(border, 2 * h - border), slice(border, 2 * w - border))
+    torch.testing.assert_close(twice[inside], once[inside], atol=1e-10, rtol=0)
+
+
+@given(
+    wavelet=st.sampled_from(WAVELETS),
+    size=st.tuples(st.integers(22, 70), st.integers(22, 70)),
+    grey=st.floats(0, 1, width=32),
+)
+@quick
+def test_a_constant_image_stays(wavelet, size, grey):
+    image = torch.full((1, 3, *size), grey)
+    made = frequency_views(image, VIEWS, ViewSettings(wavelet), digests(1))
+    for view in VIEWS:
+        torch.testing.assert_close(made[view], image, atol=ROUNDING, rtol=0)
+
+
+@given(
+    wavelet=st.sampled_from(WAVELETS),
+    size=st.tuples(st.integers(22, 60), st.integers(22, 60)),
+    a=st.floats(-2, 2),
+    seed=st.integers(0, 99),
+)
+@quick
+def test_what_is_removed_is_linear_in_the_image(wavelet, size, a, seed):
+    x, y = photos(1, 1, *size, seed).double(), photos(1, 1, *size, seed + 100).double()
+    how = ViewSettings(wavelet)
+    torch.testing.assert_close(removed(a * x + y, how), a * removed(x, how) + removed(y, how))
+
+
+@given(
+    wavelet=st.sampled_from(WAVELETS),
+    size=st.tuples(st.integers(22, 60), st.integers(22, 60)),
+    noise=st.sampled_from(("unit", "matched", 0.3)),
+    seed=st.integers(0, 99),
+)
+@quick
+def test_views_stay_in_range_and_shape(wavelet, size, noise, seed):
+    images = photos(2, 3, *size, seed).round()  # black and white: the strongest edges there are
+    made = frequency_views(images, VIEWS, ViewSettings(wavelet, noise=noise), digests(2))
+    for view in made.values():
+        assert view.shape == images.shape
+        assert view.dtype == torch.float32
+        assert view.is_contiguous()
+        assert 0 <= view.min() <= view.max() <= 1
+
+
+def test_removed_is_the_difference_where_nothing_clips():
+    images = 0.3 + 0.4 * photos(2, 3, 20, 21)
+    zeros = frequency_views(images, ("zeros",), ViewSettings(), digests(2))["zeros"]
+    torch.testing.assert_close(removed(images, ViewSettings()), images - zeros)
+
+
+def test_images_are_left_alone():
+    images = photos(1, 3, 16, 16)
+    before = images.clone()
+    frequency_views(images, VIEWS, ViewSettings(), digests(1))
+    assert torch.equal(images, before)
+
+
+def test_an_empty_batch_gives_empty_views():
+    for wavelet in ("haar", "db2"):
+        made = frequency_views(torch.empty(0, 3, 16, 16), VIEWS, ViewSettings(wavelet), [])
+        assert {view.shape for view in made.values()} == {(0, 3, 16, 16)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"wavelet": "harr"}, "views.wavelet: no discrete wavelet 'harr'; did you mean 'haar'?"),
+        ({"wavelet": "mexh"}, "views.wavelet: no discrete wavelet 'mexh'"),
+        ({"level": 0}, "views.level: a whole number from 1 on, not 0"),
+        ({"level": 1.5}, "views.level: a whole number from 1 on, not 1.5"),
+        ({"level": True}, "views.level: a whole number from 1 on, not True"),
+        ({"seed": -1}, "views.seed: a whole number from 0 on, not -1"),
+        ({"noise": "mached"}, "did you mean 'matched'?"),
+        ({"noise": -0.1}, "views.noise: 'unit', 'matched' or a number from 0 on, not -0.1"),
+        ({"noise": float("nan")}, "views.noise: 'unit', 'matched' or a number from 0 on, not nan"),
+        ({"noise": float("inf")}, "a number from 0 on, not inf"),
+        ({"noise": True}, "a number from 0 on, not True"),
+        ({"noise": None}, "a number from 0 on, not None"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(wrong, message):
+    with pytest.raises(ParamsError) as refusal:
+        ViewSettings(**wrong)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("how", "size", "message"),
+    [
+        (
+            ViewSettings(level=6),
+            (32, 48),
+            "views.level: 6 is too deep for haar on images of 32×48 pixels (height × width); the largest level is 5",  # noqa: E501
+        ),
+        (ViewSettings("db8", 1), (14, 64), "the largest level is 0: choose a shorter wavelet"),
+    ],
+)
+def test_a_level_too_deep_for_the_image_is_refused(how, size, message):
+    with pytest.raises(ParamsError) as refusal:
+        frequency_views(photos(1, 3, *size), ("rand",), how, digests(1))
+    assert message in str(refusal.value)
+
+
+def test_an_unknown_view_is_refused():
+    with pytest.raises(ParamsError, match="no view 'zeroes'; did you mean 'zeros'"):
+        frequency_views(photos(1, 3, 8, 8), ("zeroes",), ViewSettings(), digests(1))
+
+
+def test_misuse_by_a_caller_is_caught():
+    with pytest.raises(ValueError, match="2 images need as many keys, not 1"):
+        frequency_views(photos(2, 3, 8, 8), VIEWS, ViewSettings(), digests(1))
+    with pytest.raises(ValueError, match="floating point"):
+        frequency_views(torch.zeros(1, 3, 8, 8, dtype=torch.uint8), VIEWS, ViewSettings(), [b"0"])
