@@ -1,0 +1,66 @@
+"""Which device runs the encoders."""
+
+from __future__ import annotations
+
+import torch
+
+from pipeline.errors import ModelError
+
+GIGABYTE = 1e9
+
+
+def choose_device(name: str) -> torch.device:
+    """Return device ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``; refuse absent ones."""
+    if name == "auto":
+        return torch.device(_best())
+    kind, _, index = name.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or (index and not (kind == "cuda" and index.isdecimal())):
+        raise ModelError(f"device {name!r}: expected auto, cpu, cuda, cuda:N or mps")
+    if kind == "cuda":
+        _check_cuda(name, int(index or 0))
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise ModelError(
+            "device 'mps': this machine or this build of torch has no Metal GPU; use auto or cpu"
+        )
+    return torch.device(name)
+
+
+def describe_device(device: torch.device) -> str:
+    """One line for people: name, and memory or threads."""
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        return f"{device} ({properties.name}, {properties.total_memory / GIGABYTE:.1f} GB)"
+    if device.type == "mps":
+        memory = torch.mps.recommended_max_memory() / GIGABYTE
+        return f"mps (Apple GPU, {memory:.1f} GB)"
+    return f"cpu ({torch.get_num_threads()} threads)"
+
+
+def keep_float32_exact() -> None:
+    """Turn TensorFloat-32 off: cuDNN's default is 10 bits of mantissa in "float32" convolutions."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = False  # its choice of algorithm differs between runs
+
+
+def _best() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _check_cuda(name: str, index: int) -> None:
+    if not torch.cuda.is_available():
+        why = (
+            "this build of torch has no CUDA"
+            if torch.version.cuda is None
+            else "no NVIDIA GPU is visible"
+        )
+        raise ModelError(
+            f"device {name!r}: {why}; use auto or cpu, or install a CUDA build of torch"
+        )
+    count = torch.cuda.device_count()
+    if index >= count:
+        raise ModelError(
+            f"device {name!r}: there are {count} CUDA devices, cuda:0 to cuda:{count - 1}"
+        )

@@ -1,0 +1,204 @@
+"""Image files to RGB pixels, or one line that says which file is wrong and why.
+
+Pixels only: embedded colour profiles are ignored, as timm's and open_clip's own loaders do.
+Transparency is composited over white: product shots and clip art (Office-31 amazon, Office-Home,
+DomainNet) are drawn for a white page, whereas dropping the alpha channel, as a bare
+``convert("RGB")`` does, uncovers whatever colour the drawing program left under transparent pixels,
+often black.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import warnings
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IMAGE_SUFFIXES = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+)
+# Only these decoders may run on a file, whatever its suffix: Pillow also opens formats that start
+# other programs (EPS) or that nobody keeps photos in.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+
+MAX_PIXELS = 100_000_000
+MAX_FILE_BYTES = 2**30  # an uncompressed 16-bit RGB image of MAX_PIXELS is 0.6 GB
+
+REMEDY = "replace or remove the file"
+
+# What Pillow has been seen to raise on malformed files: its parsers index, unpack, divide and
+# assert on bytes of the file. DecompressionBombWarning is raised where warnings are errors.
+MALFORMED = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+    RuntimeError,
+    EOFError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+    Warning,
+)
+
+_SIXTEEN_BIT = frozenset({"I;16", "I;16L", "I;16B", "I;16N", "I"})
+_UNTURN = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+# Process-wide and once, because warnings.catch_warnings is not safe in the threads that decode. Our
+# own limit takes the place of the bomb warning; the others (odd EXIF, odd TIFF tags) never name the
+# file.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What the manifest keeps of an image file; width and height are those of the upright image."""
+
+    sha256: str
+    width: int
+    height: int
+
+
+def decode(
+    path: Path, *, max_pixels: int = MAX_PIXELS, expected_sha256: str | None = None
+) -> Image.Image:
+    """Return the upright RGB image in ``path`` (first frame), or raise `InputError`.
+
+    ``max_pixels`` is compared with the size in the header, before any pixel is decoded. Pillow's
+    own limit of 178,956,970 pixels stays in force above it. Where ``expected_sha256`` is given, the
+    bytes decoded must be the ones the manifest saw.
+    """
+    data = _read(path)
+    if expected_sha256 is not None and hashlib.sha256(data).hexdigest() != expected_sha256:
+        raise _unreadable(path, "changed since the manifest was made", "run dvc repro again")
+    return _decode_bytes(data, path, max_pixels)
+
+
+def probe(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Return (width, height) of the upright image, decoded whole: finds truncated files."""
+    return decode(path, max_pixels=max_pixels).size
+
+
+def sha256(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of the file's bytes."""
+    return hashlib.sha256(_read(path)).hexdigest()
+
+
+def read_image(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
+    """Hash and decode ``path`` from one read of the file, so both speak of the same bytes."""
+    data = _read(path)
+    width, height = _decode_bytes(data, path, max_pixels).size
+    return ImageFacts(hashlib.sha256(data).hexdigest(), width, height)
+
+
+def _unreadable(path: Path, reason: str, remedy: str = REMEDY) -> InputError:
+    """One line, whatever is in the file's name or in Pillow's message."""
+    return InputError(" ".join(f"{path}: {reason}; {remedy}".split()))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise _unreadable(path, "is a folder, not an image file")
+        if not path.is_file():
+            raise _unreadable(path, "no such file", "restore the file or make the manifest again")
+        size = path.stat().st_size
+        if size == 0:
+            raise _unreadable(path, "the file is empty (0 bytes)")
+        if size > MAX_FILE_BYTES:
+            raise _unreadable(path, f"{size:,} bytes are more than an image may have")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise _unreadable(path, f"cannot be read ({error})") from error
+
+
+def _decode_bytes(data: bytes, path: Path, max_pixels: int) -> Image.Image:
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            width, height = image.size
+            if width * height > max_pixels:
+                raise _unreadable(
+                    path,
+                    f"{width} x {height} pixels are more than the limit of {max_pixels:,}",
+                    "shrink the image, or raise the limit if you trust the file",
+                )
+            image.load()
+            # After load(): the TIFF decoder turns the image itself then, and PNG may keep EXIF at
+            # its end.
+            orientation = _orientation(image)
+            rgb = _to_rgb(image)
+        return rgb.transpose(_UNTURN[orientation]) if orientation in _UNTURN else rgb
+    except UnidentifiedImageError as error:
+        raise _unreadable(path, "not a JPEG, PNG, WebP, BMP, GIF or TIFF image") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _unreadable(path, f"refused as a decompression bomb ({error})") from error
+    except MALFORMED as error:
+        reason = str(error) or type(error).__name__
+        raise _unreadable(path, f"damaged or truncated image ({reason})") from error
+
+
+def _orientation(image: Image.Image) -> int:
+    """EXIF orientation, 1 where there is none: broken metadata must not cost a readable image."""
+    try:
+        orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+    except MALFORMED:
+        return 1
+    return orientation if isinstance(orientation, int) else 1
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    """Convert any mode that `FORMATS` decode to, to an RGB image of its own."""
+    if image.mode in _SIXTEEN_BIT:
+        image = _from_sixteen_bits(image)
+    elif image.mode == "F":
+        image = _from_floats(image)
+    elif image.has_transparency_data:
+        return _over_white(image)
+    return image.copy() if image.mode == "RGB" else image.convert("RGB")
+
+
+def _from_sixteen_bits(image: Image.Image) -> Image.Image:
+    """Scale 0..65535 to 0..255 (65535 = 255 · 257); ``convert`` would clip at 255."""
+    values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
+    return Image.fromarray(((values + 128) // 257).astype(np.uint8))
+
+
+def _from_floats(image: Image.Image) -> Image.Image:
+    """Scale [0, 1] to 0..255; with values outside, take them as 0..255 already, and clip."""
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64), nan=0.0)
+    if values.min() >= 0.0 and values.max() <= 1.0:
+        values = values * 255.0
+    return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8))
+
+
+def _over_white(image: Image.Image) -> Image.Image:
+    if image.mode == "La":  # premultiplied grey has no direct way to RGBA
+        image = image.convert("LA")
+    rgba = image.convert("RGBA")
+    page = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+    return Image.alpha_composite(page, rgba).convert("RGB")

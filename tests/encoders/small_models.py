@@ -1,0 +1,63 @@
+"""Models of a few thousand random weights, saved as a user's checkpoints would be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import open_clip
+import timm
+import torch
+
+VIT = "vit_tiny_patch16_224"
+VIT_KWARGS: dict[str, Any] = {
+    "img_size": 32,
+    "patch_size": 4,
+    "embed_dim": 48,
+    "depth": 2,
+    "num_heads": 3,
+}
+CLIP_CONFIG: dict[str, Any] = {
+    "embed_dim": 24,
+    "vision_cfg": {
+        "image_size": 32,
+        "layers": 2,
+        "width": 48,
+        "patch_size": 8,
+        "head_width": 16,
+    },
+    "text_cfg": {
+        "context_length": 16,
+        "vocab_size": 49408,
+        "width": 32,
+        "heads": 2,
+        "layers": 2,
+    },
+}
+
+
+def vit(*, num_classes: int = 0, **changes: Any) -> torch.nn.Module:
+    torch.manual_seed(0)
+    model = timm.create_model(VIT, num_classes=num_classes, **{**VIT_KWARGS, **changes})
+    for parameter in model.parameters():  # timm starts biases and the class token near zero
+        torch.nn.init.normal_(parameter, std=0.2)
+    return model.eval()
+
+
+def clip(**changes: Any) -> Any:
+    torch.manual_seed(0)
+    model = open_clip.CLIP(**{**json.loads(json.dumps(CLIP_CONFIG)), **changes})
+    # Frozen, as an encoder is: torch's attention takes another path, of other last bits, for
+    # weights to train.
+    return model.eval().requires_grad_(requires_grad=False)
+
+
+def clip_config(folder: Path, **changes: Any) -> Path:
+    path = folder / "tiny.json"
+    path.write_text(json.dumps({**CLIP_CONFIG, **changes}))
+    return path
+
+
+def pictures(n: int, size: int = 32) -> torch.Tensor:
+    return torch.rand((n, 3, size, size), generator=torch.Generator().manual_seed(7))

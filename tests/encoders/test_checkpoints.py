@@ -1,0 +1,224 @@
+"""Weights from files: every usual wrapping, and no code run from any file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import warnings
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from pipeline.encoders.checkpoints import load_state_dict, state_fingerprint
+from pipeline.encoders.origin import find_checkpoint
+from pipeline.errors import ModelError
+
+
+class Small(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+        self.layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        self.scale = torch.nn.Parameter(torch.tensor(2.5))
+        self.low = torch.nn.Parameter(torch.randn(4).half())
+        self.register_buffer("resolution", torch.tensor(32))
+        self.plain = torch.ones(2)  # an attribute, no part of the state
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(self.linear(x)) * self.scale * self.plain + self.low.sum()
+
+
+@pytest.fixture
+def model() -> Small:
+    torch.manual_seed(1)
+    return Small().eval()
+
+
+def same(state: dict[str, torch.Tensor], model: torch.nn.Module) -> bool:
+    expected = model.state_dict()
+    return state.keys() == expected.keys() and all(
+        torch.equal(state[key], expected[key]) and state[key].dtype == expected[key].dtype
+        for key in state
+    )
+
+
+@pytest.mark.parametrize("suffix", ["pth", "pt", "bin"])
+@pytest.mark.parametrize("legacy", [False, True])
+def test_pickles(tmp_path: Path, model: Small, suffix: str, legacy: bool) -> None:
+    path = tmp_path / f"w.{suffix}"
+    torch.save(model.state_dict(), path, _use_new_zipfile_serialization=not legacy)
+    assert same(load_state_dict(path), model)
+
+
+def test_safetensors(tmp_path: Path, model: Small) -> None:
+    save_file(model.state_dict(), tmp_path / "w.safetensors")
+    assert same(load_state_dict(tmp_path / "w.safetensors"), model)
+
+
+@pytest.mark.parametrize("wrapper", ["state_dict", "model", "model_ema", "state_dict_ema"])
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "module._orig_mod."])
+def test_wrappers(tmp_path: Path, model: Small, wrapper: str, prefix: str) -> None:
+    state = {prefix + key: tensor for key, tensor in model.state_dict().items()}
+    args = argparse.Namespace(lr=0.1)
+    torch.save(
+        {wrapper: state, "epoch": 3, "args": args, "optimizer": {"lr": 1}}, tmp_path / "w.pth"
+    )
+    assert same(load_state_dict(tmp_path / "w.pth"), model)
+
+
+def test_averaged_weights_come_first(tmp_path: Path, model: Small) -> None:
+    zeros = {key: torch.zeros_like(tensor) for key, tensor in model.state_dict().items()}
+    torch.save({"state_dict": zeros, "state_dict_ema": model.state_dict()}, tmp_path / "w.pth")
+    assert same(load_state_dict(tmp_path / "w.pth"), model)
+
+
+class Malicious:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (f"touch '{self.marker}'",)
+
+
+@pytest.mark.parametrize("how", ["zip", "legacy", "bare pickle"])
+def test_no_pickled_code_runs(tmp_path: Path, model: Small, how: str) -> None:
+    marker, path = tmp_path / "marker", tmp_path / "w.pth"
+    content = {"state_dict": model.state_dict(), "extra": Malicious(marker)}
+    if how == "bare pickle":
+        path.write_bytes(pickle.dumps({"extra": Malicious(marker)}, protocol=2))
+    else:
+        torch.save(content, path, _use_new_zipfile_serialization=how == "zip")
+    with pytest.raises(ModelError) as error:
+        load_state_dict(path)
+    assert not marker.exists()
+    message = str(error.value)
+    assert "\n" not in message
+    assert str(path) in message
+    assert "posix.system" in message
+    assert "safetensors" in message
+    with path.open("rb") as file:  # the file does bite where it is trusted
+        if how == "bare pickle":
+            pickle.load(file)
+        else:
+            torch.load(file, weights_only=False)
+    assert marker.exists()
+
+
+def traced(model: torch.nn.Module, path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.trace(model, torch.randn(2, 3)), path)
+
+
+def test_torchscript_archive_without_running_it(tmp_path: Path, model: Small) -> None:
+    """As OpenAI's original CLIP files: parameters and buffers, but not other tensors."""
+    traced(model, tmp_path / "w.pt")
+    assert same(load_state_dict(tmp_path / "w.pt"), model)
+
+
+def test_no_torchscript_code_runs(
+    tmp_path: Path, model: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.jit, "load", lambda *_, **__: pytest.fail("torch.jit.load ran"))
+    traced(model, tmp_path / "good.pt")
+    marker = tmp_path / "marker"
+    with (
+        zipfile.ZipFile(tmp_path / "good.pt") as good,
+        zipfile.ZipFile(tmp_path / "bad.pt", "w") as bad,
+    ):
+        for name in good.namelist():
+            data = good.read(name)
+            if name.endswith("/data.pkl"):
+                data = pickle.dumps(Malicious(marker), protocol=2)
+            bad.writestr(name, data)
+    with pytest.raises(ModelError, match=r"posix\.system") as error:
+        load_state_dict(tmp_path / "bad.pt")
+    assert "\n" not in str(error.value)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "pth", "legacy.pth", "torchscript.pt"])
+@pytest.mark.parametrize("kept", [0.0, 0.1, 0.5, 0.97])
+def test_truncated(tmp_path: Path, model: Small, suffix: str, kept: float) -> None:
+    path = tmp_path / f"w.{suffix}"
+    if suffix == "safetensors":
+        save_file(model.state_dict(), path)
+    elif suffix == "torchscript.pt":
+        traced(model, path)
+    else:
+        torch.save(model.state_dict(), path, _use_new_zipfile_serialization="legacy" not in suffix)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(ModelError) as error:
+        load_state_dict(path)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+    assert "damaged or truncated" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content", [[1, 2], {"a": 1}, {}, {"state_dict": {"a": "b"}}, torch.ones(2)]
+)
+def test_no_state_dict_inside(tmp_path: Path, content: object) -> None:
+    torch.save(content, tmp_path / "w.pth")
+    with pytest.raises(ModelError, match="holds no state dict"):
+        load_state_dict(tmp_path / "w.pth")
+
+
+def test_missing_and_unknown_kinds(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such checkpoint"):
+        load_state_dict(tmp_path / "w.pth")
+    (tmp_path / "w.npz").touch()
+    with pytest.raises(ModelError, match="unknown kind of checkpoint"):
+        load_state_dict(tmp_path / "w.npz")
+
+
+def test_fingerprint_is_of_the_weights_not_of_the_file(tmp_path: Path, model: Small) -> None:
+    save_file(model.state_dict(), tmp_path / "w.safetensors")
+    torch.save({"model": model.state_dict()}, tmp_path / "w.pth")
+    prints = []
+    for name in ("w.safetensors", "w.pth"):
+        copy = Small()
+        copy.load_state_dict(load_state_dict(tmp_path / name))
+        prints.append(state_fingerprint(copy))
+    assert prints == [state_fingerprint(model)] * 2
+    with torch.no_grad():
+        model.linear.bias[0] += 1e-6
+    assert state_fingerprint(model) != prints[0]
+
+
+def test_fingerprint_sees_names_shapes_and_types() -> None:
+    def of(**tensors: torch.Tensor) -> str:
+        module = torch.nn.Module()
+        for name, tensor in tensors.items():
+            module.register_buffer(name, tensor)
+        return state_fingerprint(module)
+
+    ones = torch.ones(2, 3)
+    others = [
+        of(b=ones),
+        of(a=ones.reshape(3, 2)),
+        of(a=ones.view(torch.int32)),
+        of(a=ones, b=torch.ones(0)),
+    ]
+    assert len({of(a=ones), *others}) == 5
+    assert of(a=ones.T.contiguous().T) == of(a=ones)
+    assert of(a=ones, b=ones) == of(b=ones, a=ones)
+    assert of(a=ones.bfloat16()) != of(a=ones.half())
+
+
+def test_find_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such file or folder"):
+        find_checkpoint(tmp_path / "nowhere")
+    (tmp_path / "config.json").touch()
+    assert find_checkpoint(tmp_path) is None
+    one = tmp_path / "a.safetensors"
+    one.touch()
+    assert find_checkpoint(tmp_path) == find_checkpoint(one) == one
+    (tmp_path / "b.pth").touch()
+    with pytest.raises(ModelError, match=r"2 checkpoints \(a\.safetensors, b\.pth\)"):
+        find_checkpoint(tmp_path)

@@ -1,0 +1,279 @@
+"""Every kind of file that people keep photos in, and every way in which one can be broken."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline.encoders.image_decoding import (
+    IMAGE_SUFFIXES,
+    MAX_PIXELS,
+    decode,
+    probe,
+    read_image,
+    sha256,
+)
+from pipeline.errors import InputError
+
+FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP", "gif": "GIF", "tiff": "TIFF"}
+
+
+def photo(width: int = 40, height: int = 30) -> Image.Image:
+    """A smooth coloured picture without symmetry."""
+    x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
+    channels = (255 * x, 255 * y, 255 * (1 - x) * y)
+    return Image.fromarray(np.stack(channels, axis=-1).astype(np.uint8))
+
+
+def assert_one_line(error: pytest.ExceptionInfo[InputError], path: Path) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    assert str(path) in message
+    assert ";" in message  # the remedy
+    return message
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_formats_decode_to_the_same_picture(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"photo.{suffix}"
+    photo().save(path)
+    image = decode(path)
+    assert image.mode == "RGB"
+    assert image.size == (40, 30)
+    difference = np.abs(np.asarray(image, dtype=int) - np.asarray(photo(), dtype=int))
+    assert difference.mean() < 12  # GIF has 256 colours
+    if suffix in ("png", "bmp", "tiff"):
+        assert difference.max() == 0
+    assert path.suffix in IMAGE_SUFFIXES
+
+
+def test_suffix_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    photo().save(path, format="PNG")
+    assert np.array_equal(decode(path), photo())
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tiff"])
+def test_exif_orientation(tmp_path: Path, orientation: int, suffix: str) -> None:
+    """Store the picture turned, say so in EXIF, and get it upright."""
+    turned = {
+        1: lambda a: a,
+        2: lambda a: a[:, ::-1],
+        3: lambda a: a[::-1, ::-1],
+        4: lambda a: a[::-1],
+        5: lambda a: a.transpose(1, 0, 2),
+        6: lambda a: np.rot90(a, 1),
+        7: lambda a: a[::-1, ::-1].transpose(1, 0, 2),
+        8: lambda a: np.rot90(a, -1),
+    }[orientation](np.asarray(photo()))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = tmp_path / f"turned.{suffix}"
+    options = {"quality": 95} if suffix == "jpg" else {"lossless": True} if suffix == "webp" else {}
+    Image.fromarray(np.ascontiguousarray(turned)).save(path, exif=exif, **options)
+    assert probe(path) == (40, 30)
+    difference = np.abs(np.asarray(decode(path), dtype=int) - np.asarray(photo(), dtype=int))
+    assert difference.mean() < (4 if suffix == "jpg" else 1e-9)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Corrupt EXIF"
+)  # as the module does where pytest does not interfere
+def test_broken_exif_does_not_cost_the_image(tmp_path: Path) -> None:
+    path = tmp_path / "exif.jpg"
+    photo().save(path, exif=b"Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff")
+    assert probe(path) == (40, 30)
+
+
+def test_transparent_pixels_become_white(tmp_path: Path) -> None:
+    """Black hidden under alpha 0 must not show; alpha 128 is half way to white."""
+    rgba = Image.new("RGBA", (3, 1), (0, 0, 0, 0))
+    rgba.putpixel((1, 0), (255, 0, 0, 255))
+    rgba.putpixel((2, 0), (0, 0, 0, 128))
+    rgba.save(tmp_path / "a.png")
+    assert list(decode(tmp_path / "a.png").get_flattened_data()) == [
+        (255, 255, 255),
+        (255, 0, 0),
+        (127, 127, 127),
+    ]
+    grey = Image.new("LA", (2, 1), (10, 0))
+    grey.putpixel((1, 0), (10, 255))
+    grey.save(tmp_path / "la.png")
+    assert list(decode(tmp_path / "la.png").get_flattened_data()) == [(255,) * 3, (10,) * 3]
+
+
+@pytest.mark.parametrize("suffix", ["png", "gif"])
+def test_palette_with_transparency(tmp_path: Path, suffix: str) -> None:
+    image = Image.new("P", (2, 1))
+    image.putpalette([0, 0, 0, 0, 0, 255])
+    image.putpixel((1, 0), 1)
+    image.save(tmp_path / f"p.{suffix}", transparency=0)
+    pixels = np.asarray(decode(tmp_path / f"p.{suffix}"))
+    assert pixels.tolist() == [[[255, 255, 255], [0, 0, 255]]]
+
+
+def test_key_colour_of_an_rgb_png(tmp_path: Path) -> None:
+    Image.new("RGB", (2, 2), (9, 9, 9)).save(tmp_path / "key.png", transparency=(9, 9, 9))
+    assert np.asarray(decode(tmp_path / "key.png")).min() == 255
+
+
+def test_greyscale_and_one_bit(tmp_path: Path) -> None:
+    Image.new("L", (4, 4), 77).save(tmp_path / "l.png")
+    assert np.unique(decode(tmp_path / "l.png")).tolist() == [77]
+    Image.new("1", (4, 4), 1).save(tmp_path / "1.png")
+    assert np.unique(decode(tmp_path / "1.png")).tolist() == [255]
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path, suffix: str) -> None:
+    values = np.array([[0, 256, 257, 32768, 65535]], dtype=np.uint16)
+    path = tmp_path / f"deep.{suffix}"
+    Image.fromarray(values).save(path)
+    with Image.open(path) as stored:
+        assert stored.mode.startswith("I")
+    assert np.asarray(decode(path))[0, :, 0].tolist() == [0, 1, 1, 128, 255]
+
+
+def test_big_endian_sixteen_bits_and_thirty_two(tmp_path: Path) -> None:
+    Image.frombytes("I;16B", (2, 1), struct.pack(">HH", 257, 65535)).save(tmp_path / "b.tiff")
+    assert np.asarray(decode(tmp_path / "b.tiff"))[0, :, 0].tolist() == [1, 255]
+    Image.fromarray(np.array([[257, 70_000, -5]], dtype=np.int32)).save(tmp_path / "i.tiff")
+    assert np.asarray(decode(tmp_path / "i.tiff"))[0, :, 0].tolist() == [1, 255, 0]
+
+
+def test_floats(tmp_path: Path) -> None:
+    Image.fromarray(np.array([[0.0, 0.5, 1.0, np.nan]], np.float32)).save(tmp_path / "u.tiff")
+    assert np.asarray(decode(tmp_path / "u.tiff"))[0, :, 1].tolist() == [0, 128, 255, 0]
+    Image.fromarray(np.array([[-3.0, 100.0, 300.0]], np.float32)).save(tmp_path / "l.tiff")
+    assert np.asarray(decode(tmp_path / "l.tiff"))[0, :, 1].tolist() == [0, 100, 255]
+
+
+def test_cmyk_jpeg_is_not_inverted(tmp_path: Path) -> None:
+    photo().convert("CMYK").save(tmp_path / "cmyk.jpg", quality=95)
+    with Image.open(tmp_path / "cmyk.jpg") as stored:
+        assert stored.mode == "CMYK"
+    difference = np.abs(
+        np.asarray(decode(tmp_path / "cmyk.jpg"), dtype=int) - np.asarray(photo(), dtype=int)
+    )
+    assert difference.mean() < 4
+
+
+def test_first_frame_of_an_animation(tmp_path: Path) -> None:
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    for suffix in ("gif", "webp", "tiff"):
+        path = tmp_path / f"frames.{suffix}"
+        options = {"lossless": True} if suffix == "webp" else {}
+        frames[0].save(path, save_all=True, append_images=frames[1:], **options)
+        assert decode(path).getpixel((0, 0)) == (255, 0, 0)
+
+
+def test_read_image_is_hash_and_size(tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    photo().save(path)
+    facts = read_image(path)
+    assert facts.sha256 == sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (facts.width, facts.height) == (40, 30)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("kept", [0.02, 0.3, 0.6, 0.9])
+def test_truncated_files_are_found(tmp_path: Path, suffix: str, kept: float) -> None:
+    path = tmp_path / f"cut.{suffix}"
+    photo(120, 90).save(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(InputError) as error:
+        read_image(path)
+    assert "replace or remove" in assert_one_line(error, path)
+
+
+def test_empty_missing_folder_text(tmp_path: Path) -> None:
+    (tmp_path / "empty.jpg").touch()
+    (tmp_path / "folder.jpg").mkdir()
+    (tmp_path / "text.jpg").write_text("<html>404</html>")
+    (tmp_path / "script.jpg").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
+    for name, word in {
+        "empty.jpg": "empty",
+        "folder.jpg": "folder",
+        "text.jpg": "not a JPEG",
+        "script.jpg": "not a JPEG",
+        "missing.jpg": "no such file",
+    }.items():
+        with pytest.raises(InputError) as error:
+            decode(tmp_path / name)
+        assert word in assert_one_line(error, tmp_path / name)
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG that promises width x height pixels and holds none."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0" * 100))
+        + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize(("width", "height"), [(10_001, 10_000), (50_000, 50_000), (60_000, 4)])
+def test_bombs_are_refused_before_decoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, height: int
+) -> None:
+    def decoded(*_: object) -> None:
+        pytest.fail("pixels were decoded")
+
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded)
+    path = tmp_path / "bomb.png"
+    path.write_bytes(png_header(width, height))
+    limit = MAX_PIXELS if width * height > MAX_PIXELS else 200_000
+    with pytest.raises(InputError) as error:
+        decode(path, max_pixels=limit)
+    assert_one_line(error, path)
+    assert "more than the limit" in str(error.value) or "bomb" in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_damaged_bytes_give_an_image_or_an_input_error(tmp_path: Path, suffix: str) -> None:
+    """Nothing but `InputError` comes out of a file with random bytes changed."""
+    path = tmp_path / f"damaged.{suffix}"
+    photo().save(path)
+    data = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(0)
+    messages = []
+    for _ in range(60):
+        changed = data.copy()
+        where = rng.integers(0, min(len(data), 400), size=4)
+        changed[where] = rng.integers(0, 256, size=4)
+        path.write_bytes(changed.tobytes())
+        try:
+            assert decode(path, max_pixels=1_000_000).mode == "RGB"
+        except InputError as error:
+            messages.append(str(error))
+    assert messages
+    assert not any("\n" in message for message in messages)
+
+
+def test_decoding_and_preprocessing_import_no_torch() -> None:
+    code = (
+        "import sys, pipeline.encoders.image_decoding, pipeline.encoders.preprocessing; "
+        "print([m for m in ('torch', 'timm', 'open_clip') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
+    )
+    assert done.stdout.strip() == "[]"

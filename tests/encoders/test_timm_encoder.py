@@ -1,0 +1,259 @@
+"""timm models from local checkpoints: features, strictness, preprocessing, messages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from encoders import small_models
+from encoders.small_models import VIT, VIT_KWARGS, pictures
+from pipeline.encoders import image_decoding, timm_encoder
+from pipeline.encoders.checkpoints import state_fingerprint
+from pipeline.errors import ModelError
+
+REAL = Path(__file__).parents[3] / "shared" / "real"
+HALF = [0.5, 0.5, 0.5]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vit") / "vit.safetensors"
+    save_file(small_models.vit().state_dict(), path)
+    return path
+
+
+def build(origin: Path, **changes: object) -> timm_encoder.ImageEncoder:
+    settings: dict[str, object] = {"origin": origin, "kwargs": VIT_KWARGS, **changes}
+    name = str(settings.pop("name", VIT))
+    return timm_encoder.build(name, **settings)
+
+
+def test_embedding_is_the_models_own(checkpoint: Path) -> None:
+    encoder = build(checkpoint)
+    model = small_models.vit()
+    images = pictures(3)
+    with torch.no_grad():
+        expected = model((images - 0.5) / 0.5)
+    features = encoder.embed(images)
+    assert torch.equal(features, expected)
+    assert features.dtype == torch.float32
+    assert encoder.width == features.shape[1] == 48
+    features += 1  # an ordinary tensor, not one of inference mode
+    assert not features.requires_grad
+    assert not encoder.module.training
+    assert all(not parameter.requires_grad for parameter in encoder.module.parameters())
+    assert encoder.fingerprint == state_fingerprint(model)
+    assert encoder.embed(images[:0]).shape == (0, 48)
+
+
+def test_same_bits_whatever_the_neighbours(checkpoint: Path) -> None:
+    encoder = build(checkpoint)
+    images = pictures(16)
+    whole = encoder.embed(images)
+    assert torch.equal(encoder.embed(images.flip(0)).flip(0), whole)
+    lonely = torch.zeros_like(images)
+    lonely[5] = images[11]
+    assert torch.equal(encoder.embed(lonely)[5], whole[11])
+    assert torch.equal(encoder.embed(images[3:4])[0], whole[3])
+
+
+def test_description_is_json_without_paths(checkpoint: Path) -> None:
+    encoder = build(checkpoint)
+    text = json.dumps(encoder.description)
+    assert str(checkpoint.parent) not in text
+    assert encoder.description == {
+        "library": "timm",
+        "name": VIT,
+        "pretrained": None,
+        "kwargs": VIT_KWARGS,
+    }
+
+
+def test_size_follows_img_size_and_the_rest_the_models_config(checkpoint: Path) -> None:
+    ours = build(checkpoint).preprocessing
+    assert (ours.height, ours.width) == (32, 32)
+    assert (ours.crop_pct, ours.interpolation, ours.resize_mode) == (0.9, "bicubic", "shortest")
+    assert ours.mean == (0.5, 0.5, 0.5)
+    other = build(
+        checkpoint, preprocessing_override={"mean": [0, 0, 0], "crop_pct": 1}
+    ).preprocessing
+    assert other == ours.override({"mean": [0, 0, 0], "crop_pct": 1.0})
+    with pytest.raises(ModelError, match="did you mean 'mean'"):
+        build(checkpoint, preprocessing_override={"meen": HALF})
+    with pytest.raises(ModelError, match=r"cannot embed 40 x 32 images.*preprocessing\.height"):
+        build(checkpoint, preprocessing_override={"height": 40})
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_low_precision_is_close_and_weights_stay_float32(checkpoint: Path, precision: str) -> None:
+    exact, low = build(checkpoint), build(checkpoint, precision=precision)
+    images = pictures(4)
+    features = low.embed(images)
+    assert features.dtype == torch.float32
+    assert not torch.equal(features, exact.embed(images))
+    assert torch.nn.functional.cosine_similarity(features, exact.embed(images)).min() > 0.999
+    assert all(parameter.dtype == torch.float32 for parameter in low.module.parameters())
+    assert low.fingerprint == exact.fingerprint
+
+
+def test_unknown_precision(checkpoint: Path) -> None:
+    with pytest.raises(ModelError, match="precision 'fp16'"):
+        build(checkpoint, precision="fp16")
+
+
+def test_classifier_is_dropped_and_nothing_else(tmp_path: Path, checkpoint: Path) -> None:
+    whole = small_models.vit(num_classes=7)
+    with torch.no_grad():
+        whole.load_state_dict(small_models.vit().state_dict(), strict=False)
+    torch.save({"state_dict": whole.state_dict()}, tmp_path / "w.pth")
+    assert build(tmp_path).fingerprint == build(checkpoint).fingerprint
+    state = whole.state_dict()
+    state["blocks.0.extra.weight"] = torch.ones(1)
+    torch.save(state, tmp_path / "w.pth")
+    with pytest.raises(ModelError, match=r"1 keys unknown: blocks\.0\.extra\.weight"):
+        build(tmp_path)
+    del state["blocks.0.extra.weight"], state["blocks.1.mlp.fc1.bias"]
+    torch.save(state, tmp_path / "w.pth")
+    with pytest.raises(
+        ModelError, match=rf"w\.pth.*{VIT}.*1 keys missing: blocks\.1\.mlp\.fc1\.bias"
+    ):
+        build(tmp_path)
+
+
+def test_wrong_shapes(tmp_path: Path) -> None:
+    torch.save(small_models.vit(embed_dim=96).state_dict(), tmp_path / "w.pth")
+    with pytest.raises(ModelError, match="not a checkpoint of") as error:
+        build(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_position_embedding_is_resampled_as_timm_does(tmp_path: Path) -> None:
+    torch.save(small_models.vit(img_size=64).state_dict(), tmp_path / "w.pth")
+    assert build(tmp_path).embed(pictures(1)).shape == (1, 48)
+
+
+def test_names_and_arguments(checkpoint: Path) -> None:
+    for changes, expected in [
+        ({"name": "vit_tiny_patch16_242"}, "did you mean 'vit_tiny_patch16_224'"),
+        ({"name": f"{VIT}.augreg_in21k_ft_in2k"}, "no pretrained tag.*did you mean"),
+        ({"pretrained": "nonsense"}, "no pretrained tag 'nonsense'; valid: augreg"),
+        ({"name": f"{VIT}.augreg_in21k", "pretrained": "augreg_in21k_ft_in1k"}, "disagree"),
+        ({"kwargs": {**VIT_KWARGS, "embed_dims": 3}}, "'embed_dims'; did you mean 'embed_dim'"),
+        ({"kwargs": {**VIT_KWARGS, "num_classes": 3}}, "'num_classes' is not for kwargs"),
+        ({"kwargs": {**VIT_KWARGS, "in_chans": 1}}, "'in_chans' is not for kwargs"),
+        ({"kwargs": {**VIT_KWARGS, "num_heads": 5}}, "cannot be built"),
+        ({"kwargs": {**VIT_KWARGS, "global_pool": ""}}, "not one vector per image"),
+    ]:
+        with pytest.raises(ModelError, match=expected) as error:
+            build(checkpoint, **changes)
+        assert "\n" not in str(error.value)
+
+
+def test_tag_changes_the_preprocessing(checkpoint: Path) -> None:
+    encoder = build(checkpoint, name=f"{VIT}.augreg_in21k")
+    assert encoder.description["pretrained"] == "augreg_in21k"
+
+
+def test_hub_that_is_not_there_is_one_fast_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing listens on port 9 of this machine: a refused connection, as good as no network."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(
+        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
+        "http://127.0.0.1:9/{repo_id}/resolve/{revision}/{filename}",
+    )
+    origin = tmp_path / "weights"
+    origin.mkdir()
+    started = time.monotonic()
+    with pytest.raises(ModelError) as error:
+        timm_encoder.build("vit_tiny_patch16_224.augreg_in21k", origin=origin)
+    assert time.monotonic() - started < 5
+    message = str(error.value)
+    assert "\n" not in message
+    assert "timm model 'vit_tiny_patch16_224.augreg_in21k'" in message
+    assert "https://huggingface.co/timm/vit_tiny_patch16_224.augreg_in21k" in message
+    assert f"put it at {origin / 'model.safetensors'}" in message
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+def test_hub_cache_is_enough(tmp_path: Path) -> None:
+    """A cached file is used without a request; the folder is laid out as the hub's client does."""
+    repository = tmp_path / "models--timm--vit_tiny_patch16_224.augreg_in21k"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    save_file(small_models.vit(num_classes=5).state_dict(), snapshot / "model.safetensors")
+    code = (
+        "import sys; sys.path.insert(0, '.'); from pipeline.encoders import timm_encoder as t; "
+        f"e = t.build('{VIT}.augreg_in21k', kwargs={VIT_KWARGS!r}); "
+        "print(e.width, e.description['pretrained'])"
+    )
+    environment = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=root,
+    )
+    assert done.stdout.split() == ["48", "augreg_in21k"], done.stderr
+    assert done.stderr == ""
+
+
+def test_no_weights_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=f"put one in {tmp_path}"):
+        build(tmp_path, pretrained=False)
+    with pytest.raises(ModelError, match="give a checkpoint as origin"):
+        build(None, pretrained=False)
+    with pytest.raises(ModelError, match="publishes no weights"):
+        timm_encoder.build("vit_small_patch16_36x1_224")
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason=f"needs real weights and photos in {REAL}")
+def test_real_weights_reproduce_real_embeddings(tmp_path: Path) -> None:
+    """efficientnet_lite0 on Office-Caltech photos against embeddings computed elsewhere."""
+    import tarfile
+
+    encoder = timm_encoder.build(
+        "efficientnet_lite0",
+        origin=REAL / "weights" / "efficientnet_lite0.safetensors",
+        preprocessing_override={
+            "mean": HALF,
+            "std": HALF,
+            "crop_pct": 0.875,
+            "interpolation": "bicubic",
+        },
+    )
+    assert encoder.width == 1280
+    with np.load(REAL / "office_caltech10" / "vision.npz") as given:
+        paths, expected = given["paths"][::320], given["original"][::320].astype(np.float32)
+    with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
+        wanted = {f"images/{path}" for path in paths}
+        archive.extractall(
+            tmp_path, [m for m in archive if m.name.removeprefix("./") in wanted], filter="data"
+        )
+    crops = [
+        encoder.preprocessing.crop(image_decoding.decode(tmp_path / "images" / path))
+        for path in paths
+    ]
+    images = torch.from_numpy(np.stack(crops)).permute(0, 3, 1, 2).float() / 255
+    features = encoder.embed(images)
+    cosines = torch.nn.functional.cosine_similarity(features, torch.from_numpy(expected))
+    assert cosines.min() > 0.98
+    assert cosines.mean() > 0.995
+    assert torch.equal(encoder.embed(images.flip(0)).flip(0), features)  # same bits at any position
