@@ -1,0 +1,84 @@
+"""Printed characters: which fonts draw them, and how one is drawn.
+
+Only fonts inside the matplotlib package are named here, so that a fresh clone can render without
+installing a font. They are split by whole family: what draws the domain ``print`` never drew an
+image of the pretraining, nor did a bold or italic cut of the same design.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from pipeline.errors import InputError
+
+# The DejaVu family. The pretraining adds fonts that are not in matplotlib: pretraining/fonts.py.
+PRETRAINING_FONTS: tuple[str, ...] = (
+    "DejaVuSans.ttf",
+    "DejaVuSans-Bold.ttf",
+    "DejaVuSans-Oblique.ttf",
+    "DejaVuSans-BoldOblique.ttf",
+    "DejaVuSansMono.ttf",
+    "DejaVuSansMono-Bold.ttf",
+    "DejaVuSansMono-Oblique.ttf",
+    "DejaVuSansMono-BoldOblique.ttf",
+    "DejaVuSerif.ttf",
+    "DejaVuSerif-Bold.ttf",
+    "DejaVuSerif-Italic.ttf",
+    "DejaVuSerif-BoldItalic.ttf",
+)
+
+# The Computer Modern and STIX families: serif, sans, typewriter, bold, italic.
+PRINT_FONTS: tuple[str, ...] = (
+    "cmr10.ttf",
+    "cmb10.ttf",
+    "cmss10.ttf",
+    "cmti10.ttf",
+    "cmtt10.ttf",
+    "STIXGeneral.ttf",
+    "STIXGeneralBol.ttf",
+    "STIXGeneralItalic.ttf",
+    "STIXGeneralBolIta.ttf",
+)
+
+
+def font_path(name: str) -> Path:
+    """Where matplotlib keeps the font file `name`."""
+    path = Path(mpl.get_data_path()) / "fonts" / "ttf" / name
+    if not path.is_file():
+        raise InputError(
+            f"font {name} is not in the installed matplotlib ({path.parent}): "
+            "install the matplotlib version that constraints.txt names"
+        )
+    return path
+
+
+@lru_cache(maxsize=2048)
+def _open_font(path: Path, points: int) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(str(path), points)
+
+
+def render_glyph(
+    character: str, path: Path, size: int, *, fill: float = 0.7, stroke: int = 0
+) -> NDArray[np.uint8]:
+    """Draw one character, white ink on black, its ink box centred in the square.
+
+    The longer side of the ink box measures `fill` of the square. `stroke` thickens the outline by
+    that many pixels on every side (within the box, which does not grow).
+    Returns (size, size). A font without the character gives a black or placeholder square: use
+    fonts known to have it.
+    """
+    points = size
+    for _ in range(2):  # ink height is nearly proportional to the point size: two passes suffice
+        left, top, right, bottom = _open_font(path, points).getbbox(character, stroke_width=stroke)
+        longer = max(right - left, bottom - top, 1)
+        points = max(4, round(points * fill * size / longer))
+    font = _open_font(path, points)
+    left, top, right, bottom = font.getbbox(character, stroke_width=stroke)
+    canvas = Image.new("L", (size, size), 0)
+    corner = ((size - right - left) / 2, (size - bottom - top) / 2)
+    ImageDraw.Draw(canvas).text(corner, character, fill=255, font=font, stroke_width=stroke)
+    return np.asarray(canvas)

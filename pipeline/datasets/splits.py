@@ -1,0 +1,63 @@
+"""Disjoint train and test images, drawn once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def is_test(
+    domain: str,
+    seed: int,
+    classes: Sequence[str],
+    contents: Sequence[str],
+    *,
+    test_fraction: float,
+) -> NDArray[np.bool_]:
+    """Return the (n,) mask of test images, given the class and the content (a sha256) of each.
+
+    In each class the distinct contents are ranked by a hash of (domain, seed, content); the first
+    ``round(test_fraction * their number)`` are test: at least one of two or more, never all. So
+
+    - copies of an image fall on the same side: no test image was ever a train image;
+    - the split depends on nothing but domain, seed and images: not on their order or names, a
+      random generator's state, or what other seeds and domains there are;
+    - adding images moves few of the others.
+
+    A content that occurs in several classes is train in all of them: its label is in doubt, and
+    each class by itself could put it on a different side.
+    """
+    by_class: dict[str, set[str]] = {}
+    for name, content in zip(classes, contents, strict=True):
+        by_class.setdefault(name, set()).add(content)
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for members in by_class.values():
+        shared |= seen & members
+        seen |= members
+    test = {
+        name: _drawn(domain, seed, members, shared, test_fraction)
+        for name, members in by_class.items()
+    }
+    return np.fromiter(
+        (content in test[name] for name, content in zip(classes, contents, strict=True)),
+        dtype=np.bool_,
+        count=len(contents),
+    )
+
+
+def _drawn(
+    domain: str, seed: int, members: set[str], shared: set[str], test_fraction: float
+) -> set[str]:
+    """Return the test contents of one class."""
+    n = len(members)
+    n_test = min(max(1, round(test_fraction * n)), n - 1)
+    ranked = sorted(members - shared, key=lambda content: _rank(domain, seed, content))
+    return set(ranked[:n_test])
+
+
+def _rank(domain: str, seed: int, content: str) -> bytes:
+    return hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest()
