@@ -26,7 +26,7 @@ def test_files_that_are_not_arrays(tmp_path):
         read_array(tmp_path / "none.npy", None)
     for name in ("f.npy", "f.npz"):
         (tmp_path / name).write_bytes(b"hello")
-        with pytest.raises(InputError, match=r"f\.np[yz]: "):
+        with pytest.raises(InputError, match=r"f\.np[yz]: not a \.npy or \.npz file"):
             read_array(tmp_path / name, "original")
     np.savez(tmp_path / "g.npz", original=X)
     (tmp_path / "g.npz").write_bytes((tmp_path / "g.npz").read_bytes()[:-40])
@@ -35,7 +35,9 @@ def test_files_that_are_not_arrays(tmp_path):
 
 
 def test_paths(tmp_path):
-    np.savez(tmp_path / "f.npz", paths=np.array(["a/b/c.jpg"]), x=X, one=np.array(["a/b/c.jpg", "1.jpg"]))
+    np.savez(
+        tmp_path / "f.npz", paths=np.array(["a/b/c.jpg"]), x=X, one=np.array(["a/b/c.jpg", "1.jpg"])
+    )
     assert read_paths(tmp_path / "f.npz") == ["a/b/c.jpg"]
     assert read_paths(tmp_path / "f.npz", "absent") is None
     with pytest.raises(InputError, match=r"one\[1\] = '1.jpg' is not DOMAIN/CLASS/FILE"):

@@ -1,0 +1,60 @@
+"""`referee check`: is params.yaml valid, and is what it names there?
+
+`make repro` runs it first: of a missing folder DVC would only say "missing data".
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import InputError
+from pipeline.params import Params, load_params
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def missing(params: Params) -> list[str]:
+    """Return one line for every file or folder that params.yaml names and that is not there."""
+    places = {f"models.{key}.origin": model.origin for key, model in params.models.items()}
+    places |= {
+        f"domains.{key}.images": domain.images
+        for key, domain in params.domains.items()
+        if key not in params.generated
+    }
+    places |= {f"lists.{key}.file": image_list.file for key, image_list in params.lists.items()}
+    return [
+        f"{key}: {place}: no such file or folder"
+        for key, place in places.items()
+        if not Path(place).exists()
+    ]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate; with a lock file, absent inputs may still be served from the cache, so they are only told."""
+    params = load_params()
+    absent = missing(params)
+    if absent and not Path("dvc.lock").exists():
+        raise InputError(
+            "\n".join(absent)
+            + "\nput them there, or change params.yaml; `referee doctor` tells more"
+        )
+    for line in absent:
+        sys.stderr.write(
+            f"referee: note: {line}; stages that need it are served from the cache or fail\n"
+        )
+    if not args.quiet:
+        sys.stdout.write(
+            f"params.yaml: suite {params.suite}, {len(params.domains)} domains, {len(params.models)} models: valid\n"
+        )
+    return 0
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser("check", help="validate params.yaml", description=__doc__)
+    parser.add_argument("--quiet", action="store_true", help="say nothing when all is well")
+    parser.set_defaults(run=run)

@@ -1,0 +1,112 @@
+"""`referee inspect STORE`: what a store holds: model, views, rows, width, type, provenance, norms, NaN."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pipeline.store.embedding_store import EmbeddingStore
+
+
+def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
+    """Return the type, the norms' quantiles and the number of rows that are not finite, in bounded memory."""
+    norms = np.empty(store.rows)
+    start = 0
+    for block in store.blocks(view):
+        norms[start : start + len(block)] = np.linalg.norm(block.astype(np.float64), axis=1)
+        start += len(block)
+    finite = norms[np.isfinite(norms)]
+    low, middle, high = np.quantile(finite, [0, 0.5, 1]) if finite.size else [np.nan] * 3
+    return {
+        "dtype": str(store.group[view].dtype),  # type: ignore[union-attr]
+        "norm_min": float(low),
+        "norm_median": float(middle),
+        "norm_max": float(high),
+        "not_finite": int(store.rows - finite.size),
+        "settings": store.settings(view),
+    }
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """Return everything `inspect` tells of a store, as plain values."""
+    from pipeline.store.embedding_store import open_embeddings
+    from pipeline.store.prompt_store import SCHEMA, open_prompts
+
+    if _schema(path) == SCHEMA:
+        prompts = open_prompts(path)
+        return {
+            "kind": "prompts",
+            "classes": len(prompts.classes),
+            "width": prompts.text.shape[1],
+            "logit_scale": prompts.logit_scale,
+            "provenance": prompts.provenance,
+        }
+    store = open_embeddings(path)
+    return {
+        "kind": "embeddings",
+        "rows": store.rows,
+        "width": store.width,
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "views": {view: view_facts(store, view) for view in store.views},
+        "provenance": {key: value for key, value in store.provenance.items() if key != "views"},
+    }
+
+
+def _schema(path: Path) -> str | None:
+    try:
+        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        return str(attributes.get("schema"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None  # whatever is wrong, open_embeddings says it better
+
+
+def as_text(path: Path, told: dict[str, Any]) -> str:
+    """Lay the facts out for a person."""
+    if told["kind"] == "prompts":
+        lines = [
+            f"{path}: text embeddings of {told['classes']} classes, width {told['width']}",
+            f"  logit scale {told['logit_scale']:.2f}",
+        ]
+    else:
+        lines = [
+            f"{path}: {told['rows']:,} rows, width {told['width']}, {told['bytes'] / 1e6:.1f} MB",
+            f"  {'view':10}{'type':10}{'norm min':>10}{'median':>10}{'max':>10}{'not finite':>12}  made with",
+        ]
+        for view, about in told["views"].items():
+            made = ", ".join(f"{key} {value}" for key, value in about["settings"].items()) or "-"
+            lines.append(
+                f"  {view:10}{about['dtype']:10}{about['norm_min']:10.3f}{about['norm_median']:10.3f}"
+                f"{about['norm_max']:10.3f}{about['not_finite']:12d}  {made}"
+            )
+    for key, value in told["provenance"].items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        lines.append(f"  {key:14}{text if len(text) <= 100 else text[:97] + '...'}")
+    return "\n".join(lines) + "\n"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the facts of each store, for people or as JSON."""
+    told = {str(path): facts(path) for path in args.store}
+    if args.json:
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(as_text(Path(path), about) for path, about in told.items()))
+    return 0
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "inspect", help="what a store under cache/ holds", description=__doc__
+    )
+    parser.add_argument("store", type=Path, nargs="+", help="e.g. cache/embeddings/mnist/vit.zarr")
+    parser.add_argument("--json", action="store_true", help="for programs: all of the provenance")
+    parser.set_defaults(run=run)

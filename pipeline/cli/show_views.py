@@ -1,0 +1,55 @@
+"""`referee show-views IMAGE`: original, zeros, rand and what was removed, as one picture.
+
+The image is cropped as a model of params.yaml would see it; the views are made as its `views` section says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ParamsError, did_you_mean
+from pipeline.params import load_params
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw the picture of one image."""
+    import torch
+
+    from pipeline.encoders.image_decoding import decode, sha256
+    from pipeline.method.frequency_views import ViewSettings
+    from pipeline.report.view_picture import draw_views
+    from pipeline.stages.backbones import build_image_encoder
+
+    params = load_params()
+    model = args.model or params.vision
+    if model not in params.models:
+        raise ParamsError(f"--model {model!r} is not in models{did_you_mean(model, params.models)}")
+    image = decode(args.image)  # before the model: a wrong path should not cost a model's loading
+    encoder = build_image_encoder(params.models[model], torch.device("cpu"))
+    crop = encoder.preprocessing.crop(image)
+    figure = draw_views(
+        crop, bytes.fromhex(sha256(args.image)), ViewSettings(**params.views.model_dump())
+    )
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(args.output, dpi=150)
+    sys.stdout.write(f"{args.output}\n")
+    return 0
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "show-views", help="a picture of an image's frequency-aware views", description=__doc__
+    )
+    parser.add_argument("image", type=Path)
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("results/views.png"), help="default: %(default)s"
+    )
+    parser.add_argument("--model", help="whose crop to show; default: the vision model")
+    parser.set_defaults(run=run)

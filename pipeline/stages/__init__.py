@@ -1,0 +1,1 @@
+"""One thin command line per DVC stage; only these read params.yaml."""

@@ -1,0 +1,175 @@
+"""Embed a domain's images with a backbone: what is in the progress logs is kept, the rest goes through the model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tqdm import tqdm
+
+from pipeline.datasets.manifest_files import ImageRow
+from pipeline.encoders import (
+    clip_config,
+    clip_encoder,
+    clip_weights,
+    image_decoding,
+    image_encoder,
+    preprocessing,
+    timm_encoder,
+    view_embedder,
+)
+from pipeline.encoders.device import choose_device
+from pipeline.encoders.image_encoder import ImageEncoder
+from pipeline.encoders.view_embedder import ViewEmbedder
+from pipeline.execution.extraction import (
+    Batch,
+    Crops,
+    Embedded,
+    Picture,
+    extract,
+    plan_batches,
+    worker_count,
+)
+from pipeline.method import frequency_views, wavelet_transform
+from pipeline.params import Model, Params, Runtime
+from pipeline.stages import places
+from pipeline.stages.backbones import build_image_encoder
+from pipeline.stages.wanted_views import view_settings, wanted_views
+from pipeline.store.code_fingerprint import code_fingerprint
+from pipeline.store.embedding_store import (
+    SHARD_ROWS,
+    Provenance,
+    ViewRows,
+    digest_of,
+    rows_digest,
+    write_embeddings,
+)
+from pipeline.store.progress_log import ProgressLog
+
+# What, besides weights and settings, decides an embedding: rows made by other code are not taken up again.
+DECIDING_CODE = (
+    clip_config,
+    clip_encoder,
+    clip_weights,
+    frequency_views,
+    image_decoding,
+    image_encoder,
+    preprocessing,
+    timm_encoder,
+    view_embedder,
+    wavelet_transform,
+)
+DECIDING_LIBRARIES = ("torch", "timm", "open_clip_torch", "pillow", "pywavelets", "numpy")
+
+
+def embed_images(params: Params, domain: str, model: str, images: list[ImageRow]) -> str:
+    """Embed what is not in the progress logs, then write the store from them; return what to tell."""
+    spec = params.models[model]
+    torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
+    device = choose_device(params.runtime.device)
+    encoder = build_image_encoder(spec, device)
+    settings = frequency_views.ViewSettings(**params.views.model_dump())
+    embedder = ViewEmbedder(encoder, settings, device=device, rows=params.runtime.batch_size)
+    identity = _identity(encoder, spec)
+    pictures = [Picture(Path(image.path), bytes.fromhex(image.sha256)) for image in images]
+    views = {
+        view: view_settings(view, params.views)
+        for view in wanted_views(params.domains[domain], spec)
+    }
+    with ExitStack() as stack:
+        logs = {}
+        for view, made_with in views.items():
+            folder = places.PROGRESS / _log_key(identity, view, made_with, spec.stored_as)
+            log = ProgressLog(
+                folder, f"{domain}-{model}", width=encoder.width, dtype=spec.stored_as
+            )
+            logs[view] = stack.enter_context(log)
+        told = _fill(
+            logs,
+            pictures,
+            encoder=encoder,
+            embedder=embedder,
+            runtime=params.runtime,
+            dtype=spec.stored_as,
+        )
+        rows = {
+            view: ViewRows(
+                len(pictures), encoder.width, spec.stored_as, views[view], _shards(log, pictures)
+            )
+            for view, log in logs.items()
+        }
+        digest = rows_digest(image.sha256 for image in images)
+        provenance = {"domain": domain, **identity, "rows_digest": digest}
+        write_embeddings(places.embeddings(domain, model), rows, provenance)
+    return told
+
+
+def _identity(encoder: ImageEncoder, spec: Model) -> Provenance:
+    return {
+        "model": encoder.description,
+        "weights": encoder.fingerprint,
+        "preprocessing": encoder.preprocessing.as_attributes(),
+        "precision": spec.precision,
+    }
+
+
+def _log_key(identity: Provenance, view: str, made_with: Provenance, stored_as: str) -> str:
+    """Return the name of the folder of rows made in exactly this way."""
+    code = {"pipeline": code_fingerprint(DECIDING_CODE)}
+    code |= {library: version(library) for library in DECIDING_LIBRARIES}
+    how = {**identity, "view": view, "settings": made_with, "stored_as": stored_as, "code": code}
+    return digest_of(how)[:32]
+
+
+def _fill(
+    logs: Mapping[str, ProgressLog],
+    pictures: list[Picture],
+    *,
+    encoder: ImageEncoder,
+    embedder: ViewEmbedder,
+    runtime: Runtime,
+    dtype: str,
+) -> str:
+    """Embed the rows that the logs lack, recording batch by batch."""
+    batches = plan_batches(
+        pictures, tuple(logs), lambda view, digest: digest in logs[view], embedder.rows
+    )
+    todo = sum(len(batch.pictures) for batch in batches)
+
+    def crop(picture: Picture) -> Crops:
+        image = image_decoding.decode(picture.path, expected_sha256=picture.digest.hex())
+        return encoder.preprocessing.crop(image)
+
+    def embed(crops: Crops, batch: Batch) -> Embedded:
+        return embedder(crops, batch.digests, batch.views, dtype)
+
+    def record(batch: Batch, embedded: Embedded) -> None:
+        for view, rows in embedded.items():
+            logs[view].append(batch.digests, rows)
+        bar.update(len(batch.pictures))
+
+    began = time.perf_counter()
+    with tqdm(total=todo, unit=" images", disable=None, smoothing=0.05) as bar:
+        extract(
+            batches,
+            crop=crop,
+            embed=embed,
+            record=record,
+            workers=worker_count(runtime.workers),
+            embed_in_workers=embedder.is_thread_parallel,
+            initializer=partial(torch.set_num_threads, 1),
+        )
+    rate = f" ({todo / (time.perf_counter() - began):.0f} images/s)" if todo else ""
+    return f"{len(pictures)} images, {', '.join(logs)}; {todo} embedded now{rate}"
+
+
+def _shards(log: ProgressLog, pictures: list[Picture]) -> Iterator[npt.NDArray[np.floating]]:
+    for start in range(0, len(pictures), SHARD_ROWS):
+        yield log.gather(picture.digest for picture in pictures[start : start + SHARD_ROWS])

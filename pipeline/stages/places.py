@@ -1,0 +1,41 @@
+"""Where the stages' outputs are: the one place that knows the layout of cache/ and results/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CACHE = Path("cache")
+RESULTS = Path("results")
+PROGRESS = Path(
+    ".referee/progress"
+)  # outside every stage's outputs, so DVC neither tracks nor deletes it
+
+
+def manifest_folder(domain: str) -> Path:
+    """images.csv, tasks.csv, classes.csv, labels.csv and report.json of a domain."""
+    return CACHE / "manifests" / domain
+
+
+def image_list(name: str) -> Path:
+    """A validated copy of an image list."""
+    return CACHE / "lists" / f"{name}.txt"
+
+
+def model_identity(model: str) -> Path:
+    """Which weights a model has."""
+    return CACHE / "models" / f"{model}.json"
+
+
+def embeddings(domain: str, model: str) -> Path:
+    """The embeddings of a domain by a model."""
+    return CACHE / "embeddings" / domain / f"{model}.zarr"
+
+
+def prompts(domain: str) -> Path:
+    """The text embeddings of a domain's classes."""
+    return CACHE / "prompts" / f"{domain}.zarr"
+
+
+def probe(domain: str) -> Path:
+    """First figures of a domain's embeddings."""
+    return RESULTS / "probes" / f"{domain}.json"

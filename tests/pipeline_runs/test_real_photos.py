@@ -1,0 +1,133 @@
+"""Real photos, real ImageNet weights: the embed stage reproduces embeddings that were computed elsewhere."""
+
+import tarfile
+
+import numpy as np
+import pytest
+
+from pipeline.datasets.manifest_files import read_images
+from pipeline.store.embedding_store import open_embeddings
+from real_data import REAL, needs_real_data
+from small_project import SmallProject
+
+pytestmark = [pytest.mark.slow, needs_real_data]
+
+DOMAIN = "dslr"
+
+
+def caltech_params(images: str) -> dict:
+    """Return the params of a custom suite: one domain of Office-Caltech10, an ImageNet network, CLIP imported."""
+    return {
+        "suite": "office_caltech10",
+        "datasets": {"caltech": {"classes_per_task": 2, "class_names": {}}},
+        "generated": {},
+        "lists": {},
+        "domains": {
+            DOMAIN: {
+                "dataset": "caltech",
+                "images": images,
+                "views": ["original", "zeros", "rand"],
+                "templates": ["a photo of a {}"],
+            }
+        },
+        "models": {
+            "net": {
+                "library": "timm",
+                "name": "efficientnet_lite0",
+                "origin": str(REAL / "weights" / "efficientnet_lite0.safetensors"),
+                "preprocessing": {
+                    "mean": [0.5] * 3,
+                    "std": [0.5] * 3,
+                    "crop_pct": 0.875,
+                    "interpolation": "bicubic",
+                },
+            },
+            "given": {
+                "library": "imported",
+                "name": "efficientnet_lite0",
+                "origin": str(REAL / "office_caltech10" / "vision.npz"),
+                "arrays": {"rand": "rand_matched"},
+            },
+            "clip": {
+                "library": "imported",
+                "name": "clip_space",
+                "origin": str(REAL / "office_caltech10" / "clip_space.npz"),
+                "views": ["original"],
+            },
+        },
+        "vision": "net",
+        "language": "clip",
+        "views": {"noise": "matched"},
+    }
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("real")
+    with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
+        members = [member for member in archive if member.name.startswith(f"images/{DOMAIN}/")]
+        archive.extractall(folder, members, filter="data")
+    made = SmallProject(folder)
+    made.write_params(caltech_params(f"images/{DOMAIN}"))
+    for stage in (
+        ("manifest", DOMAIN),
+        ("embed", DOMAIN, "net"),
+        ("embed", DOMAIN, "given"),
+        ("embed", DOMAIN, "clip"),
+        ("prompts", DOMAIN),
+    ):
+        made.stage(*stage)
+    return made
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return np.sum(a * b, axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+
+
+def stores(project):
+    folder = project.folder / "cache" / "embeddings" / DOMAIN
+    return open_embeddings(folder / "net.zarr"), open_embeddings(folder / "given.zarr")
+
+
+@pytest.mark.parametrize("view", ["original", "zeros"])
+def test_ours_are_the_given_embeddings(project, view):
+    ours, given = stores(project)
+    assert ours.rows == 157
+    agreement = cosines(ours.read(view), given.read(view))
+    assert agreement.min() > 0.98
+    assert agreement.mean() > 0.995
+
+
+def test_matched_noise_moves_embeddings_as_far_as_the_given_one_does(project):
+    """The noise itself is drawn differently, so the two are compared by their distance from the original."""
+    ours, given = stores(project)
+    moved = [cosines(store.read("rand"), store.read("original")) for store in (ours, given)]
+    assert abs(moved[0].mean() - moved[1].mean()) < 0.005
+    assert cosines(ours.read("rand"), given.read("rand")).mean() > 0.95
+
+
+def test_probe_of_the_real_features(project):
+    project.stage("probe", DOMAIN)
+    assert len(read_images(project.folder / "cache" / "manifests" / DOMAIN / "images.csv")) == 157
+    told = project.run("referee", "summary").stdout
+    accuracy = float(told.split(DOMAIN)[1].split("%")[1].split()[-1])
+    assert accuracy > 90, told
+
+
+def test_without_images_the_manifest_is_made_from_the_paths(tmp_path):
+    made = SmallProject(tmp_path)
+    params = caltech_params(str(REAL / "office_caltech10" / "vision.npz"))
+    params["vision"] = "given"
+    made.write_params(params)
+    for stage in (
+        ("manifest", DOMAIN),
+        ("embed", DOMAIN, "given"),
+        ("embed", DOMAIN, "clip"),
+        ("prompts", DOMAIN),
+        ("probe", DOMAIN),
+    ):
+        made.stage(*stage)
+    rows = read_images(tmp_path / "cache" / "manifests" / DOMAIN / "images.csv")
+    assert len(rows) == 157
+    assert rows[0].path.startswith("dslr/")

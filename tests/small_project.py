@@ -1,0 +1,180 @@
+"""A small project in a temporary folder: the real dvc.yaml and package, tiny images, tiny random weights.
+
+Everything that runs in it is the real thing (DVC, the stages, timm, open_clip); only sizes are small.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[1]
+VIT_KWARGS = {"img_size": 16, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
+CLIP_CONFIG = {
+    "embed_dim": 16,
+    "vision_cfg": {"image_size": 16, "layers": 1, "width": 24, "head_width": 12, "patch_size": 8},
+    "text_cfg": {"context_length": 8, "vocab_size": 49408, "width": 8, "heads": 2, "layers": 1},
+}
+
+
+def draw_image(path: Path, seed: int, size: tuple[int, int] = (20, 17)) -> None:
+    """Write a PNG of smooth random colours."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    small = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    Image.fromarray(small).resize(size, Image.Resampling.BICUBIC).save(path)
+
+
+def draw_domain(folder: Path, classes: tuple[str, ...], per_class: int, seed: int) -> None:
+    """Write `folder/class/number.png`."""
+    for c, name in enumerate(classes):
+        for i in range(per_class):
+            draw_image(folder / name / f"{i}.png", seed * 100_000 + c * 1000 + i)
+
+
+def write_tiny_weights(folder: Path) -> None:
+    """Write random weights of a tiny timm ViT and a tiny open_clip model, in the layout of the hubs."""
+    import torch
+    from safetensors.torch import save_file
+
+    from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
+
+    ensure_torchvision_ops()
+    import open_clip
+    import timm
+
+    torch.manual_seed(0)
+    vit = timm.create_model("vit_tiny_patch16_224", num_classes=0, **VIT_KWARGS)
+    clip = open_clip.CLIP(**CLIP_CONFIG)
+    for name, module in (("vit/model", vit), ("clip/open_clip_model", clip)):
+        path = folder / f"{name}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        state = {key: value.half().contiguous() for key, value in module.state_dict().items()}
+        save_file(state, path)
+    (folder / "clip" / "open_clip_config.json").write_text(json.dumps({"model_cfg": CLIP_CONFIG}))
+
+
+def small_params() -> dict[str, Any]:
+    """Return the params of two domains of four classes in two tasks."""
+    domain = {
+        "dataset": "toy",
+        "views": ["original", "zeros", "rand"],
+        "templates": ["a photo of a {}"],
+    }
+    return {
+        "suite": "toy",
+        "datasets": {"toy": {"classes_per_task": 2, "class_names": {}}},
+        "generated": {},
+        "lists": {},
+        "domains": {name: {**domain, "images": f"data/{name}"} for name in ("left", "right")},
+        "models": {
+            "vit": {
+                "library": "timm",
+                "name": "vit_tiny_patch16_224",
+                "origin": "weights/vit",
+                "kwargs": VIT_KWARGS,
+            },
+            "clip": {"library": "open_clip", "name": "tiny", "origin": "weights/clip"},
+        },
+        "vision": "vit",
+        "language": "clip",
+        "problems": {"left-right": {"source": "left", "target": "right"}},
+        "data": {"seeds": [0, 1], "test_fraction": 0.25},
+        "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
+        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},
+        "runtime": {"device": "cpu", "workers": 2},
+    }
+
+
+class SmallProject:
+    """A folder in which stages, `referee` and `dvc` run as a user would run them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def create(self, *, per_class: int = 6, dvc: bool = False) -> SmallProject:
+        """Lay out images, weights and params; with ``dvc``, also the graph, the package and the repositories."""
+        write_tiny_weights(self.folder / "weights")
+        for seed, name in enumerate(("left", "right")):
+            draw_domain(self.folder / "data" / name, ("ant", "bee", "cat", "dog"), per_class, seed)
+        self.write_params(small_params())
+        (self.folder / "cache" / "lists").mkdir(parents=True)
+        (self.folder / "cache" / "lists" / "README.md").write_text("lists\n")
+        if dvc:
+            shutil.copy(ROOT / "dvc.yaml", self.folder)
+            shutil.copytree(
+                ROOT / "pipeline",
+                self.folder / "pipeline",
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
+            (self.folder / ".gitignore").write_text(
+                "/data\n/cache\n/results\n/weights\n/.referee\n"
+            )
+            self.run("git", "init", "--quiet")
+            self.run("dvc", "init", "--quiet")
+            self.run("dvc", "config", "core.analytics", "false")
+        return self
+
+    def write_params(self, params: dict[str, Any]) -> None:
+        """Write params.yaml."""
+        with (self.folder / "params.yaml").open("w") as file:
+            YAML().dump(params, file)
+
+    def read_params(self) -> dict[str, Any]:
+        """Read params.yaml as plain Python."""
+        return YAML(typ="safe", pure=True).load((self.folder / "params.yaml").read_text())
+
+    def change_params(self, **sections: dict[str, Any]) -> None:
+        """Update keys inside sections of params.yaml."""
+        params = self.read_params()
+        for section, changes in sections.items():
+            params[section].update(changes)
+        self.write_params(params)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return the environment of a user who activated .venv, apart from any repository around."""
+        bin_folder = str(Path(sys.executable).parent)
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        return {
+            **kept,
+            "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+            "DVC_NO_ANALYTICS": "1",
+            **more,
+        }
+
+    def run(self, *command: str, ok: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the folder; it must succeed unless ``ok`` is False."""
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment(**more),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ok:
+            assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def stage(
+        self, name: str, *args: str, ok: bool = True, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one stage's command line."""
+        return self.run(sys.executable, "-m", f"pipeline.stages.{name}", *args, ok=ok, **more)
+
+    def repro(self, *args: str) -> set[str]:
+        """Run `dvc repro` and return the names of the stages that ran."""
+        done = self.run("dvc", "repro", *args)
+        return {
+            line.split("'")[1]
+            for line in done.stdout.splitlines()
+            if line.startswith("Running stage '")
+        }
