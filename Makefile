@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help env repro test lint types imports use doctor bench clean-progress
+.PHONY: help env repro test lint types imports use doctor relock clean-progress
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -27,7 +27,7 @@ repro: env  ## run the pipeline of params.yaml: from images to figures
 	@referee summary
 
 test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests
-	pytest
+	pytest --numprocesses 2 --dist loadfile
 
 lint: env
 	ruff check .
@@ -44,6 +44,11 @@ use: env  ## put a suite into params.yaml: make use SUITE=office31
 
 doctor: env  ## what is there and what is missing
 	@referee doctor
+
+relock: env  ## write constraints.txt anew from .venv
+	@{ sed -n '/^#/p;/^torch==/p' constraints.txt; pip freeze --exclude-editable | \
+		grep -Ev '^(torch|pip|setuptools|font[a-z-]*)(==| @)' | sort -f; } > .constraints.partial
+	@mv .constraints.partial constraints.txt
 
 clean-progress:  ## forget what interrupted extractions kept (safe: costs time, never results)
 	rm -rf .referee/progress

@@ -31,11 +31,19 @@ def read_paths(file: Path, name: str = PATHS) -> list[str] | None:
     if paths is None:
         return None
     if paths.ndim != 1 or paths.dtype.kind != "U":
-        raise InputError(f"{file}: {name!r} must be a list of strings, not {paths.dtype} {paths.shape}")
+        raise InputError(
+            f"{file}: {name!r} must be a list of strings, not {paths.dtype} {paths.shape}"
+        )
     texts = [str(path) for path in paths]
     for row, text in enumerate(texts):
         parts = PurePosixPath(text).parts
-        if len(parts) < 3 or ".." in parts or text.startswith("/"):
+        # as_posix() differs where a path has //, ./ or a trailing slash: it would not be found again
+        if (
+            len(parts) < 3
+            or ".." in parts
+            or parts[0] == "/"
+            or PurePosixPath(text).as_posix() != text
+        ):
             raise InputError(f"{file}: {name}[{row}] = {text!r} is not DOMAIN/CLASS/FILE")
     return texts
 
@@ -54,6 +62,10 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
     """Return an array, None where an .npz has none of this ``name``."""
     try:
         with file.open("rb") as opened:
+            if not opened.peek(6)[:6].startswith(
+                (b"\x93NUMPY", b"PK")
+            ):  # numpy would try to unpickle it
+                raise InputError(f"{file}: not a .npy or .npz file")
             loaded = np.load(opened, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return loaded

@@ -11,7 +11,15 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+import pywt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -96,9 +104,12 @@ class Model(Section):
     """A frozen backbone, or a file of embeddings computed elsewhere."""
 
     library: Literal["timm", "open_clip", "imported"]
-    name: Annotated[str, StringConstraints(min_length=1)]  # as the library knows it; imported: what made the file
-    # Where the numbers come from: a checkpoint file; a folder that holds one (and, for an architecture that open_clip does
-    # not know, its open_clip_config.json) or waits for one (then the hub is asked); for `imported`, the .npy/.npz itself.
+    name: Annotated[
+        str, StringConstraints(min_length=1)
+    ]  # as the library knows it; imported: what made the file
+    # Where the numbers come from: a checkpoint file; a folder that holds one (and, for an architecture that
+    # open_clip does not know, its open_clip_config.json) or waits for one (then the hub is asked); for `imported`,
+    # the .npy/.npz itself.
     origin: str
     pretrained: str = ""  # open_clip's tag, e.g. openai; timm's is part of the name
     kwargs: dict[str, Any] = Field(default_factory=dict)  # constructor arguments, timm
@@ -107,27 +118,42 @@ class Model(Section):
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     stored_as: Literal["float16", "float32"] = "float16"
     views: tuple[View, ...] = ("original", "zeros", "rand")  # of the views a domain asks for, these
-    arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> name in the .npz
+    arrays: dict[str, str] = Field(
+        default_factory=dict
+    )  # imported: view, text, ... -> name in the .npz
 
     @model_validator(mode="after")
     def _fits_its_library(self) -> Model:
-        only = {"timm": ("kwargs",), "open_clip": ("pretrained", "quick_gelu"), "imported": ("arrays",)}
+        only = {
+            "timm": ("kwargs",),
+            "open_clip": ("pretrained", "quick_gelu"),
+            "imported": ("arrays",),
+        }
         for library, keys in only.items():
             for key in keys:
-                if library != self.library and getattr(self, key) != Model.model_fields[key].get_default(
-                    call_default_factory=True
-                ):
+                if library != self.library and getattr(self, key) != Model.model_fields[
+                    key
+                ].get_default(call_default_factory=True):
                     raise ValueError(f"{key}: is for library {library}, not {self.library}")
         return self
 
 
 class Views(Section):
-    """The frequency-aware views (15); checked further where they are made (`pipeline.method.frequency_views`)."""
+    """The frequency-aware views (15)."""
 
     wavelet: str = "haar"
     level: Annotated[int, Field(ge=1)] = 1
     noise: Literal["unit", "matched"] | Annotated[float, Field(ge=0)] = "matched"
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _wavelet_exists(self) -> Views:
+        known = pywt.wavelist(kind="discrete")
+        if self.wavelet not in known:
+            raise ValueError(
+                f"wavelet: no discrete wavelet {self.wavelet!r}{did_you_mean(self.wavelet, known)}"
+            )
+        return self
 
 
 class Problem(Section):
@@ -226,7 +252,9 @@ def _explain(error: ValidationError) -> list[str]:
         location = [part for part in item["loc"] if not _is_union_tag(part)]
         key = ".".join(map(str, location))
         if item["type"] == "extra_forbidden":
-            lines.append(f"{key}: unknown key{did_you_mean(str(location[-1]), _fields_at(location[:-1]))}")
+            lines.append(
+                f"{key}: unknown key{did_you_mean(str(location[-1]), _fields_at(location[:-1]))}"
+            )
         elif item["type"] == "missing":
             lines.append(f"{key}: missing")
         elif item["type"] == "value_error":
@@ -236,7 +264,8 @@ def _explain(error: ValidationError) -> list[str]:
             shown = repr(item["input"])
             shown = shown if len(shown) <= 60 else shown[:57] + "..."
             lines.append(f"{key}: {item['msg'][0].lower()}{item['msg'][1:]}, not {shown}")
-    return list(dict.fromkeys(lines))
+    # one line each, whatever a key or value of the file holds
+    return list(dict.fromkeys(" ".join(line.split()) for line in lines))
 
 
 def _is_union_tag(part: int | str) -> bool:

@@ -44,7 +44,10 @@ class Batch:
 
 
 def plan_batches(
-    pictures: Iterable[Picture], views: Sequence[str], is_done: Callable[[str, bytes], bool], size: int
+    pictures: Iterable[Picture],
+    views: Sequence[str],
+    is_done: Callable[[str, bytes], bool],
+    size: int,
 ) -> list[Batch]:
     """Group the images whose views are not all done by what they lack, ``size`` at a time; each content once."""
     lacking: dict[tuple[str, ...], dict[bytes, Picture]] = {}

@@ -2,7 +2,7 @@
 
 Rows are in manifest order. Shards of 32,768 rows keep the number of files small (what makes DVC slow is files, not
 bytes); inner chunks of 1,024 rows carry a CRC, so a flipped bit is an error on reading and never a number. Nothing in a
-store depends on when, where or by whom it was made: the same input gives the same bytes, and teammates' DVC hashes agree.
+store depends on when, where or by whom it was made: the same input gives the same bytes, so teammates' hashes agree.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
                 chunks=(CHUNK_ROWS, view.width),
                 shards=(SHARD_ROWS, view.width),
                 compressors=Crc32cCodec(),  # embeddings compress 1.09 times: not worth the time
-                fill_value=float("nan"),  # a row that was never written must not look like one that was
+                fill_value=float(
+                    "nan"
+                ),  # a row that was never written must not look like one that was
                 attributes=view.settings,
             )
             _fill(array, name, view)
@@ -83,7 +85,9 @@ def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
         array[start : start + len(rows)] = rows
         start += len(rows)
     if start != view.rows:
-        raise StoreError(f"view {name!r}: {start} rows were produced where {view.rows} were announced")
+        raise StoreError(
+            f"view {name!r}: {start} rows were produced where {view.rows} were announced"
+        )
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,9 @@ class EmbeddingStore:
             return np.asarray(array[start:stop])
         except (ValueError, OSError, RuntimeError) as error:
             reason = " ".join(str(error).split())
-            raise StoreError(f"{self.path}/{view}: damaged ({reason}); {_remedy(self.path)}") from None
+            raise StoreError(
+                f"{self.path}/{view}: damaged ({reason}); {_remedy(self.path)}"
+            ) from None
 
     def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Rows]:
         """Yield the rows of a view in order, ``size`` at a time: contiguous reads, bounded memory."""
@@ -143,7 +149,7 @@ def open_embeddings(path: Path) -> EmbeddingStore:
         raise StoreError(f"{path}: no such store; run dvc repro or dvc pull")
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
-        provenance = dict(group.attrs)
+        provenance: Provenance = dict(group.attrs)
     except (ValueError, KeyError, TypeError, OSError) as error:
         reason = " ".join(str(error).split())
         raise StoreError(f"{path}: not a readable Zarr store ({reason}); {_remedy(path)}") from None
@@ -151,7 +157,7 @@ def open_embeddings(path: Path) -> EmbeddingStore:
         raise StoreError(
             f"{path}: schema {provenance.get('schema')!r}, this version reads {SCHEMA!r}; {_remedy(path)}"
         )
-    views = tuple(provenance["views"])
+    views = tuple(str(view) for view in provenance["views"])
     shapes = {view: _whole_shape(path, group, view) for view in views}
     if len(set(shapes.values())) != 1:
         raise StoreError(f"{path}: views of different shapes {shapes}; {_remedy(path)}")

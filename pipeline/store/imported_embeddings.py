@@ -1,7 +1,7 @@
 """Embeddings computed elsewhere: a .npy in manifest order, or an .npz with arrays by name and, optionally, paths.
 
 Rows are matched to the manifest by ``paths`` (DOMAIN/CLASS/FILE: the class folder and file name decide) where the file
-has them, else by order. Nothing is guessed: a wrong row count, an unknown path, an object array or a NaN is refused by name.
+has them, else by order. Nothing is guessed: a wrong row count, an unknown path or a NaN is refused by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from pipeline.errors import InputError, listed
 Rows = npt.NDArray[np.floating]
 
 
-def row_order(file: Path, paths: Sequence[str], wanted: Sequence[str], domain: str) -> npt.NDArray[np.intp]:
+def row_order(
+    file: Path, paths: Sequence[str], wanted: Sequence[str], domain: str
+) -> npt.NDArray[np.intp]:
     """Return for each manifest path in ``wanted`` its row in the file; every one must be there, once."""
     place: dict[tuple[str, str], int] = {}
     for row, path in enumerate(paths):
@@ -27,7 +29,9 @@ def row_order(file: Path, paths: Sequence[str], wanted: Sequence[str], domain: s
             continue
         key = (parts[-2], parts[-1])
         if key in place:
-            raise InputError(f"{file}: two rows for {domain}/{'/'.join(key)} (rows {place[key]} and {row})")
+            raise InputError(
+                f"{file}: two rows for {domain}/{'/'.join(key)} (rows {place[key]} and {row})"
+            )
         place[key] = row
     keys = [PurePosixPath(path).parts[-2:] for path in wanted]
     unknown = [path for path, key in zip(wanted, keys, strict=True) if key not in place]
@@ -38,7 +42,9 @@ def row_order(file: Path, paths: Sequence[str], wanted: Sequence[str], domain: s
     extra = sorted(set(place) - {(key[0], key[1]) for key in keys})
     if extra:
         names = [f"{domain}/{kind}/{name}" for kind, name in extra]
-        raise InputError(f"{file}: {len(extra)} paths unknown to the manifest: {listed(names, most=3)}")
+        raise InputError(
+            f"{file}: {len(extra)} paths unknown to the manifest: {listed(names, most=3)}"
+        )
     return np.array([place[key[0], key[1]] for key in keys], dtype=np.intp)
 
 
@@ -63,5 +69,7 @@ def import_rows(
         raise InputError(
             f"{label}: row {int(order[bad.argmax()])} is not finite (NaN or infinity); {int(bad.sum())} such rows"
         )
-    with np.errstate(over="ignore"):  # an overflow to infinity is refused by the store, which knows the remedy
+    with np.errstate(
+        over="ignore"
+    ):  # an overflow to infinity is refused by the store, which knows the remedy
         return values.astype(dtype)

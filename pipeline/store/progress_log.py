@@ -88,9 +88,16 @@ class ProgressLog:
                 if (magic, width, itemsize) != (MAGIC, self._width, self._dtype.itemsize):
                     break
                 payload = file.read(count * (DIGEST_BYTES + self._row_bytes))
-                if len(payload) != count * (DIGEST_BYTES + self._row_bytes) or zlib.crc32(payload) != crc:
+                if (
+                    len(payload) != count * (DIGEST_BYTES + self._row_bytes)
+                    or zlib.crc32(payload) != crc
+                ):
                     break
-                self._note(number, whole, [payload[i * DIGEST_BYTES :][:DIGEST_BYTES] for i in range(count)])
+                self._note(
+                    number,
+                    whole,
+                    [payload[i * DIGEST_BYTES :][:DIGEST_BYTES] for i in range(count)],
+                )
                 whole = file.tell()
         return whole
 
@@ -102,17 +109,23 @@ class ProgressLog:
     def append(self, digests: Sequence[bytes], rows: Rows) -> None:
         """Add ``rows`` (n, d) under their images' ``digests`` (n); durable against SIGKILL on return."""
         if rows.shape != (len(digests), self._width) or rows.dtype != self._dtype:
-            raise ValueError(f"rows {rows.shape} {rows.dtype} do not fit a log of width {self._width} {self._dtype}")
+            raise ValueError(
+                f"rows {rows.shape} {rows.dtype} do not fit a log of width {self._width} {self._dtype}"
+            )
         payload = b"".join(digests) + np.ascontiguousarray(rows).tobytes()
         block = self._file.tell()
-        header = HEADER.pack(MAGIC, len(digests), self._width, self._dtype.itemsize, zlib.crc32(payload))
+        header = HEADER.pack(
+            MAGIC, len(digests), self._width, self._dtype.itemsize, zlib.crc32(payload)
+        )
         self._file.write(header + payload)
         self._file.flush()
         self._note(0, block, digests)
 
     def gather(self, digests: Iterable[bytes]) -> Rows:
         """Return the rows (n, d) of the images with these ``digests``, in this order."""
-        return np.frombuffer(b"".join(map(self._read, digests)), self._dtype).reshape(-1, self._width)
+        return np.frombuffer(b"".join(map(self._read, digests)), self._dtype).reshape(
+            -1, self._width
+        )
 
     def _read(self, digest: bytes) -> bytes:
         number, offset = self._place[digest]

@@ -14,7 +14,9 @@ def pictures(*numbers):
 
 def test_only_what_is_lacking_is_planned_each_content_once():
     done = {("original", b"\x01"), ("rand", b"\x01"), ("original", b"\x02")}
-    batches = plan_batches(pictures(1, 2, 3, 3, 2, 4), ("original", "rand"), lambda v, d: (v, d) in done, size=8)
+    batches = plan_batches(
+        pictures(1, 2, 3, 3, 2, 4), ("original", "rand"), lambda v, d: (v, d) in done, size=8
+    )
     planned = {batch.views: [digest[0] for digest in batch.digests] for batch in batches}
     assert planned == {("rand",): [2], ("original", "rand"): [3, 4]}
 

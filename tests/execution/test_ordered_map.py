@@ -47,7 +47,13 @@ def test_an_exception_comes_where_its_result_would_have_been():
 def test_the_initializer_runs_in_every_worker():
     seen = set()
     list(
-        ordered_map(lambda i: time.sleep(0.01), range(20), workers=3, ahead=9, initializer=lambda: seen.add(threading.get_ident()))
+        ordered_map(
+            lambda i: time.sleep(0.01),
+            range(20),
+            workers=3,
+            ahead=9,
+            initializer=lambda: seen.add(threading.get_ident()),
+        )
     )
     assert threading.get_ident() not in seen
     assert len(seen) == 3

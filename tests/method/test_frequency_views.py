@@ -264,7 +264,7 @@ def test_bad_settings_are_refused_by_name(wrong, message):
         (
             ViewSettings(level=6),
             (32, 48),
-            "views.level: 6 is too deep for haar on images of 32×48 pixels (height × width); the largest level is 5",  # noqa: E501
+            "views.level: 6 is too deep for haar on images of 32×48 pixels (height × width); the largest level is 5",
         ),
         (ViewSettings("db8", 1), (14, 64), "the largest level is 0: choose a shorter wavelet"),
     ],

@@ -14,6 +14,8 @@ def module(tmp_path, source):
 
 def test_comments_and_docstrings_do_not_count_and_code_does(tmp_path):
     plain = code_fingerprint([module(tmp_path, "def f(x):\n    return x + 1\n")])
-    said = code_fingerprint([module(tmp_path, '"""Doc."""\ndef f(x):\n    """Add."""  # why\n    return x + 1\n')])
+    said = code_fingerprint(
+        [module(tmp_path, '"""Doc."""\ndef f(x):\n    """Add."""  # why\n    return x + 1\n')]
+    )
     other = code_fingerprint([module(tmp_path, "def f(x):\n    return x + 2\n")])
     assert plain == said != other

@@ -21,7 +21,11 @@ def file(tmp_path):
 
 def test_rows_are_matched_by_class_and_file_within_the_domain(file):
     order = row_order(file, read_paths(file), WANTED, "a")
-    assert import_rows(file, "original", order, file_rows=4, dtype="float16").tolist() == [[6, 7], [4, 5], [2, 3]]
+    assert import_rows(file, "original", order, file_rows=4, dtype="float16").tolist() == [
+        [6, 7],
+        [4, 5],
+        [2, 3],
+    ]
 
 
 def test_a_domain_with_a_space_is_the_domain_with_an_underscore(file):
