@@ -168,7 +168,20 @@ class RandomFourierFeatures(Section):
 
     D: Annotated[int, Field(ge=1, le=100_000)] = 6000
     sigma: Annotated[float, Field(gt=0)] = 1e-4
-    convention: Literal["gamma", "bandwidth", "spread"] = "gamma"
+    # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
+    convention: Literal["gamma", "bandwidth", "spread", "median"] = "gamma"
+    orthogonal: bool = False
+
+
+class Method(Section):
+    """Which variant adapts, and single options that differ from it (`pipeline.method.variants` lists them)."""
+
+    variant: str = "calibrated"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Source(Section):
+    """A domain that is fitted as a source; there is nothing to set."""
 
 
 class Runtime(Section):
@@ -191,9 +204,11 @@ class Params(Section):
     models: Annotated[dict[Key, Model], Field(min_length=1)]
     vision: str
     language: str
+    sources: dict[Key, Source] = Field(default_factory=dict)
     problems: dict[str, Problem] = Field(default_factory=dict)
     views: Views = Views()
     rff: RandomFourierFeatures = RandomFourierFeatures()
+    method: Method = Method()
     runtime: Runtime = Runtime()
 
     @model_validator(mode="after")
@@ -212,7 +227,10 @@ class Params(Section):
         known("language", self.language, self.models, "models")
         if self.models[self.language].library == "timm":
             raise ValueError(f"language: {self.language!r} is a timm model; it has no text tower")
+        for key in self.sources:
+            known(f"sources.{key}", key, self.domains, "domains")
         for key, problem in self.problems.items():
+            known(f"problems.{key}.source", problem.source, self.sources, "sources")
             for role in ("source", "target"):
                 known(f"problems.{key}.{role}", getattr(problem, role), self.domains, "domains")
             if problem.source == problem.target:

@@ -86,10 +86,12 @@ def small_params() -> dict[str, Any]:
         },
         "vision": "vit",
         "language": "clip",
+        "sources": {"left": {}},
         "problems": {"left-right": {"source": "left", "target": "right"}},
         "data": {"seeds": [0, 1], "test_fraction": 0.25},
         "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
         "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},
+        "method": {"variant": "calibrated", "options": {}},
         "runtime": {"device": "cpu", "workers": 2},
     }
 

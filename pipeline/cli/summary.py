@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import StoreError
@@ -19,12 +20,12 @@ def probe_table(params: Params) -> str:
     """Return the first figures of every domain."""
     header = f"{'domain':16}{'images':>8}{'zero-shot':>11}{'nearest mean':>16}   cosine to original"
     lines = [
-        f"suite {params.suite}: vision {params.vision}, language {params.language}",
+        f"features of suite {params.suite}: vision {params.vision}, language {params.language}",
         header,
         "-" * len(header),
     ]
     for domain in params.domains:
-        probe = _read(domain)
+        probe = _read(places.probe(domain), f"probe@{domain}")
         views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe["view_cosine"].items())
         nearest = f"{probe['nearest_mean']:.1%} ± {100 * probe['nearest_mean_sd']:.1f}"
         lines.append(
@@ -33,23 +34,45 @@ def probe_table(params: Params) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read(domain: str) -> dict[str, Any]:
-    path = places.probe(domain)
+def problem_table(params: Params) -> str:
+    """Return the headline of every problem: A_T in percent, mean ± standard deviation over the seeds."""
+    header = (
+        f"{'problem':28}{'CLIP zero-shot':>15}{'source only':>13}{'adapted':>15}"
+        f"{'gain':>8}{'forgetting':>12}{'pseudo-labels':>15}"
+    )
+    variant = params.method.variant
+    lines = [f"final accuracy A_T, variant {variant}, D {params.rff.D}", header, "-" * len(header)]
+    for name in params.problems:
+        told = _read(places.metrics(name), f"evaluate@{name}")
+        adapted = f"{told['A_T']:.1f} ± {told['A_T_sd']:.1f}"
+        gain = told["A_T"] - told["source_only_A_T"]
+        lines.append(
+            f"{name:28}{told['clip_only_A_T']:15.1f}{told['source_only_A_T']:13.1f}{adapted:>15}"
+            f"{gain:+8.1f}{told['forgetting']:12.1f}{told['pseudo_label_accuracy']:15.1f}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _read(path: Path, stage: str) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StoreError(f"{path}: no such file; run dvc repro first") from None
     except ValueError:
-        raise StoreError(f"{path}: not JSON; run dvc repro --force probe@{domain}") from None
+        raise StoreError(f"{path}: not JSON; run dvc repro --force {stage}") from None
     return read
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: ARG001
-    """Print the table and where the features are."""
+    """Print the tables and where the features are."""
     params = load_params()
+    store = places.embeddings(next(iter(params.domains)), params.vision)
+    tables = [probe_table(params)]
+    if params.problems:
+        tables.append(problem_table(params))
+    sys.stdout.write("\n" + "\n".join(tables))
     sys.stdout.write(
-        f"\n{probe_table(params)}\nembeddings: cache/embeddings/DOMAIN/MODEL.zarr"
-        f"  (referee inspect cache/embeddings/{next(iter(params.domains))}/{params.vision}.zarr)\n"
+        f"\nfeatures: cache/embeddings/DOMAIN/MODEL.zarr (try: referee inspect {store})\n"
     )
     return 0
 

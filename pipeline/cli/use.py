@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 SUITES = "suites"  # beside params.yaml
-REQUIRED = ("suite", "datasets", "domains", "models", "vision", "language", "problems")
+REQUIRED = (
+    *("suite", "datasets", "domains", "models"),
+    *("vision", "language", "sources", "problems"),
+)
 EMPTY_IF_ABSENT = ("generated", "lists")
 OPTIONAL = ("rff",)
 # As they follow each other in params.yaml.
 ORDER = (
     *("suite", "datasets", "generated", "lists", "domains"),
-    *("models", "vision", "language", "problems", "rff"),
+    *("models", "vision", "language", "sources", "problems", "rff"),
 )
 
 _PLAIN = re.compile(r"[\w./][\w./ -]*(?<! )")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 RESIZE_MODES = ("shortest", "longest", "squash")
+ROUNDINGS = ("library", "nearest")
 INTERPOLATIONS = {
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
@@ -43,6 +44,11 @@ class Preprocessing:
     ``resize_mode``: ``shortest`` scales the short side to size/crop_pct and crops the centre;
     ``longest`` scales the long side and pads with ``fill_color`` (timm's "border"); ``squash``
     scales both sides, aspect ratio lost, and crops the centre.
+
+    ``rounding``: ``library`` rounds the scaled size and the crop's corner as torchvision, timm and
+    open_clip do, to the bit; ``nearest`` takes the nearest size and the upper left of two middle
+    corners, to match features made by other code (one pixel of offset moves a cosine by up to 0.03
+    on small photos).
     """
 
     height: int
@@ -53,6 +59,7 @@ class Preprocessing:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     fill_color: tuple[int, ...] = (0, 0, 0)
+    rounding: str = "library"
 
     def __post_init__(self) -> None:
         """Validate every field; lists become tuples."""
@@ -66,6 +73,7 @@ class Preprocessing:
         )
         _check_choice("resize_mode", self.resize_mode, RESIZE_MODES)
         _check_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        _check_choice("rounding", self.rounding, ROUNDINGS)
         for name in ("mean", "std", "fill_color"):
             value = getattr(self, name)
             is_triple = isinstance(value, (list, tuple)) and len(value) == CHANNELS
@@ -91,7 +99,7 @@ class Preprocessing:
         if new_width * new_height > MAX_RESIZED_PIXELS:
             return self._crop_of_giant(image, new_width, new_height, resampling)
         resized = image.resize((new_width, new_height), resampling)
-        left, top = _offset(new_width, self.width), _offset(new_height, self.height)
+        left, top = self._corner(new_width, new_height)
         page = Image.new("RGB", (self.width, self.height), self.fill_color)
         page.paste(resized, (-left, -top))
         return np.array(page, dtype=np.uint8)
@@ -119,7 +127,8 @@ class Preprocessing:
         scaled_height = math.floor(self.height / self.crop_pct)
         if self.resize_mode == "squash":
             return scaled_width, scaled_height
-        if self.resize_mode == "shortest" and scaled_width == scaled_height:
+        square = scaled_width == scaled_height
+        if self.resize_mode == "shortest" and square and self.rounding == "library":
             side = scaled_width  # torchvision truncates the long side ...
             if width <= height:
                 return side, int(side * height / width)
@@ -130,12 +139,18 @@ class Preprocessing:
         )  # ... timm and open_clip round it
         return max(1, round(width / ratio)), max(1, round(height / ratio))
 
+    def _corner(self, new_width: int, new_height: int) -> tuple[int, int]:
+        """Where the centre crop of a scaled image starts."""
+        if self.rounding == "nearest":
+            return (new_width - self.width) // 2, (new_height - self.height) // 2
+        return _offset(new_width, self.width), _offset(new_height, self.height)
+
     def _crop_of_giant(
         self, image: Image.Image, new_width: int, new_height: int, resampling: Image.Resampling
     ) -> npt.NDArray[np.uint8]:
         """Resample only what the crop shows: bounded memory, a few grey levels off at the edges."""
         across, down = image.width / new_width, image.height / new_height
-        left, top = _offset(new_width, self.width), _offset(new_height, self.height)
+        left, top = self._corner(new_width, new_height)
         box = (
             max(0.0, left * across),
             max(0.0, top * down),

@@ -39,3 +39,38 @@ def prompts(domain: str) -> Path:
 def probe(domain: str) -> Path:
     """First figures of a domain's embeddings."""
     return RESULTS / "probes" / f"{domain}.json"
+
+
+def bases(source: str) -> Path:
+    """The random Fourier bases of a source, by their recipe."""
+    return CACHE / "bases" / f"{source}.json"
+
+
+def basis_metrics(source: str) -> Path:
+    """How well those bases approximate their kernel."""
+    return RESULTS / "bases" / f"{source}.json"
+
+
+def source_model(source: str) -> Path:
+    """What a source leaves behind after each task: all that a target may read of it."""
+    return CACHE / "source" / f"{source}.zarr"
+
+
+def pseudo_labels(problem: str) -> Path:
+    """The labels, weights and gate of the target's train images, by the source model and CLIP."""
+    return CACHE / "pseudo_labels" / f"{problem}.zarr"
+
+
+def target_model(problem: str) -> Path:
+    """The adapted model after each task."""
+    return CACHE / "target" / f"{problem}.zarr"
+
+
+def metrics(problem: str) -> Path:
+    """The headline figures of a problem."""
+    return RESULTS / "metrics" / f"{problem}.json"
+
+
+def tables(problem: str) -> Path:
+    """Per-task and per-class tables of a problem, for plots."""
+    return RESULTS / "tables" / problem

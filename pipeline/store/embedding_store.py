@@ -20,6 +20,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
+from pipeline.store.array_store import remedy
 from pipeline.write_aside import write_aside
 
 SCHEMA = "referee-embeddings/1"
@@ -109,7 +110,7 @@ class EmbeddingStore:
         except (ValueError, OSError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise StoreError(
-                f"{self.path}/{view}: damaged ({reason}); {_remedy(self.path)}"
+                f"{self.path}/{view}: damaged ({reason}); {remedy(self.path)}"
             ) from None
 
     def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Rows]:
@@ -129,7 +130,7 @@ class EmbeddingStore:
             )
         array = self.group[view]
         if not isinstance(array, zarr.Array):
-            raise StoreError(f"{self.path}/{view}: not an array; {_remedy(self.path)}")
+            raise StoreError(f"{self.path}/{view}: not an array; {remedy(self.path)}")
         return array
 
     def require(self, expected: Mapping[str, Any]) -> None:
@@ -139,7 +140,7 @@ class EmbeddingStore:
             if found != wanted:
                 raise StoreError(
                     f"{self.path}: made with {key} = {_short(found)}, but {_short(wanted)} is wanted; "
-                    f"{_remedy(self.path)}"
+                    f"{remedy(self.path)}"
                 )
 
 
@@ -152,15 +153,15 @@ def open_embeddings(path: Path) -> EmbeddingStore:
         provenance: Provenance = dict(group.attrs)
     except (ValueError, KeyError, TypeError, OSError) as error:
         reason = " ".join(str(error).split())
-        raise StoreError(f"{path}: not a readable Zarr store ({reason}); {_remedy(path)}") from None
+        raise StoreError(f"{path}: not a readable Zarr store ({reason}); {remedy(path)}") from None
     if provenance.get("schema") != SCHEMA:
         raise StoreError(
-            f"{path}: schema {provenance.get('schema')!r}, this version reads {SCHEMA!r}; {_remedy(path)}"
+            f"{path}: schema {provenance.get('schema')!r}, this version reads {SCHEMA!r}; {remedy(path)}"
         )
     views = tuple(str(view) for view in provenance["views"])
     shapes = {view: _whole_shape(path, group, view) for view in views}
     if len(set(shapes.values())) != 1:
-        raise StoreError(f"{path}: views of different shapes {shapes}; {_remedy(path)}")
+        raise StoreError(f"{path}: views of different shapes {shapes}; {remedy(path)}")
     rows, width = shapes[views[0]]
     return EmbeddingStore(path, group, provenance, views, rows, width)
 
@@ -168,17 +169,13 @@ def open_embeddings(path: Path) -> EmbeddingStore:
 def _whole_shape(path: Path, group: zarr.Group, view: str) -> tuple[int, int]:
     array = group.get(view)
     if not isinstance(array, zarr.Array) or array.ndim != 2:
-        raise StoreError(f"{path}: view {view!r} is missing; {_remedy(path)}")
+        raise StoreError(f"{path}: view {view!r} is missing; {remedy(path)}")
     rows, width = array.shape
     for shard in range(-(-rows // SHARD_ROWS)):
         file = path / view / "c" / str(shard) / "0"
         if not file.is_file():
-            raise StoreError(f"{file}: a shard is missing; {_remedy(path)}")
+            raise StoreError(f"{file}: a shard is missing; {remedy(path)}")
     return rows, width
-
-
-def _remedy(path: Path) -> str:
-    return f"restore it with `dvc checkout {path}` or make it again with `dvc repro`"
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Text embeddings of a domain's classes, with the logit scale they belong to: one small Zarr group."""
+"""Text embeddings of a domain's classes, with the logit scale they belong to."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.codecs import Crc32cCodec
 
-from pipeline.errors import StoreError
-from pipeline.write_aside import write_aside
+from pipeline.store.array_store import open_arrays, write_arrays
 
 SCHEMA = "referee-prompts/1"
 
@@ -33,35 +30,13 @@ class Prompts:
 
 def write_prompts(path: Path, prompts: Prompts) -> None:
     """Write aside, then rename."""
-    with write_aside(path) as aside:
-        attributes = {"schema": SCHEMA, "logit_scale": prompts.logit_scale, **prompts.provenance}
-        group = zarr.create_group(aside, zarr_format=3, attributes=attributes)
-        array = group.create_array(
-            "text",
-            shape=prompts.text.shape,
-            dtype="float32",
-            chunks=prompts.text.shape,
-            compressors=Crc32cCodec(),
-            fill_value=float("nan"),
-        )
-        array[:] = prompts.text
+    attributes = {"logit_scale": prompts.logit_scale, **prompts.provenance}
+    write_arrays(path, SCHEMA, {"text": prompts.text[None]}, attributes)
 
 
 def open_prompts(path: Path) -> Prompts:
     """Read a whole prompt store, checked."""
-    remedy = f"restore it with `dvc checkout {path}` or make it again with `dvc repro`"
-    if not path.is_dir():
-        raise StoreError(f"{path}: no such store; run dvc repro or dvc pull")
-    try:
-        group = zarr.open_group(path, mode="r", zarr_format=3)
-        attributes = dict(group.attrs)
-        text = np.asarray(group["text"][:])  # type: ignore[index]
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(f"{path}: damaged ({reason}); {remedy}") from None
-    if attributes.pop("schema", None) != SCHEMA:
-        raise StoreError(f"{path}: not a {SCHEMA} store; {remedy}")
-    if not np.isfinite(text).all():
-        raise StoreError(f"{path}: rows are missing; {remedy}")
-    scale = attributes.pop("logit_scale")
-    return Prompts(text.astype(np.float32), float(scale), attributes)  # type: ignore[arg-type]
+    store = open_arrays(path, SCHEMA)
+    attributes = dict(store.attributes)
+    scale = float(attributes.pop("logit_scale"))
+    return Prompts(store.read("text", 0).astype(np.float32), scale, attributes)

@@ -146,3 +146,20 @@ def test_bad_values_name_their_field(field: str, value: object) -> None:
 def test_only_rgb() -> None:
     with pytest.raises(ValueError, match="RGB"):
         make().crop(Image.new("L", (9, 9)))
+
+
+def test_rounding_to_the_nearest_size_and_the_upper_left_corner() -> None:
+    ours = Preprocessing(
+        224, 224, 0.875, "shortest", "bicubic", (0.5,) * 3, (0.5,) * 3, rounding="nearest"
+    )
+    noise = np.random.default_rng(0).integers(0, 256, (288, 252, 3), dtype=np.uint8)
+    image = Image.fromarray(noise)
+    resized = image.resize((256, 293), Image.Resampling.BICUBIC)  # 292.57: torchvision takes 292
+    expected = np.asarray(resized.crop((16, 34, 240, 258)))  # 34.5 from the top
+    assert np.array_equal(ours.crop(image), expected)
+    library = ours.override({"rounding": "library"})
+    assert not np.array_equal(library.crop(image), expected)
+    with pytest.raises(
+        ModelError, match=r"preprocessing.rounding: expected one of library, nearest"
+    ):
+        ours.override({"rounding": "down"})

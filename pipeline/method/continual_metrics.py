@@ -1,0 +1,80 @@
+"""What is said about a run: accuracy matrix, averages, forgetting, per-class accuracy, calibration.
+
+a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
+the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError
+from pipeline.method.class_statistics import Labels, Matrix64, Vector64
+from pipeline.method.zero_shot import Matrix
+
+
+def accuracy_matrix(predictions: Sequence[Labels], labels: Labels, tasks: Labels) -> Matrix64:
+    """Return a, (T, T), from the predictions (n,) after each of T tasks.
+
+    labels, tasks: (n,) the true class and the task of each test image; predictions of tasks that
+    are still to come are not looked at. A task without test images is an error.
+    """
+    T = len(predictions)
+    accuracy = np.full((T, T), np.nan)
+    for j in range(T):
+        members = tasks == j
+        if not members.any():
+            raise InputError(f"task {j + 1} of {T} has no test image to score")
+        for k in range(j, T):
+            accuracy[k, j] = np.mean(predictions[k][members] == labels[members])
+    return accuracy
+
+
+def accuracy_after_each_task(accuracy: Matrix64) -> Vector64:
+    """Return A_k = mean_{j ≤ k} a[k, j], (T,)."""
+    return np.array([accuracy[k, : k + 1].mean() for k in range(len(accuracy))])
+
+
+def final_accuracy(accuracy: Matrix64) -> float:
+    """Return A_T, the headline."""
+    return float(accuracy_after_each_task(accuracy)[-1])
+
+
+def average_incremental_accuracy(accuracy: Matrix64) -> float:
+    """Return the mean of A_1 … A_T."""
+    return float(accuracy_after_each_task(accuracy).mean())
+
+
+def forgetting(accuracy: Matrix64) -> float:
+    """Return mean_{j < T} (max_k a[k, j] − a[T, j]); 0 for a single task."""
+    T = len(accuracy)
+    if T == 1:
+        return 0.0
+    lost = [np.nanmax(accuracy[:, j]) - accuracy[-1, j] for j in range(T - 1)]
+    return float(np.mean(lost))
+
+
+def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
+    """Return the accuracy of each class, (C,); NaN for a class without test images."""
+    total = np.bincount(labels, minlength=C)
+    right = np.bincount(labels[predictions == labels], minlength=C)
+    return np.asarray(np.divide(right, total, out=np.full(C, np.nan), where=total > 0))
+
+
+def expected_calibration_error(probabilities: Matrix, labels: Labels, *, bins: int = 15) -> float:
+    """Return the ECE of probabilities (n, C): mean |accuracy − confidence| over equal-width bins.
+
+    Confidence is the largest probability; a bin (a, b] counts by its share of the samples.
+    """
+    if not len(labels):
+        raise InputError("calibration error: no samples")
+    confidence = probabilities.max(axis=1).astype(np.float64)
+    right: npt.NDArray[np.bool_] = probabilities.argmax(axis=1) == labels
+    edges = np.linspace(0, 1, bins + 1)
+    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
+    gap = np.bincount(bin_of, right - confidence, minlength=bins)
+    return float(np.abs(gap).sum() / len(labels))

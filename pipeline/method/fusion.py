@@ -1,0 +1,77 @@
+"""Fusion of the KLDA branch and the CLIP branch, eq. (14): one implementation to adapt and to test.
+
+p̂ = α p + β p_VLM per sample, with β = 1 − α. α is
+
+- ``max_probability``: max p / (max p + max p_VLM), the paper's ("arg max" in print);
+- ``margin``: the same ratio of top-2 margins, clamped to [0.2, 0.8]: what the released code adapts
+  with;
+- ``klda`` / ``clip``: 1 / 0, one branch alone, for ablations.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.method.class_statistics import Matrix64, Vector64
+from pipeline.method.zero_shot import Matrix, softmax
+
+FusionKind = Literal["max_probability", "margin", "klda", "clip"]
+FUSION_KINDS = ("max_probability", "margin", "klda", "clip")
+MARGIN_RANGE = (0.2, 0.8)
+
+Classes = npt.NDArray[np.integer]
+
+
+def branch_probabilities(logits: Matrix, classes: Classes, *, over_all: bool = False) -> Matrix64:
+    """Return the probabilities (n, |classes|) of some classes from logits (n, C).
+
+    over_all: softmax over all C columns, then the slice, which does not sum to 1: the released
+    code's CLIP branch at test. Otherwise softmax over ``classes``.
+    """
+    if over_all:
+        return softmax(logits)[:, classes]
+    return softmax(logits[:, classes])
+
+
+def fusion_weight(p: Matrix64, p_vlm: Matrix64, kind: FusionKind) -> Vector64:
+    """Return α, (n,), of eq. (14) from both branches' probabilities (n, C)."""
+    if p.shape != p_vlm.shape:
+        raise InputError(f"fusion: probabilities {p.shape} and {p_vlm.shape} differ in shape")
+    if kind == "klda":
+        return np.ones(len(p))
+    if kind == "clip":
+        return np.zeros(len(p))
+    if kind == "max_probability":
+        return _share(p.max(axis=1), p_vlm.max(axis=1))
+    if kind == "margin":
+        return np.clip(_share(_margin(p), _margin(p_vlm)), *MARGIN_RANGE)
+    raise ParamsError(f"fusion: no kind {kind!r}{did_you_mean(str(kind), FUSION_KINDS)}")
+
+
+def fuse(p: Matrix64, p_vlm: Matrix64, kind: FusionKind = "max_probability") -> Matrix64:
+    """Return p̂, (n, C), eq. (14)."""
+    alpha = fusion_weight(p, p_vlm, kind)[:, None]
+    return np.asarray(alpha * p + (1 - alpha) * p_vlm)
+
+
+def gate(fused: Matrix64, threshold: float) -> npt.NDArray[np.bool_]:
+    """Return which samples (n,) keep their pseudo-label: max p̂ at or above ``threshold``."""
+    return np.asarray(fused.max(axis=1) >= threshold)
+
+
+def _share(mine: Vector64, other: Vector64) -> Vector64:
+    """Return mine / (mine + other); one half where both are zero."""
+    total = mine + other
+    return np.divide(mine, total, out=np.full_like(total, 0.5), where=total > 0)
+
+
+def _margin(p: Matrix64) -> Vector64:
+    """Return the difference of the two largest of each row; of a single class, all of it."""
+    if p.shape[1] == 1:
+        return np.asarray(p[:, 0])
+    top = np.partition(p, -2, axis=1)
+    return np.asarray(top[:, -1] - top[:, -2])

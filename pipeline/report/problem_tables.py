@@ -1,0 +1,107 @@
+"""The figures of one problem: the headline as plain values, and tables that `dvc plots` draws. All in percent."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.method.continual_metrics import (
+    accuracy_after_each_task,
+    average_incremental_accuracy,
+    final_accuracy,
+    forgetting,
+)
+from pipeline.method.evaluation import Scores
+from pipeline.write_aside import write_aside
+
+Float = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.integer]
+
+
+def percent(fraction: float | np.floating[Any]) -> float:
+    """Return a fraction as percent with two decimals."""
+    return round(100 * float(fraction), 2)
+
+
+def headline(scores: Sequence[Scores], quality: Float) -> dict[str, Any]:
+    """Return the headline of a problem from every seed's scores and pseudo-label quality (S, T, 2)."""
+    final = [final_accuracy(s.accuracy) for s in scores]
+    incremental = [average_incremental_accuracy(s.accuracy) for s in scores]
+    told: dict[str, Any] = {
+        "A_T": percent(np.mean(final)),
+        "A_T_sd": percent(np.std(final)),
+        "average_incremental": percent(np.mean(incremental)),
+        "forgetting": percent(np.mean([forgetting(s.accuracy) for s in scores])),
+    }
+    for name in scores[0].references:
+        reference = [final_accuracy(s.references[name]) for s in scores]
+        told[f"{name}_only_A_T"] = percent(np.mean(reference))
+    told["pseudo_label_accuracy"] = percent(np.nanmean(quality[..., 0]))
+    told["pseudo_labels_kept"] = percent(np.mean(quality[..., 1]))
+    told["ece"] = {name: percent(np.mean([s.ece[name] for s in scores])) for name in scores[0].ece}
+    told["A_T_per_seed"] = [percent(value) for value in final]
+    return told
+
+
+def write_tables(
+    folder: Path,
+    scores: Sequence[Scores],
+    quality: Float,
+    names: Sequence[str],
+    truth: Sequence[Labels],
+) -> None:
+    """Write the tables of a problem, all or none; ``truth`` are each seed's test labels."""
+    with write_aside(folder) as aside:
+        aside.mkdir()
+        _write(aside / "tasks.csv", ("method", "after_task", "accuracy", "sd"), _per_task(scores))
+        mean = np.mean([s.accuracy for s in scores], axis=0)
+        _write(
+            aside / "accuracy_matrix.csv",
+            ("after_task", "task", "accuracy"),
+            ((k + 1, j + 1, percent(a)) for (k, j), a in np.ndenumerate(mean) if j <= k),
+        )
+        _write(
+            aside / "pseudo_labels.csv",
+            ("task", "accuracy", "kept"),
+            (
+                (task + 1, percent(accuracy), percent(kept))
+                for task, (accuracy, kept) in enumerate(np.nanmean(quality, axis=0))
+            ),
+        )
+        per_class = np.nanmean([s.per_class for s in scores], axis=0)
+        _write(
+            aside / "classes.csv",
+            ("class", "accuracy"),
+            ((name, percent(a)) for name, a in zip(names, per_class, strict=True)),
+        )
+        _write(
+            aside / "confusion.csv",
+            ("actual", "predicted"),
+            (
+                (names[actual], names[predicted])
+                for s, labels in zip(scores, truth, strict=True)
+                for actual, predicted in zip(labels, s.predicted, strict=True)
+            ),
+        )
+
+
+def _per_task(scores: Sequence[Scores]) -> Iterable[tuple[str, int, float, float]]:
+    matrices = {"adapted": [s.accuracy for s in scores]}
+    for name in scores[0].references:
+        matrices[f"{name} only"] = [s.references[name] for s in scores]
+    for method, of_seeds in matrices.items():
+        each = np.array([accuracy_after_each_task(a) for a in of_seeds])  # (S, T)
+        for k, (mean, sd) in enumerate(zip(each.mean(axis=0), each.std(axis=0), strict=True)):
+            yield method, k + 1, percent(mean), percent(sd)
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)

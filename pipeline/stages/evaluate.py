@@ -1,0 +1,94 @@
+"""Stage `evaluate@PROBLEM`: how good is the adapted model? The one stage of the method that reads target labels.
+
+Writes results/metrics/PROBLEM.json (percent, mean and standard deviation over the seeds) for `dvc metrics`, and
+results/tables/PROBLEM/{tasks,classes,confusion}.csv for `dvc plots`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+import numpy as np
+
+from pipeline.datasets.manifest_files import read_images, read_labels
+from pipeline.errors import exits_cleanly
+from pipeline.method.evaluation import TestImages, pseudo_label_quality, score
+from pipeline.params import load_params
+from pipeline.report.problem_tables import Float, Labels, headline, write_tables
+from pipeline.stages import places
+from pipeline.stages.adapt import SCHEMA
+from pipeline.stages.method_options import method_options
+from pipeline.stages.target_rows import TargetRows, read_target
+from pipeline.store.array_store import ArrayStore, open_arrays
+from pipeline.store.basis_file import read_bases
+from pipeline.store.classifier_store import read_classifiers
+from pipeline.store.pseudo_label_store import read_labels_of_seed
+from pipeline.store.source_store import read_source
+from pipeline.write_aside import write_aside
+
+
+def quality_per_task(model: ArrayStore, rows: TargetRows, truth: Labels) -> Float:
+    """Return accuracy and kept fraction of the final pseudo-labels, (S, T, 2)."""
+    return np.array(
+        [
+            [
+                pseudo_label_quality(labels.of(place, len(target.classes)), truth[place])
+                for task in range(len(model.attributes["seen"]))
+                for place, target in [(rows.train_rows(seed, task), rows.train_task(seed, task))]
+            ]
+            for index, seed in enumerate(rows.tasks.seeds)
+            for labels in [read_labels_of_seed(model, index)]
+        ]
+    )
+
+
+@exits_cleanly
+def main(argv: list[str] | None = None) -> int:
+    """Write results/metrics/PROBLEM.json and results/tables/PROBLEM."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.evaluate", description=__doc__)
+    parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
+    name = parser.parse_args(argv).problem
+    params = load_params()
+    problem, options = params.problems[name], method_options(params.method)
+    folder = places.manifest_folder(problem.target)
+    images = read_images(folder / "images.csv")
+    truth = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])
+    rows = read_target(
+        params, problem.target, options.views if options.vote_at_test else ["original"]
+    )
+    bases = read_bases(places.bases(problem.source))
+    model = open_arrays(places.target_model(name), SCHEMA)
+    scores, tested = [], []
+    for index, seed in enumerate(rows.tasks.seeds):
+        test = rows.tasks.is_test(seed)
+        tested.append(truth[test])
+        scores.append(
+            score(
+                bases.basis(index),
+                TestImages(
+                    {view: x[test] for view, x in rows.views.items()},
+                    rows.cosines[test],
+                    truth[test],
+                    rows.tasks.task[test],
+                ),
+                read_source(places.source_model(problem.source), index, rows.class_names),
+                read_classifiers(model, index, model.attributes["seen"]),
+                options=options,
+                clip_scale=rows.clip_scale,
+            )
+        )
+    quality = quality_per_task(model, rows, truth)
+    told = headline(scores, quality)
+    write_tables(places.tables(name), scores, quality, rows.class_names, tested)
+    with write_aside(places.metrics(name)) as aside:
+        aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    sys.stdout.write(
+        f"evaluate {name}: A_T {told['A_T']} ± {told['A_T_sd']}, source only {told['source_only_A_T']}\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Stage `pseudo_label@PROBLEM`: label the target's train images by the source model and CLIP, steps 2, 5 and 7.
+
+Reads the target's embeddings, prompts, tasks and splits, and the source *model*: no source row, no label of either
+side. Writes cache/pseudo_labels/PROBLEM.zarr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from pipeline.errors import exits_cleanly
+from pipeline.method.adaptation import pseudo_label
+from pipeline.params import load_params
+from pipeline.stages import places
+from pipeline.stages.method_options import method_options
+from pipeline.stages.target_rows import read_target
+from pipeline.store.array_store import write_arrays
+from pipeline.store.basis_file import read_bases
+from pipeline.store.pseudo_label_store import SCHEMA, Placed, label_arrays
+from pipeline.store.source_store import read_source
+
+
+@exits_cleanly
+def main(argv: list[str] | None = None) -> int:
+    """Write cache/pseudo_labels/PROBLEM.zarr."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.stages.pseudo_label", description=__doc__
+    )
+    parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
+    name = parser.parse_args(argv).problem
+    params = load_params()
+    problem, options = params.problems[name], method_options(params.method)
+    rows = read_target(
+        params, problem.target, options.views if options.vote_views else ["original"]
+    )
+    bases = read_bases(places.bases(problem.source))
+    seeds: list[list[Placed]] = []
+    for index, seed in enumerate(rows.tasks.seeds):
+        basis = bases.basis(index)
+        source = read_source(places.source_model(problem.source), index, rows.class_names)
+        labelled: list[Placed] = []
+        for task, model in enumerate(source):
+            labels = pseudo_label(
+                basis, rows.train_task(seed, task), model.classifier, options, rows.clip_scale
+            )
+            labelled.append((rows.train_rows(seed, task), labels))
+        seeds.append(labelled)
+    write_arrays(
+        places.pseudo_labels(name),
+        SCHEMA,
+        label_arrays(seeds, len(rows.cosines)),
+        {"problem": name},
+    )
+    kept = np.mean([labels.kept.mean() for tasks in seeds for _, labels in tasks])
+    sys.stdout.write(
+        f"pseudo_label {name}: {len(rows.cosines)} rows, {kept:.1%} of the train images kept\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

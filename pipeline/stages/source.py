@@ -1,0 +1,62 @@
+"""Stage `source@SOURCE`: kernel LDA of the labelled source, after each task.
+
+The only stage of the method that reads source rows and labels. Writes cache/source/SOURCE.zarr: class means and a
+classifier after each task, for every seed; this is all that the target's stages may read of the source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from pipeline.datasets.manifest_files import read_classes, read_images, read_labels, read_tasks
+from pipeline.errors import exits_cleanly
+from pipeline.method.source_model import fit_source
+from pipeline.params import load_params
+from pipeline.stages import places
+from pipeline.stages.method_options import method_options
+from pipeline.stages.task_classes import task_classes
+from pipeline.store.basis_file import read_bases
+from pipeline.store.embedding_store import open_embeddings, rows_digest
+from pipeline.store.source_store import write_source
+
+
+@exits_cleanly
+def main(argv: list[str] | None = None) -> int:
+    """Write cache/source/SOURCE.zarr."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.source", description=__doc__)
+    parser.add_argument("source", metavar="SOURCE", help="a key of `sources` in params.yaml")
+    source = parser.parse_args(argv).source
+    params = load_params()
+    options = method_options(params.method)
+    folder = places.manifest_folder(source)
+    images = read_images(folder / "images.csv")
+    tasks = read_tasks(folder / "tasks.csv", rows=len(images))
+    labels = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])
+    classes = read_classes(folder / "classes.csv")
+    store = open_embeddings(places.embeddings(source, params.vision))
+    store.require({"rows_digest": rows_digest(image.sha256 for image in images)})
+    views = {view: store.read(view) for view in options.views_of_source if view in store.views}
+    bases = read_bases(places.bases(source))
+    models = []
+    for index, seed in enumerate(tasks.seeds):
+        train = ~tasks.is_test(seed)
+        basis = bases.basis(index)
+        rows = {view: x[train] for view, x in views.items()}
+        models.append(fit_source(basis, rows, labels[train], task_classes(classes), options))
+    write_source(
+        places.source_model(source),
+        models,
+        [row.class_name for row in classes],
+        with_scatter=options.source_covariance,
+    )
+    sys.stdout.write(
+        f"source {source}: {len(classes)} classes in {len(models[0])} tasks, {len(models)} seeds\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

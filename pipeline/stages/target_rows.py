@@ -1,0 +1,68 @@
+"""What a target's stages read of it: embeddings of its views, cosines to the prompts, tasks and splits. No labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read_tasks
+from pipeline.errors import StoreError
+from pipeline.method.adaptation import TargetTask
+from pipeline.method.prediction import cosines
+from pipeline.params import Params
+from pipeline.stages import places
+from pipeline.stages.task_classes import task_classes
+from pipeline.store.embedding_store import open_embeddings
+from pipeline.store.prompt_store import open_prompts
+
+Matrix = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """All n rows of a target domain."""
+
+    views: Mapping[str, Matrix]  # (n, d) each
+    cosines: npt.NDArray[np.float64]  # (n, C), image to text
+    clip_scale: float
+    tasks: Tasks
+    classes: list[ClassRow]
+
+    @property
+    def class_names(self) -> list[str]:
+        """The class (folder) names, in order."""
+        return [row.class_name for row in self.classes]
+
+    def train_rows(self, seed: int, task: int) -> npt.NDArray[np.intp]:
+        """Return the row numbers of a task's train images."""
+        return np.flatnonzero((self.tasks.task == task) & ~self.tasks.is_test(seed))
+
+    def train_task(self, seed: int, task: int) -> TargetTask:
+        """Return the unlabelled train images of a task."""
+        rows = self.train_rows(seed, task)
+        views = {name: x[rows] for name, x in self.views.items()}
+        return TargetTask(task_classes(self.classes)[task], views, self.cosines[rows])
+
+
+def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows:
+    """Read a target domain: the vision model's ``views`` and the language model's original."""
+    folder = places.manifest_folder(domain)
+    seen = open_embeddings(places.embeddings(domain, params.vision))
+    said = open_embeddings(places.embeddings(domain, params.language))
+    said.require({"rows_digest": seen.provenance["rows_digest"]})
+    prompts = open_prompts(places.prompts(domain))
+    classes = read_classes(folder / "classes.csv")
+    if prompts.classes != [row.class_name for row in classes]:
+        raise StoreError(
+            f"{places.prompts(domain)}: its classes are not those of the manifest; run dvc repro"
+        )
+    return TargetRows(
+        {view: seen.read(view) for view in views},
+        cosines(said.read("original"), prompts.text),
+        prompts.logit_scale,
+        read_tasks(folder / "tasks.csv", rows=seen.rows),
+        classes,
+    )

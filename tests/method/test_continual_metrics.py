@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.method import continual_metrics as metrics
+from pipeline.method.zero_shot import softmax
+from reference import continual_metrics as oracle
+
+
+@pytest.fixture
+def run():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(60) % 6)
+    predictions = [np.where(rng.random(60) < 0.7, labels, rng.integers(0, 6, 60)) for _ in range(3)]
+    return predictions, labels, labels // 2
+
+
+def test_matrix_averages_and_forgetting_are_the_oracles(run):
+    a = metrics.accuracy_matrix(*run)
+    expected = oracle.matrix(*(np.asarray(v).tolist() for v in run))
+    for k in range(3):
+        np.testing.assert_allclose(a[k, : k + 1], expected[k][: k + 1])
+        assert np.isnan(a[k, k + 1 :]).all()
+    averages = [oracle.average(expected, k) for k in range(3)]
+    np.testing.assert_allclose(metrics.accuracy_after_each_task(a), averages)
+    assert metrics.final_accuracy(a) == pytest.approx(averages[-1])
+    assert metrics.average_incremental_accuracy(a) == pytest.approx(np.mean(averages))
+    assert metrics.forgetting(a) == pytest.approx(oracle.forgetting(expected))
+
+
+def test_a_single_task_forgets_nothing():
+    assert metrics.forgetting(np.array([[0.5]])) == 0.0
+
+
+def test_per_class_accuracy():
+    predictions, labels = np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])
+    np.testing.assert_allclose(
+        metrics.per_class_accuracy(predictions, labels, 3), [2 / 3, 1.0, np.nan]
+    )
+
+
+def test_calibration_is_the_oracles():
+    rng = np.random.default_rng(0)
+    p, labels = softmax(2 * rng.normal(size=(200, 4))), rng.integers(0, 4, 200)
+    expected = oracle.ece(p.tolist(), labels.tolist(), 15)
+    assert metrics.expected_calibration_error(p, labels) == pytest.approx(expected)
+    certain = np.eye(4)[labels]
+    assert metrics.expected_calibration_error(certain, labels) == 0.0
+
+
+def test_mistakes_are_named(run):
+    predictions, labels, tasks = run
+    with pytest.raises(InputError, match="task 3 of 3"):
+        metrics.accuracy_matrix(predictions, labels, np.minimum(tasks, 1))
+    with pytest.raises(InputError, match="no samples"):
+        metrics.expected_calibration_error(np.ones((0, 2)), np.ones(0, int))

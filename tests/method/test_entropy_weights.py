@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+
+from pipeline.errors import InputError, ParamsError
+from pipeline.method.entropy_weights import entropy_weights
+from pipeline.method.zero_shot import softmax
+from reference import fusion as oracle
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.2])
+def test_agrees_with_the_oracle(floor):
+    p = softmax(3 * np.random.default_rng(0).normal(size=(20, 6)))
+    expected = [oracle.weight(row, floor) for row in p.tolist()]
+    np.testing.assert_allclose(entropy_weights(p, floor=floor), expected)
+
+
+def test_the_ends_of_the_scale():
+    p = np.array([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
+    np.testing.assert_allclose(entropy_weights(p), [1.0, 0.0], atol=1e-15)
+    assert (entropy_weights(p) >= 0).all()
+
+
+def test_a_single_class_is_certain():
+    np.testing.assert_array_equal(entropy_weights(np.ones((3, 1))), 1.0)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ParamsError, match="floor"):
+        entropy_weights(np.ones((1, 2)) / 2, floor=2.0)
+    with pytest.raises(InputError, match="no classes"):
+        entropy_weights(np.ones((1, 0)))

@@ -1,0 +1,142 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import InputError, ParamsError
+from pipeline.method.random_fourier_features import (
+    Basis,
+    deviation,
+    draw_basis,
+    features,
+    gamma_of,
+    kernel_error,
+    median_bandwidth,
+)
+from reference import random_fourier_features as oracle
+
+
+@pytest.mark.parametrize(
+    ("convention", "sigma", "spread"),
+    [("bandwidth", 0.5, 2.0), ("spread", 0.3, 0.3), ("gamma", 0.02, 0.2)],
+)
+def test_each_convention_has_its_own_spread_of_frequencies(convention, sigma, spread):
+    basis = draw_basis(50, 2000, sigma, convention, seed=0)
+    assert basis.omega.std() == pytest.approx(spread, rel=0.02)
+    assert basis.gamma == pytest.approx(spread**2 / 2)
+    assert 0 <= basis.beta.min() < 0.1
+    assert 6.2 < basis.beta.max() <= 2 * math.pi + 1e-6
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_the_features_are_those_of_the_oracle(orthogonal):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 6))
+    basis = draw_basis(6, 20, 1.0, "bandwidth", seed=3, orthogonal=orthogonal)
+    expected = [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
+    z = features(basis, x)
+    assert z.dtype == np.float32
+    np.testing.assert_allclose(z, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [1e-4, 1.0])
+def test_the_deviation_keeps_its_digits(sigma):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 30))
+    basis = draw_basis(30, 64, sigma, "gamma", seed=1)
+    exact = np.array(
+        [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
+    ) - np.array(oracle.feature([0] * 29 + [1], np.zeros((30, 64)).tolist(), basis.beta.tolist()))
+    scale = np.abs(exact).max()
+    ours = np.abs(deviation(basis, x) - exact).max() / scale
+    assert ours < 2e-6
+    if sigma == 1e-4:
+        naive = np.abs((features(basis, x) - basis.pivot.astype(np.float32)) - exact).max() / scale
+        assert naive > 10 * ours
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    d=st.integers(1, 40),
+    D=st.integers(1, 200),
+    more=st.integers(1, 150),
+    seed=st.integers(0, 2**63 - 1),
+    orthogonal=st.booleans(),
+)
+def test_bases_are_nested_in_D(d, D, more, seed, orthogonal):
+    small = draw_basis(d, D, 1e-4, "gamma", seed, orthogonal=orthogonal)
+    large = draw_basis(d, D + more, 1e-4, "gamma", seed, orthogonal=orthogonal)
+    cut = large.nested(D)
+    np.testing.assert_array_equal(small.omega, cut.omega)
+    np.testing.assert_array_equal(small.beta, cut.beta)
+
+
+def test_seeds_and_blocks_differ():
+    a, b = (draw_basis(8, 200, 1.0, "gamma", seed) for seed in (0, 1))
+    assert not np.isin(a.beta, b.beta).any()
+    assert len(np.unique(a.beta)) == 200
+
+
+def test_orthogonal_frequencies_are_orthogonal_with_gaussian_lengths():
+    basis = draw_basis(64, 128, 0.5, "gamma", seed=0, orthogonal=True)
+    for block in (basis.omega[:, :64], basis.omega[:, 64:]):
+        gram = block.T.astype(np.float64) @ block
+        np.testing.assert_allclose(gram - np.diag(np.diag(gram)), 0, atol=1e-4)
+    lengths = np.linalg.norm(basis.omega, axis=0)
+    assert lengths.mean() == pytest.approx(8.0, rel=0.02)
+    assert 0.4 < lengths.std() < 1.1
+
+
+def test_the_kernel_is_approximated_and_better_by_orthogonal_features():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 32))
+    errors = {
+        (D, orthogonal): kernel_error(
+            draw_basis(32, D, 1.0, "bandwidth", 0, orthogonal=orthogonal), x
+        )
+        for D in (256, 4096)
+        for orthogonal in (False, True)
+    }
+    assert errors[4096, False].kernel_rms < 0.5 * errors[256, False].kernel_rms
+    assert errors[4096, True].distance_rms < errors[4096, False].distance_rms
+    assert errors[4096, False].kernel_max < 0.1
+
+
+def test_the_kernel_error_is_the_oracles():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 4))
+    basis = draw_basis(4, 10, 0.7, "bandwidth", seed=0)
+    z = [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
+    errors = [
+        np.dot(z[i], z[j]) - oracle.kernel(x[i], x[j], basis.gamma)
+        for i in range(6)
+        for j in range(6)
+    ]
+    ours = kernel_error(basis, x)
+    assert ours.kernel_rms == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
+    assert ours.kernel_max == pytest.approx(np.abs(errors).max(), rel=1e-5)
+
+
+def test_the_median_bandwidth_is_the_median_distance():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 5))
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    pairs = [np.linalg.norm(unit[i] - unit[j]) for i in range(30) for j in range(i)]
+    assert median_bandwidth(np.vstack([x])) == pytest.approx(np.median(pairs))
+    with pytest.raises(InputError, match="two different rows"):
+        median_bandwidth(np.ones((3, 2)))
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ParamsError, match="did you mean 'spread'"):
+        gamma_of(1.0, "sprad")
+    with pytest.raises(ParamsError, match=r"rff\.sigma"):
+        gamma_of(0.0, "gamma")
+    with pytest.raises(ParamsError, match="among the 4"):
+        draw_basis(2, 4, 1.0, "gamma", 0).nested(5)
+    with pytest.raises(InputError, match="d = 2"):
+        features(draw_basis(2, 4, 1.0, "gamma", 0), np.ones((1, 3)))
+    with pytest.raises(InputError, match="omega"):
+        Basis(np.ones((2, 3), np.float32), np.ones(4, np.float32), 1.0)

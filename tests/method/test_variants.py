@@ -1,0 +1,71 @@
+from dataclasses import replace
+
+import pytest
+
+from pipeline.errors import ParamsError
+from pipeline.method.variants import VARIANTS, MethodOptions, variant
+
+
+def test_every_named_variant_is_there():
+    assert set(VARIANTS) == {
+        "calibrated", "paper", "released", "no_clip", "no_augmentation", "no_weighting",
+        "clip_zero_shot", "source_only", "nearest_mean",
+    }  # fmt: skip
+    assert variant("calibrated") == MethodOptions()
+
+
+def test_released_is_the_contracts_column():
+    released = variant("released")
+    assert released.prior_count == 25
+    assert (released.ridge, released.ridge_kind) == (1e-6, "absolute")
+    assert (released.clip_scale, released.clip_classes_at_test) == (1.0, "all")
+    assert (released.fusion_adapt, released.fusion_test) == ("margin", "max_probability")
+    assert released.weight_floor == 0.2
+    assert released.logits == "mahalanobis"
+    assert not released.divide_scatter
+
+
+@pytest.mark.parametrize("name", ["no_clip", "no_augmentation", "no_weighting"])
+def test_an_ablation_differs_from_calibrated_in_one_option(name):
+    a, b = vars(variant("calibrated")), vars(variant(name))
+    assert sum(a[key] != b[key] for key in a) == 1
+
+
+def test_scale_and_fusion_follow_the_options():
+    assert variant("calibrated").clip_logit_scale(95.0) == 95.0
+    assert variant("released").clip_logit_scale(95.0) == 1.0
+    assert variant("released").fusion(at_test=False) == "margin"
+    assert variant("released").fusion(at_test=True) == "max_probability"
+    assert variant("no_clip").fusion(at_test=True) == "klda"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("predictor", "sourc"),
+        ("statistics", "exakt"),
+        ("fusion_test", "product"),
+        ("views", ("zeros", "original")),
+        ("views", ()),
+        ("ridge", -1.0),
+        ("ridge", float("nan")),
+        ("rounds", -1),
+        ("weight_floor", 1.5),
+        ("balancing", -0.1),
+        ("temperature", 0.0),
+        ("batch_images", 0),
+        ("clip_scale", "its own"),
+        ("clip_scale", 0.0),
+        ("shrinkage", "oasis"),
+    ],
+)
+def test_a_mistake_names_its_option(option, value):
+    with pytest.raises(ParamsError, match=option):
+        replace(MethodOptions(), **{option: value})
+
+
+def test_an_unknown_variant_names_the_nearest():
+    with pytest.raises(ParamsError, match="did you mean 'released'"):
+        variant("relased")
+    with pytest.raises(ParamsError, match="needs statistics: exact"):
+        replace(variant("released"), shrinkage="oas")

@@ -1,0 +1,94 @@
+"""Independent re-implementation of METHOD.md's column "released code", float64, sample by sample.
+
+Rows are features z (lists of float64 vectors). Nothing is vectorised over samples.
+"""
+
+import numpy as np
+
+from reference.fusion import fused, margin_ratio, ratio, weight
+from reference.zero_shot import softmax
+
+RIDGE, FLOOR, WARM_START, SCALE = 1e-6, 0.2, 25.0, 1.0
+
+
+class Model:
+    def __init__(self, D):
+        self.means, self.counts = {}, {}
+        self.S = np.zeros((D, D))
+
+    def warm_start(self, c, mean):
+        self.means[c], self.counts[c] = np.array(mean), WARM_START
+
+    def batch(self, rows, labels, weights):
+        for z, c, w in zip(rows, labels, weights, strict=True):  # running weighted mean
+            count = self.counts.get(c, 0.0)
+            mean = self.means.get(c, np.zeros(len(z)))
+            if count + w > 0:
+                self.means[c] = (count * mean + w * z) / (count + w)
+                self.counts[c] = count + w
+        for z, c, w in zip(rows, labels, weights, strict=True):  # centred on the mean so far
+            self.S += w * np.outer(z - self.means[c], z - self.means[c])
+
+    def logits(self, z, classes):
+        inverse = np.linalg.pinv(self.S + RIDGE * np.eye(len(z)))
+        return [-float((self.means[c] - z) @ inverse @ (self.means[c] - z)) for c in classes]
+
+
+def batches(n, size):
+    return [range(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def source_models(tasks, size):
+    """tasks: list of (rows, labels). Returns a deep copy of the model after each task."""
+    model, models = Model(len(tasks[0][0][0])), []
+    for rows, labels in tasks:
+        for b in batches(len(rows), size):
+            model.batch([rows[i] for i in b], [labels[i] for i in b], [1.0] * len(b))
+        snapshot = Model(len(rows[0]))
+        snapshot.means = {c: m.copy() for c, m in model.means.items()}
+        snapshot.S = model.S.copy()
+        models.append(snapshot)
+    return models
+
+
+def adapt(models, tasks, size):
+    """tasks: list of (classes, views, cosines): views a list of row lists, cosines over all classes.
+
+    Returns per task (labels, fused, weights) and the target models after each task.
+    """
+    target = Model(len(tasks[0][1][0][0]))
+    results, snapshots = [], []
+    for source, (classes, views, cosines) in zip(models, tasks, strict=True):
+        labels, fusions, weights = [], [], []
+        for z, cosine in zip(views[0], cosines, strict=True):
+            p = softmax(source.logits(z, classes))
+            q = softmax([SCALE * cosine[c] for c in classes])
+            mixed = fused(p, q, margin_ratio(p, q))
+            fusions.append(mixed)
+            labels.append(classes[mixed.index(max(mixed))])
+            weights.append(weight(mixed, FLOOR))
+        for c in classes:
+            target.warm_start(c, source.means[c])
+        for b in batches(len(labels), size):
+            rows = [view[i] for view in views for i in b]
+            target.batch(
+                rows,
+                [labels[i] for _ in views for i in b],
+                [weights[i] for _ in views for i in b],
+            )
+        results.append((labels, fusions, weights))
+        copy = Model(len(target.S))
+        copy.means, copy.S = dict(target.means), target.S.copy()
+        snapshots.append(copy)
+    return results, snapshots
+
+
+def predict(model, rows, cosines, seen):
+    """Fused scores over the seen classes: the CLIP softmax is over all classes, then sliced."""
+    scores = []
+    for z, cosine in zip(rows, cosines, strict=True):
+        p = softmax(model.logits(z, seen))
+        everything = softmax([SCALE * v for v in cosine])
+        q = [everything[c] for c in seen]
+        scores.append(fused(p, q, ratio(p, q)))
+    return scores
