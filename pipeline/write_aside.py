@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +20,18 @@ def write_aside(path: Path) -> Iterator[Path]:
     """Yield a sibling of ``path`` to write a file or folder to; move it to ``path`` on success.
 
     After an exception nothing is left but what stood at ``path`` before. A killed process can leave the
-    sibling (``.NAME.partial``) behind; nothing reads it, and the next run removes it.
+    siblings (``.NAME.partial``, ``.NAME.former``) behind; nothing reads them, and the next run removes them.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial")
-    _remove(aside)
+    aside, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former")
+    for leftover in (aside, former):
+        _remove(leftover)
     try:
         yield aside
-        if aside.is_dir():  # a folder cannot be renamed over a folder that has files
-            _remove(path)
-        os.replace(aside, path)  # noqa: PTH105  (Path.replace differs only in spelling)
+        if aside.is_dir() and path.exists():
+            # a folder cannot be renamed over one that has files, and one that is half deleted must not be seen
+            path.replace(former)
+        aside.replace(path)
     finally:
-        _remove(aside)
+        for leftover in (aside, former):
+            _remove(leftover)

@@ -1,0 +1,32 @@
+"""The print fonts that the pretraining draws from: matplotlib's, and those of Debian packages.
+
+`fonts.txt` lists the font files, relative to /usr/share/fonts; `font_packages.txt` the packages they
+come in. Chosen for variety of design; scripts, brush and casual faces that imitate handwriting were
+left out, and so were the relatives of the families held out for the domain ``print`` (Times designs
+such as Liberation Serif, Nimbus Roman, FreeSerif; Computer Modern designs).
+"""
+
+from pathlib import Path
+
+from pipeline.datasets import glyphs
+
+DEBIAN_FONTS = Path("/usr/share/fonts")
+LIST = Path(__file__).with_name("fonts.txt")
+PACKAGES = Path(__file__).with_name("font_packages.txt").read_text().split()
+
+
+def pretraining_fonts(*, matplotlib_only: bool = False) -> list[Path]:
+    """Every font file of the pretraining, in a fixed order; a missing one ends the run."""
+    own = [glyphs.font_path(name) for name in glyphs.PRETRAINING_FONTS]
+    if matplotlib_only:
+        return own
+    debian = [DEBIAN_FONTS / line for line in LIST.read_text().splitlines() if line]
+    missing = [path for path in debian if not path.is_file()]
+    if missing:
+        raise SystemExit(
+            f"{len(missing)} of the {len(debian)} fonts in {LIST.name} are not installed, "
+            f"the first is {missing[0]}.\n"
+            f"Install them with: apt-get install --no-install-recommends {' '.join(PACKAGES)}\n"
+            "or train with --matplotlib-fonts-only (weaker weights than the ones shipped)."
+        )
+    return own + debian
