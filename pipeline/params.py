@@ -180,6 +180,20 @@ class Method(Section):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class Refinement(Section):
+    """The two steps that only the paper's text has: adversarial refinement and mutual attention of the views."""
+
+    steps: Annotated[int, Field(ge=0, le=1000)] = 0  # T_max; 0: none
+    step_size: Annotated[float, Field(gt=0)] = 0.01
+    radius: Annotated[float, Field(gt=0)] = 0.03
+    mutual_attention: bool = False
+
+    @property
+    def off(self) -> bool:
+        """Whether the views stay as they are."""
+        return self.steps == 0 and not self.mutual_attention
+
+
 class Source(Section):
     """A domain that is fitted as a source; there is nothing to set."""
 
@@ -209,6 +223,7 @@ class Params(Section):
     views: Views = Views()
     rff: RandomFourierFeatures = RandomFourierFeatures()
     method: Method = Method()
+    refinement: Refinement = Refinement()
     runtime: Runtime = Runtime()
 
     @model_validator(mode="after")

@@ -118,6 +118,7 @@ class Average:
 def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
     """Write float16 safetensors aside, then rename: a reader never sees half a file."""
     half = {k: (v.half() if v.is_floating_point() else v).contiguous() for k, v in state.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.partial")
     save_file(half, aside)
     aside.chmod(0o644)

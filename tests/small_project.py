@@ -92,6 +92,7 @@ def small_params() -> dict[str, Any]:
         "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
         "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},
         "method": {"variant": "calibrated", "options": {}},
+        "refinement": {"steps": 0, "step_size": 0.01, "radius": 0.03, "mutual_attention": False},
         "runtime": {"device": "cpu", "workers": 2},
     }
 

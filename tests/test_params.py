@@ -44,7 +44,7 @@ def test_what_is_shipped_is_valid():
         (
             ("rff", "convention"),
             "gama",
-            "rff.convention: input should be 'gamma', 'bandwidth' or 'spread'",
+            "rff.convention: input should be 'gamma', 'bandwidth', 'spread' or 'median'",
         ),
         (("views", "noise"), "machted", "views.noise: input should be 'unit' or 'matched'"),
         (("views", "noise"), -1, "views.noise: input should be greater than or equal to 0"),
@@ -54,6 +54,19 @@ def test_what_is_shipped_is_valid():
             "views.wavelet: no discrete wavelet 'harr'; did you mean 'haar'?",
         ),
         (("views", "level"), 0, "views.level: input should be greater than or equal to 1"),
+        (
+            ("refinement", "steps"),
+            -1,
+            "refinement.steps: input should be greater than or equal to 0",
+        ),
+        (
+            ("refinement", "steps"),
+            1001,
+            "refinement.steps: input should be less than or equal to 1000",
+        ),
+        (("refinement", "step_size"), 0, "refinement.step_size: input should be greater than 0"),
+        (("refinement", "radius"), -0.1, "refinement.radius: input should be greater than 0"),
+        (("refinement", "step"), 1, "refinement.step: unknown key; did you mean 'steps'?"),
         (("views", "levels"), 2, "views.levels: unknown key; did you mean 'level'?"),
         (("models", "vit", "orgin"), "x", "models.vit.orgin: unknown key; did you mean 'origin'?"),
         (

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.balancing import balanced
 from pipeline.method.class_statistics import Matrix64, Vector64
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import branch_probabilities, fuse, gate
@@ -72,7 +71,6 @@ def pseudo_label(
     )
     scale = options.clip_logit_scale(clip_scale)
     p_vlm = branch_probabilities(scale * task.cosines, task.classes)  # (1)
-    p, p_vlm = balanced(p, options.balancing), balanced(p_vlm, options.balancing)
     fused = fuse(p, p_vlm, options.fusion(at_test=False))  # (14)
     kept = gate(fused, options.threshold)
     weight = np.ones(len(fused))

@@ -59,7 +59,6 @@ class MethodOptions:
     threshold: a pseudo-label is kept if max p̂ reaches it.
     use_weights, weight_floor: eq. (18), or 1 for every sample; the least weight.
     rounds: how often a task is labelled again by its own new statistics, fused with CLIP.
-    balancing: softened Sinkhorn balancing of both branches when adapting, 0 to 1.
     vote_views, vote_at_test: average the KLDA branch over the views to label, or to predict.
     """
 
@@ -75,7 +74,7 @@ class MethodOptions:
     shrinkage: Shrinkage = None
     inverse: Route = "cholesky"
     source_covariance: bool = True
-    prior_count: float = 0.0
+    prior_count: float = 5.0
     logits: Logits = "lda"
     temperature: float = 1.0
     use_clip: bool = True
@@ -87,7 +86,6 @@ class MethodOptions:
     use_weights: bool = True
     weight_floor: float = 0.0
     rounds: int = 3
-    balancing: float = 0.0
     vote_views: bool = False
     vote_at_test: bool = False
 
@@ -114,9 +112,8 @@ class MethodOptions:
         for name in from_zero:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ParamsError(f"{name}: a number from 0 on, not {getattr(self, name)!r}")
-        for name in ("weight_floor", "balancing"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ParamsError(f"{name}: a number from 0 to 1, not {getattr(self, name)!r}")
+        if not 0 <= self.weight_floor <= 1:
+            raise ParamsError(f"weight_floor: a number from 0 to 1, not {self.weight_floor!r}")
         for name in ("temperature", "batch_images", "clip_scale"):
             value = getattr(self, name)
             if not isinstance(value, str) and not 0 < value < math.inf:
@@ -143,6 +140,7 @@ CALIBRATED = MethodOptions()
 # The equations as printed. Where the paper says nothing, the plain reading: CLIP at its own
 # temperature, a vanishing ridge because the printed inverse does not exist below D samples.
 PAPER = MethodOptions(
+    prior_count=0.0,
     source_views=False,
     source_covariance=False,
     statistics="printed",

@@ -1,30 +1,78 @@
 """Stage `adapt@PROBLEM`: the target's statistics and classifier after each task, steps 6 to 9.
 
-Reads the target's embeddings of all views, its pseudo-labels, and the source *model*: no source row, no label of either
-side. Tasks in order; what is earlier lives on in the statistics alone. Writes cache/target/PROBLEM.zarr.
+Reads the target's embeddings of all views (refined ones where `refine` made them), its pseudo-labels, and the source
+*model*: no source row, no label of either side. Tasks in order; what is earlier lives on in the statistics alone.
+Writes cache/target/PROBLEM.zarr.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from pipeline.errors import exits_cleanly
+from pipeline.execution.seeds import for_each_seed
 from pipeline.method.adaptation import adapt_task
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import accumulator
+from pipeline.method.variants import MethodOptions
 from pipeline.params import load_params
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
-from pipeline.stages.target_rows import read_target
-from pipeline.store.array_store import open_arrays, write_arrays
-from pipeline.store.basis_file import read_bases
+from pipeline.stages.target_rows import TargetRows, read_target, with_views
+from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
+from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.classifier_store import classifier_arrays
 from pipeline.store.pseudo_label_store import SCHEMA as LABELS
 from pipeline.store.pseudo_label_store import Placed, label_arrays, read_labels_of_seed
+from pipeline.store.refined_store import RefinedViews, open_refined
 from pipeline.store.source_store import read_source
 
 SCHEMA = "referee-target/1"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What adapting to a problem reads, whatever the seed."""
+
+    rows: TargetRows
+    bases: Bases
+    first_labels: ArrayStore
+    refined: RefinedViews
+    source_path: Path
+    options: MethodOptions
+
+
+def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Placed]]:
+    """Return one seed's classifier after each task, and each task's final pseudo-labels with their rows."""
+    rows, options = inputs.rows, inputs.options
+    seed = rows.tasks.seeds[index]
+    basis = inputs.bases.basis(index)
+    first_labels = read_labels_of_seed(inputs.first_labels, index)
+    refined_views = inputs.refined.of_seed(index, like=rows.views)
+    pooled = options.source_covariance
+    source = read_source(inputs.source_path, index, rows.class_names, with_scatter=pooled)
+    running = accumulator(basis, options, source=False)
+    classifiers: list[Classifier] = []
+    placed: list[Placed] = []
+    for task, model in enumerate(source):
+        place = rows.train_rows(seed, task)
+        target = with_views(rows.train_task(seed, task), refined_views, place)
+        running, adapted = adapt_task(
+            basis,
+            running,
+            target,
+            first_labels.of(place, len(target.classes)),
+            source=model,
+            options=options,
+            clip_scale=rows.clip_scale,
+        )
+        classifiers.append(adapted.classifier)
+        placed.append((place, adapted.labels))
+    return classifiers, placed
 
 
 @exits_cleanly
@@ -35,45 +83,30 @@ def main(argv: list[str] | None = None) -> int:
     name = parser.parse_args(argv).problem
     params = load_params()
     problem, options = params.problems[name], method_options(params.method)
-    rows = read_target(params, problem.target, options.views)
-    bases = read_bases(places.bases(problem.source))
-    first_labels = open_arrays(places.pseudo_labels(name), LABELS)
-    classifiers: list[list[Classifier]] = []
-    last_labels: list[list[Placed]] = []
-    for index, seed in enumerate(rows.tasks.seeds):
-        basis = bases.basis(index)
-        of_seed = read_labels_of_seed(first_labels, index)
-        running = accumulator(basis, options, source=False)
-        classifiers.append([])
-        last_labels.append([])
-        source = read_source(
-            places.source_model(problem.source),
-            index,
-            rows.class_names,
-            with_scatter=options.source_covariance,
-        )
-        for task, model in enumerate(source):
-            target, place = rows.train_task(seed, task), rows.train_rows(seed, task)
-            running, adapted = adapt_task(
-                basis,
-                running,
-                target,
-                of_seed.of(place, len(target.classes)),
-                source=model,
-                options=options,
-                clip_scale=rows.clip_scale,
-            )
-            classifiers[-1].append(adapted.classifier)
-            last_labels[-1].append((place, adapted.labels))
-    arrays = {**classifier_arrays(classifiers), **label_arrays(last_labels, len(rows.cosines))}
-    seen = [len(classifier.b) for classifier in classifiers[0]]
-    write_arrays(
-        places.target_model(name),
-        SCHEMA,
-        arrays,
-        {"problem": name, "seen": seen, "classes": rows.class_names},
+    inputs = Inputs(
+        rows=read_target(params, problem.target, options.views),
+        bases=read_bases(places.bases(problem.source)),
+        first_labels=open_arrays(places.pseudo_labels(name), LABELS),
+        refined=open_refined(places.refined(name)),
+        source_path=places.source_model(problem.source),
+        options=options,
     )
-    sys.stdout.write(f"adapt {name}: {len(seen)} tasks, {len(classifiers)} seeds\n")
+    rows = inputs.rows
+    seeds = for_each_seed(
+        partial(adapt_seed, inputs),
+        len(rows.tasks.seeds),
+        D=inputs.bases.recipe.D,
+        workers=params.runtime.workers,
+    )
+    classifiers = [of_seed for of_seed, _ in seeds]
+    arrays = {
+        **classifier_arrays(classifiers),
+        **label_arrays([placed for _, placed in seeds], len(rows.cosines)),
+    }
+    seen = [len(classifier.b) for classifier in classifiers[0]]
+    attributes = {"problem": name, "seen": seen, "classes": rows.class_names}
+    write_arrays(places.target_model(name), SCHEMA, arrays, attributes)
+    sys.stdout.write(f"adapt {name}: {len(seen)} tasks, {len(seeds)} seeds\n")
     return 0
 
 

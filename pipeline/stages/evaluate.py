@@ -14,7 +14,8 @@ import numpy as np
 
 from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.errors import exits_cleanly
-from pipeline.method.evaluation import TestImages, pseudo_label_quality, score
+from pipeline.execution.seeds import for_each_seed
+from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
 from pipeline.params import load_params
 from pipeline.report.problem_tables import Float, Labels, headline, write_tables
 from pipeline.stages import places
@@ -60,25 +61,29 @@ def main(argv: list[str] | None = None) -> int:
     )
     bases = read_bases(places.bases(problem.source))
     model = open_arrays(places.target_model(name), SCHEMA)
-    scores, tested = [], []
-    for index, seed in enumerate(rows.tasks.seeds):
-        test = rows.tasks.is_test(seed)
-        tested.append(truth[test])
-        scores.append(
-            score(
-                bases.basis(index),
-                TestImages(
-                    {view: x[test] for view, x in rows.views.items()},
-                    rows.cosines[test],
-                    truth[test],
-                    rows.tasks.task[test],
-                ),
-                read_source(places.source_model(problem.source), index, rows.class_names),
-                read_classifiers(model, index, model.attributes["seen"]),
-                options=options,
-                clip_scale=rows.clip_scale,
-            )
+    seen = model.attributes["seen"]
+
+    def score_seed(index: int) -> Scores:
+        test = rows.tasks.is_test(rows.tasks.seeds[index])
+        images = TestImages(
+            {view: x[test] for view, x in rows.views.items()},
+            rows.cosines[test],
+            truth[test],
+            rows.tasks.task[test],
         )
+        return score(
+            bases.basis(index),
+            images,
+            read_source(places.source_model(problem.source), index, rows.class_names),
+            read_classifiers(model, index, seen),
+            options=options,
+            clip_scale=rows.clip_scale,
+        )
+
+    scores = for_each_seed(
+        score_seed, len(rows.tasks.seeds), D=bases.recipe.D, workers=params.runtime.workers
+    )
+    tested = [truth[rows.tasks.is_test(seed)] for seed in rows.tasks.seeds]
     quality = quality_per_task(model, rows, truth)
     told = headline(scores, quality)
     write_tables(places.tables(name), scores, quality, rows.class_names, tested)

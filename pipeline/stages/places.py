@@ -6,6 +6,7 @@ from pathlib import Path
 
 CACHE = Path("cache")
 RESULTS = Path("results")
+SCRATCH = Path(".referee/scratch")  # of running stages; safe to remove when none runs
 PROGRESS = Path(
     ".referee/progress"
 )  # outside every stage's outputs, so DVC neither tracks nor deletes it
@@ -59,6 +60,11 @@ def source_model(source: str) -> Path:
 def pseudo_labels(problem: str) -> Path:
     """The labels, weights and gate of the target's train images, by the source model and CLIP."""
     return CACHE / "pseudo_labels" / f"{problem}.zarr"
+
+
+def refined(problem: str) -> Path:
+    """The embeddings of a problem's refined views, or the word that they are off."""
+    return CACHE / "refined" / f"{problem}.zarr"
 
 
 def target_model(problem: str) -> Path:

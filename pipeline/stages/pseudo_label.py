@@ -12,6 +12,7 @@ import sys
 import numpy as np
 
 from pipeline.errors import exits_cleanly
+from pipeline.execution.seeds import for_each_seed
 from pipeline.method.adaptation import pseudo_label
 from pipeline.params import load_params
 from pipeline.stages import places
@@ -37,17 +38,23 @@ def main(argv: list[str] | None = None) -> int:
         params, problem.target, options.views if options.vote_views else ["original"]
     )
     bases = read_bases(places.bases(problem.source))
-    seeds: list[list[Placed]] = []
-    for index, seed in enumerate(rows.tasks.seeds):
-        basis = bases.basis(index)
+
+    def label_seed(index: int) -> list[Placed]:
+        seed, basis = rows.tasks.seeds[index], bases.basis(index)
         source = read_source(places.source_model(problem.source), index, rows.class_names)
-        labelled: list[Placed] = []
-        for task, model in enumerate(source):
-            labels = pseudo_label(
-                basis, rows.train_task(seed, task), model.classifier, options, rows.clip_scale
+        return [
+            (
+                rows.train_rows(seed, task),
+                pseudo_label(
+                    basis, rows.train_task(seed, task), model.classifier, options, rows.clip_scale
+                ),
             )
-            labelled.append((rows.train_rows(seed, task), labels))
-        seeds.append(labelled)
+            for task, model in enumerate(source)
+        ]
+
+    seeds = for_each_seed(
+        label_seed, len(rows.tasks.seeds), D=bases.recipe.D, workers=params.runtime.workers
+    )
     write_arrays(
         places.pseudo_labels(name),
         SCHEMA,

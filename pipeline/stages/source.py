@@ -13,7 +13,8 @@ import numpy as np
 
 from pipeline.datasets.manifest_files import read_classes, read_images, read_labels, read_tasks
 from pipeline.errors import exits_cleanly
-from pipeline.method.source_model import fit_source
+from pipeline.execution.seeds import for_each_seed
+from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.params import load_params
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
@@ -40,12 +41,15 @@ def main(argv: list[str] | None = None) -> int:
     store.require({"rows_digest": rows_digest(image.sha256 for image in images)})
     views = {view: store.read(view) for view in options.views_of_source if view in store.views}
     bases = read_bases(places.bases(source))
-    models = []
-    for index, seed in enumerate(tasks.seeds):
-        train = ~tasks.is_test(seed)
-        basis = bases.basis(index)
+
+    def fit_seed(index: int) -> list[SourceModel]:
+        train = ~tasks.is_test(tasks.seeds[index])
         rows = {view: x[train] for view, x in views.items()}
-        models.append(fit_source(basis, rows, labels[train], task_classes(classes), options))
+        return fit_source(bases.basis(index), rows, labels[train], task_classes(classes), options)
+
+    models = for_each_seed(
+        fit_seed, len(tasks.seeds), D=bases.recipe.D, workers=params.runtime.workers
+    )
     write_source(
         places.source_model(source),
         models,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,13 @@ class TargetRows:
         rows = self.train_rows(seed, task)
         views = {name: x[rows] for name, x in self.views.items()}
         return TargetTask(task_classes(self.classes)[task], views, self.cosines[rows])
+
+
+def with_views(
+    task: TargetTask, refined: Mapping[str, Matrix], place: npt.NDArray[np.intp]
+) -> TargetTask:
+    """Return the task with the rows ``place`` of ``refined`` views (n, d) in place of its own views of that name."""
+    return replace(task, views={**task.views, **{name: x[place] for name, x in refined.items()}})
 
 
 def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows:

@@ -5,6 +5,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.method.adaptation import TargetTask, adapt_task, pseudo_label, run_problem
+from pipeline.method.class_statistics import symmetric
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
 from pipeline.method.prediction import cosines, predict
 from pipeline.method.random_fourier_features import deviation, draw_basis
@@ -100,8 +101,8 @@ def test_calibrated_agrees_with_the_naive_protocol(rounds):
     problem = Problem(5)
     options = replace(
         variant("calibrated"), rounds=rounds, ridge=0.2, source_ridge=0.1, views=VIEWS,
-        shrinkage=None, source_covariance=False, source_views=False, prior_count=0.0, balancing=0.0, temperature=1.0,
-        vote_views=False, vote_at_test=False,
+        shrinkage=None, source_covariance=False, source_views=False, prior_count=0.0, temperature=1.0,
+        vote_views=False,
     )  # fmt: skip
     sources = problem.sources(options)
     adapted = run_problem(problem.basis, problem.tasks(), sources, options, SCALE)
@@ -229,3 +230,49 @@ def test_mistakes_are_named():
             problem.basis, problem.test_views, problem.test_cosines,
             source=problem.sources(options)[0], classifier=None, options=options, clip_scale=1.0,
         )  # fmt: skip
+
+
+def test_views_vote_by_the_mean_of_their_probabilities():
+    problem = Problem(7)
+    options = replace(variant("no_clip"), vote_at_test=True, rounds=0)
+    sources = problem.sources(options)
+    adapted = run_problem(problem.basis, problem.tasks(), sources, options, SCALE)
+    together = problem.predictions(options, sources, adapted)[-1].fused
+    alone = []
+    for name in VIEWS:
+        views = {"original": problem.test_views[name]}
+        alone.append(
+            predict(
+                problem.basis, views, problem.test_cosines, source=sources[-1],
+                classifier=adapted[-1].classifier, clip_scale=SCALE,
+                options=replace(options, vote_at_test=False),
+            ).fused
+        )  # fmt: skip
+    np.testing.assert_allclose(together, np.mean(alone, axis=0))
+    voted = replace(options, vote_views=True)
+    task = next(problem.tasks())
+    a, b = (
+        pseudo_label(problem.basis, task, sources[0].classifier, o, SCALE) for o in (options, voted)
+    )
+    assert (a.fused != b.fused).any()
+
+
+def test_the_source_scatter_is_pooled_by_weight():
+    problem = Problem(8)
+    alone = replace(
+        variant("calibrated"), source_covariance=False, rounds=0, ridge=0.0, prior_count=0.0
+    )
+    pooled = replace(alone, source_covariance=True)
+    sources = problem.sources(alone)
+    target = fit_source(problem.basis, problem.views, problem.y, TASKS[:1], alone)
+    task = next(problem.tasks())
+    rows = np.isin(problem.y, TASKS[0])
+    labels = pseudo_label(problem.basis, task, sources[0].classifier, alone, SCALE)
+    labels = replace(labels, label=problem.y[rows], weight=np.ones(int(rows.sum())))
+    running = accumulator(problem.basis, pooled, source=False)
+    _, result = adapt_task(
+        problem.basis, running, task, labels, source=sources[0], options=pooled, clip_scale=SCALE
+    )
+    t, s = target[0].moments, sources[0].moments
+    covariance = symmetric((t.scatter + s.scatter) / (t.total + s.total))
+    np.testing.assert_allclose(result.classifier.W, np.linalg.solve(covariance, t.means.T))

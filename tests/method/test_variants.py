@@ -51,7 +51,6 @@ def test_scale_and_fusion_follow_the_options():
         ("ridge", float("nan")),
         ("rounds", -1),
         ("weight_floor", 1.5),
-        ("balancing", -0.1),
         ("temperature", 0.0),
         ("batch_images", 0),
         ("clip_scale", "its own"),

@@ -10,7 +10,7 @@ from small_project import ROOT, SmallProject, small_params
 
 # What the target's stages may read of the source: its model, and the basis that the two share.
 GATES = {"cache/source/left.zarr", "cache/bases/left.json"}
-ADAPTING = ("pseudo_label@left-right", "adapt@left-right")
+ADAPTING = ("pseudo_label@left-right", "refine@left-right", "adapt@left-right")
 
 
 def expanded():
@@ -93,10 +93,12 @@ def test_with_source_data_and_all_labels_destroyed_adaptation_gives_the_same_byt
         ("basis", "left"),
         ("source", "left"),
         ("pseudo_label", "left-right"),
+        ("refine", "left-right"),  # off; test_refinement.py destroys the same with it on
         ("adapt", "left-right"),
     ):
         project.stage(*stage)
-    outputs = [tmp_path / f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")]
+    kinds = ("pseudo_labels", "refined", "target")
+    outputs = [tmp_path / f"cache/{kind}/left-right.zarr" for kind in kinds]
     before = [tree_digest(path) for path in outputs]
     destroyed = [file for file in (tmp_path / "cache/embeddings/left").rglob("*") if file.is_file()]
     destroyed += (tmp_path / "cache/manifests/left").iterdir()
@@ -106,6 +108,6 @@ def test_with_source_data_and_all_labels_destroyed_adaptation_gives_the_same_byt
     destroyed += list((tmp_path / "data").rglob("*.png"))
     for file in destroyed:
         file.write_bytes(b"destroyed")
-    for stage in ("pseudo_label", "adapt"):
+    for stage in ("pseudo_label", "refine", "adapt"):
         project.stage(stage, "left-right")
     assert [tree_digest(path) for path in outputs] == before

@@ -1,0 +1,30 @@
+"""Run the seeds of a stage side by side, each with one BLAS thread.
+
+Seeds are independent, and at the sizes of this method one thread per seed beats all threads on one seed: NumPy's and
+SciPy's BLAS keep a pool of threads each, which wait for one another (measured for `adapt` at D = 1000 on 2 cores, five
+seeds: 18.5 s with threaded BLAS, 10.3 s with one thread in all, 8.8 s with one thread per seed). It also makes the bytes independent of the number of cores. Large statistics
+(D×D in float64) are made one seed at a time, so that memory does not grow with the cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from pipeline.execution.extraction import worker_count
+from pipeline.execution.ordered_map import ordered_map
+
+Result = TypeVar("Result")
+
+SIDE_BY_SIDE = 2000  # the largest D at which several seeds are under way at once
+
+
+def for_each_seed(
+    function: Callable[[int], Result], seeds: int, *, D: int, workers: int = 0
+) -> list[Result]:
+    """Return ``function(index)`` for each of so many ``seeds``, in order."""
+    at_once = min(worker_count(workers), seeds) if D <= SIDE_BY_SIDE else 1
+    with threadpool_limits(limits=1):
+        return list(ordered_map(function, range(seeds), workers=at_once, ahead=at_once))

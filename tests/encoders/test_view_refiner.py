@@ -1,0 +1,159 @@
+"""Refined views through real small models: what is left alone has the bits of `embed`, what is refined is harder."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import timm
+import torch
+
+from encoders import small_models
+from pipeline.encoders.clip_encoder import ClipEncoder
+from pipeline.encoders.image_encoder import ImageEncoder
+from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.encoders.token_model import TokenModel, differentiable
+from pipeline.encoders.view_embedder import ViewEmbedder
+from pipeline.encoders.view_refiner import ViewRefiner
+from pipeline.errors import ModelError
+from pipeline.method.adversarial_refinement import Ascent, SourceBranch
+from pipeline.method.frequency_views import ViewSettings
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.random_fourier_features import draw_basis
+
+CPU = torch.device("cpu")
+VIEWS = ("zeros", "rand")
+PREPROCESSING = Preprocessing(
+    height=32,
+    width=32,
+    crop_pct=1.0,
+    resize_mode="shortest",
+    interpolation="bicubic",
+    mean=(0.4, 0.5, 0.6),
+    std=(0.2, 0.3, 0.4),
+)
+
+
+def encoder_of(module):
+    return ImageEncoder(
+        module,
+        module,
+        preprocessing=PREPROCESSING,
+        description={"library": "timm", "name": "tiny"},
+        device=CPU,
+    )
+
+
+def clip_encoder():
+    return ClipEncoder(
+        small_models.clip(),
+        text_config=small_models.CLIP_CONFIG["text_cfg"],
+        preprocessing=PREPROCESSING,
+        description={"library": "open_clip", "name": "tiny-clip"},
+        device=CPU,
+    )
+
+
+@pytest.fixture(scope="module")
+def vit():
+    return encoder_of(small_models.vit())
+
+
+def batch(n):
+    crops = np.random.default_rng(0).integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+    return crops, [hashlib.sha256(bytes([i])).digest() for i in range(n)]
+
+
+def branch_of(encoder, C=3):
+    rng = np.random.default_rng(0)
+    basis = draw_basis(encoder.width, 40, 1.0, "gamma", seed=0)
+    classifier = Classifier(5 * rng.normal(size=(40, C)), rng.normal(size=C))
+    return SourceBranch(basis, classifier, np.arange(C))
+
+
+def refined(encoder, n, ascent, *, attention=False, branch=None):
+    crops, digests = batch(n)
+    refiner = ViewRefiner(encoder, ViewSettings(), ascent, attention=attention, rows=64)
+    labels = np.arange(n) % 3
+    return refiner(crops, digests, VIEWS, branch=branch, places=labels, dtype="float32")
+
+
+@pytest.mark.parametrize("make", [lambda: encoder_of(small_models.vit()), clip_encoder])
+def test_the_differentiable_forward_is_the_encoder(make):
+    encoder = make()
+    images = small_models.pictures(3).requires_grad_()
+    embeddings = differentiable(encoder)(images)
+    torch.testing.assert_close(embeddings.detach(), encoder.embed(images.detach()))
+    (gradient,) = torch.autograd.grad(embeddings.square().sum(), images)
+    assert gradient.abs().amax(dim=(1, 2, 3)).min() > 0
+
+
+def test_with_nothing_to_do_the_rows_are_those_of_embed(vit):
+    crops, digests = batch(5)
+    embedder = ViewEmbedder(vit, ViewSettings(), device=CPU, rows=64)
+    expected = embedder(crops, digests, VIEWS, "float32")
+    for branch in (None, branch_of(vit)):
+        rows = refined(vit, 5, Ascent(0, 0.1, 0.1), branch=branch)
+        assert all(np.array_equal(rows[view], expected[view]) for view in VIEWS)
+
+
+def test_refined_views_are_harder_for_the_source(vit):
+    branch, labels = branch_of(vit), torch.arange(5) % 3
+
+    def losses(steps):
+        rows = refined(vit, 5, Ascent(steps, 0.002, 0.02), branch=branch)
+        return np.array([branch.loss(torch.from_numpy(rows[view]), labels) for view in VIEWS])
+
+    before, after = losses(0), losses(4)
+    assert (after > before).all()
+
+
+def test_an_image_has_the_same_row_in_every_batch(vit):
+    ascent, branch = Ascent(2, 0.01, 0.03), branch_of(vit)
+    many = refined(vit, 5, ascent, attention=True, branch=branch)
+    few = refined(vit, 3, ascent, attention=True, branch=branch)
+    again = refined(vit, 5, ascent, attention=True, branch=branch)
+    for view in VIEWS:
+        assert np.array_equal(many[view], again[view])
+        assert np.array_equal(many[view][:3], few[view])
+
+
+@pytest.mark.parametrize("pooling", [{}, {"class_token": False, "global_pool": "avg"}])
+def test_a_transformer_comes_apart_into_tokens_and_pooling(pooling):
+    encoder = encoder_of(small_models.vit(**pooling))
+    halves, images = TokenModel(encoder), small_models.pictures(3)
+    tokens = halves.tokens(images)
+    assert tokens.shape == (3, 64 + (not pooling), 48)
+    assert torch.equal(halves.pool(tokens), encoder.embed(images))
+    rows = refined(encoder, 3, Ascent(0, 0.1, 0.1), attention=True)
+    plain = refined(encoder, 3, Ascent(0, 0.1, 0.1))
+    assert all(rows[view].shape == (3, 48) for view in VIEWS)
+    assert not any(np.allclose(rows[view], plain[view]) for view in VIEWS)
+
+
+def test_a_model_without_patch_tokens_is_named_with_the_remedy():
+    torch.manual_seed(0)
+    net = encoder_of(timm.create_model("resnet10t", num_classes=0))
+    for encoder, name in ((net, "tiny"), (clip_encoder(), "tiny-clip")):
+        with pytest.raises(ModelError, match=f"model '{name}' has no patch tokens; set it to fal"):
+            TokenModel(encoder)
+
+
+def test_memory_that_runs_out_halves_the_batch(vit, monkeypatch):
+    refiner = ViewRefiner(vit, ViewSettings(), Ascent(0, 0.1, 0.1), attention=False, rows=64)
+    refiner.is_thread_parallel = False  # the accelerator's way, on tensors of the CPU: no GPU here
+    passes = []
+
+    def limited(original, view, branch, labels, most):
+        if len(view) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        passes.append(len(view))
+        return vit.embed(view)
+
+    crops, digests = batch(5)
+    options = {"branch": None, "places": np.zeros(5, dtype=np.intp), "dtype": "float32"}
+    monkeypatch.setattr(refiner, "_refined", lambda *args: limited(*args, most=2))
+    assert refiner(crops, digests, ("zeros",), **options)["zeros"].shape == (5, 48)
+    assert passes == [2, 1, 2]
+    monkeypatch.setattr(refiner, "_refined", lambda *args: limited(*args, most=0))
+    with pytest.raises(ModelError, match="does not hold one image"):
+        refiner(crops, digests, ("zeros",), **options)

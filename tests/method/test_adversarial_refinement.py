@@ -1,0 +1,190 @@
+import numpy as np
+import pytest
+import torch
+
+from pipeline.errors import ParamsError
+from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend, pixel_gradient
+from pipeline.method.fusion import branch_probabilities
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.random_fourier_features import deviation, draw_basis
+from reference import adversarial_refinement as oracle
+
+D, SIZE, PIXELS = 12, (1, 2, 3), 6
+CLASSES = np.array([1, 2, 4])
+
+
+def model(seed=0, *, sigma=1.0, scale=20.0):
+    rng = np.random.default_rng(seed)
+    basis = draw_basis(4, D, sigma, "gamma", seed=seed)
+    classifier = Classifier(scale * rng.normal(size=(D, 5)), rng.normal(size=5))
+    projection = torch.from_numpy(rng.normal(size=(4, PIXELS)))
+
+    def forward(images):
+        return images.flatten(1) @ projection.T.to(images)
+
+    return basis, classifier, projection, forward
+
+
+def images(n=7, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand((n, *SIZE), generator=generator, dtype=dtype)
+
+
+def labelled_loss(branch, places):
+    return lambda embeddings: branch.loss(embeddings, places)
+
+
+def labelled_odds(branch, places):
+    return lambda embeddings: branch.log_odds(embeddings, places)
+
+
+@pytest.mark.parametrize("sigma", [1e-4, 1.0])
+def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
+    basis, classifier, _, _ = model(sigma=sigma)
+    x = np.random.default_rng(3).normal(size=(9, 4)).astype(np.float32)
+    x[4] = 0  # a zero row stays zero
+    branch = SourceBranch(basis, classifier, CLASSES)
+    expected = deviation(basis, x)
+    ours = branch.deviation(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(ours, expected, atol=1e-6 * np.abs(expected).max())
+    scores = classifier.scores(expected)[:, CLASSES]
+    np.testing.assert_allclose(
+        branch.scores(torch.from_numpy(x)).numpy(), scores, atol=1e-5 * np.abs(scores).max()
+    )
+
+
+def test_the_loss_is_the_cross_entropy_of_the_task_s_classes():
+    basis, classifier, _, _ = model()
+    x = np.random.default_rng(3).normal(size=(9, 4))
+    places = np.arange(9) % 3
+    p = branch_probabilities(classifier.scores(deviation(basis, x)), CLASSES)
+    loss = SourceBranch(basis, classifier, CLASSES).loss(
+        torch.from_numpy(x), torch.from_numpy(places)
+    )
+    np.testing.assert_allclose(loss.numpy(), -np.log(p[np.arange(9), places]), rtol=1e-3)
+
+
+def naive(basis, classifier, projection, label):
+    def function(pixels):
+        return oracle.loss(
+            pixels,
+            projection.tolist(),
+            omega=basis.omega.tolist(),
+            beta=basis.beta.tolist(),
+            W=classifier.W[:, CLASSES].tolist(),
+            b=classifier.b[CLASSES].tolist(),
+            label=label,
+        )
+
+    return function
+
+
+@pytest.mark.parametrize("height", [labelled_loss, labelled_odds])
+def test_the_gradient_is_that_of_the_oracle_up_to_a_positive_factor(height):
+    basis, classifier, projection, forward = model()
+    branch, places = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
+    pictures = images(3)
+    found = pixel_gradient(pictures, forward, height(branch, places)).flatten(1).numpy()
+    for i, label in enumerate(places.tolist()):
+        slopes = oracle.gradient(
+            naive(basis, classifier, projection, label), pictures[i].flatten().tolist()
+        )
+        unit = np.array(slopes) / np.linalg.norm(slopes)
+        np.testing.assert_allclose(found[i] / np.linalg.norm(found[i]), unit, atol=1e-6)
+        if height is labelled_loss:
+            np.testing.assert_allclose(found[i], slopes, rtol=1e-5)
+
+
+def test_the_steps_are_those_of_the_oracle():
+    basis, classifier, projection, forward = model()
+    branch, places = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
+    pictures = images(3)
+    loss = labelled_loss(branch, places)
+    found = ascend(pictures, forward, loss, Ascent(4, 0.03, 0.08)).flatten(1)
+    for i, label in enumerate(places.tolist()):
+        expected = oracle.ascend(
+            naive(basis, classifier, projection, label),
+            pictures[i].flatten().tolist(),
+            steps=4,
+            step_size=0.03,
+            radius=0.08,
+        )
+        np.testing.assert_allclose(found[i].numpy(), expected, atol=1e-9)
+
+
+def test_the_loss_does_not_decrease():
+    basis, classifier, _, forward = model()
+    branch, places = SourceBranch(basis, classifier, CLASSES), torch.arange(7) % 3
+    loss = labelled_loss(branch, places)
+    losses = [
+        loss(forward(ascend(images(), forward, loss, Ascent(steps, 1e-3, 0.05)))).numpy()
+        for steps in range(8)
+    ]
+    assert (np.diff(losses, axis=0) >= 0).all()
+    assert (losses[-1] > losses[0]).all()
+
+
+def test_no_steps_return_the_input_bit_for_bit():
+    basis, classifier, _, forward = model()
+    loss = labelled_loss(SourceBranch(basis, classifier, CLASSES), torch.zeros(7, dtype=torch.long))
+    pictures = images(dtype=torch.float32)
+    before = pictures.clone()
+    assert torch.equal(ascend(pictures, forward, loss, Ascent(0, 0.1, 0.1)), before)
+    ascend(pictures, forward, loss, Ascent(3, 0.1, 0.1))
+    assert torch.equal(pictures, before)  # and steps leave it alone
+
+
+@pytest.mark.parametrize("radius", [0.004, 0.3, 5.0])
+def test_the_ball_and_the_range_of_pixels_hold(radius):
+    basis, classifier, _, forward = model()
+    loss = labelled_loss(SourceBranch(basis, classifier, CLASSES), torch.arange(7) % 3)
+    pictures = images(dtype=torch.float32)
+    refined = ascend(pictures, forward, loss, Ascent(9, 0.2, radius))
+    assert refined.dtype == torch.float32
+    assert 0 <= refined.min() <= refined.max() <= 1
+    assert (refined - pictures).abs().max() <= radius + 1e-6
+    assert not torch.equal(refined, pictures)
+
+
+def test_an_image_does_not_depend_on_its_neighbours():
+    basis, classifier, _, forward = model()
+    branch, pictures, places = SourceBranch(basis, classifier, CLASSES), images(), torch.arange(7)
+    ascent = Ascent(3, 0.02, 0.1)
+    together = ascend(pictures, forward, labelled_loss(branch, places % 3), ascent)
+    alone = ascend(pictures[2:3], forward, labelled_loss(branch, places[2:3]), ascent)
+    torch.testing.assert_close(together[2:3], alone)
+
+
+def test_a_sure_image_still_moves_in_float32():
+    """Climbing the loss itself, its gradient would vanish: the log-odds rise in the same direction."""
+    basis, classifier, _, forward = model()
+    pictures = images(dtype=torch.float32)
+    unsure = SourceBranch(basis, classifier, CLASSES)
+    places = unsure.scores(forward(pictures)).argmax(dim=1)
+    factor = -1000 / float(unsure.log_odds(forward(pictures), places).max())
+    sure = SourceBranch(basis, Classifier(factor * classifier.W, factor * classifier.b), CLASSES)
+    assert not pixel_gradient(pictures, forward, labelled_loss(sure, places)).any()
+    gradient = pixel_gradient(pictures, forward, labelled_odds(sure, places))
+    assert torch.isfinite(gradient).all()
+    assert (gradient.abs().amax(dim=(1, 2, 3)) > 1).all()
+
+
+def test_a_single_class_leaves_the_views_alone():
+    basis, classifier, _, forward = model()
+    branch, places = SourceBranch(basis, classifier, CLASSES[:1]), torch.zeros(7, dtype=torch.long)
+    assert not branch.loss(forward(images()), places).any()
+    odds = labelled_odds(branch, places)
+    assert torch.equal(ascend(images(), forward, odds, Ascent(3, 0.1, 0.1)), images())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ((-1, 0.1, 0.1), "refinement.steps"),
+        ((1, 0.0, 0.1), "refinement.step_size"),
+        ((1, 0.1, float("nan")), "refinement.radius"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused(values, message):
+    with pytest.raises(ParamsError, match=message):
+        Ascent(*values)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+import torch
+
+from pipeline.method.mutual_attention import attend, mutual_attention
+from reference import mutual_attention as oracle
+
+
+def tokens(seed, n=3, length=5, d=4):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn((n, length, d), generator=generator, dtype=torch.float64)
+
+
+def test_both_agree_with_the_oracle():
+    original, view, other = tokens(0), tokens(1), tokens(2, length=7)
+    for i in range(3):
+        np.testing.assert_allclose(
+            attend(original, other)[i], oracle.attend(original[i].tolist(), other[i].tolist())
+        )
+        np.testing.assert_allclose(
+            mutual_attention(original, view)[i],
+            oracle.mutual(original[i].tolist(), view[i].tolist()),
+        )
+
+
+def test_the_order_of_keys_does_not_matter_and_that_of_queries_is_kept():
+    original, view = tokens(0), tokens(1)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    torch.testing.assert_close(attend(original, view[:, order]), attend(original, view))
+    torch.testing.assert_close(attend(original[:, order], view), attend(original, view)[:, order])
+
+
+def test_it_is_symmetric_and_moves_with_a_common_permutation():
+    original, view = tokens(0), tokens(1)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    shared = mutual_attention(original, view)
+    torch.testing.assert_close(mutual_attention(view, original), shared)
+    permuted = mutual_attention(original[:, order], view[:, order])
+    torch.testing.assert_close(permuted, shared[:, order])
+
+
+def test_what_both_share_survives_what_one_has_is_averaged_away():
+    common = 30 * torch.eye(4, 8, dtype=torch.float64)[None]  # four tokens, far apart
+    odd = torch.zeros_like(common)
+    odd[0, :, 4:] = 5 * tokens(0, n=1, length=4)[0]  # what only the view has
+    view = common + odd
+    shared = mutual_attention(common, view)
+    torch.testing.assert_close(shared[..., :4], common[..., :4])
+    torch.testing.assert_close(shared[..., 4:], odd[..., 4:] / 2)
+
+
+def test_large_tokens_do_not_overflow():
+    assert torch.isfinite(mutual_attention(1e3 * tokens(0).float(), 1e3 * tokens(1).float())).all()
+
+
+def test_tokens_must_be_of_one_shape():
+    with pytest.raises(ValueError, match="not both"):
+        mutual_attention(tokens(0), tokens(1, length=6))

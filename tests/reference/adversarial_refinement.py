@@ -1,0 +1,40 @@
+"""Naive oracle of adversarial refinement: the loss by loops from z itself, gradients by central differences."""
+
+import math
+
+
+def loss(pixels, projection, *, omega, beta, W, b, label):
+    """Return −log p_label of one image (pixels (P,)) whose embedding is projection (d, P) times its pixels.
+
+    omega (d, D), beta (D,); W (D, C), b (C,) score z(x) − z(0).
+    """
+    embedding = [sum(w * p for w, p in zip(row, pixels, strict=True)) for row in projection]
+    norm = math.sqrt(sum(v * v for v in embedding))
+    D = len(beta)
+    delta = []
+    for j in range(D):
+        phase = sum(omega[i][j] * embedding[i] / norm for i in range(len(embedding)))
+        delta.append(math.sqrt(2 / D) * (math.cos(phase + beta[j]) - math.cos(beta[j])))
+    scores = [sum(delta[j] * W[j][c] for j in range(D)) + b[c] for c in range(len(b))]
+    return math.log(sum(math.exp(score - scores[label]) for score in scores))
+
+
+def gradient(function, pixels, step=1e-5):
+    slopes = []
+    for i in range(len(pixels)):
+        up, down = list(pixels), list(pixels)
+        up[i] += step
+        down[i] -= step
+        slopes.append((function(up) - function(down)) / (2 * step))
+    return slopes
+
+
+def ascend(function, pixels, steps, step_size, radius):
+    """Return the pixels after sign steps, each kept in its ball and in [0, 1]."""
+    now = list(pixels)
+    for _ in range(steps):
+        slopes = gradient(function, now)
+        for i, slope in enumerate(slopes):
+            moved = now[i] + step_size * ((slope > 0) - (slope < 0))
+            now[i] = min(max(moved, pixels[i] - radius, 0.0), pixels[i] + radius, 1.0)
+    return now
