@@ -2,8 +2,9 @@
 
 Seeds are independent, and at the sizes of this method one thread per seed beats all threads on one seed: NumPy's and
 SciPy's BLAS keep a pool of threads each, which wait for one another (measured for `adapt` at D = 1000 on 2 cores, five
-seeds: 18.5 s with threaded BLAS, 10.3 s with one thread in all, 8.8 s with one thread per seed). It also makes the bytes independent of the number of cores. Large statistics
-(D×D in float64) are made one seed at a time, so that memory does not grow with the cores.
+seeds: 18.5 s with threaded BLAS, 10.3 s with one thread in all, 8.8 s with one thread per seed). It also makes the
+bytes independent of the number of cores. Large statistics (D×D in float64) are made one seed at a time, so that memory
+does not grow with the cores.
 """
 
 from __future__ import annotations

@@ -29,12 +29,12 @@ def test_large_statistics_are_made_one_seed_at_a_time(D, most):
     assert max(seen) == most
 
 
+def blas_threads(_index):
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
 def test_each_seed_has_one_blas_thread():
     np.ones((2, 2)) @ np.ones((2, 2))
-    counts = for_each_seed(
-        lambda _: [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"],
-        2,
-        D=10,
-    )
+    counts = for_each_seed(blas_threads, 2, D=10)
     assert counts[0]
     assert {n for each in counts for n in each} == {1}
