@@ -160,7 +160,7 @@ def test_an_empty_class_folder_where_no_names_are_given(project, capsys):
     [
         (manifest, "photo", "domains: there is no 'photo'; did you mean 'photos'?"),
         (manifest, "free", "data/free: no such folder; download the dataset there"),
-        (manifest, "absent", "data/x.npz: no such file; put the .npz there"),
+        (manifest, "absent", "data/x.npz: no such file; correct the path"),
         (manifest, "listed", "cache/lists/l.txt: no such image list"),
         (image_list, "m", "lists: there is no 'm'; valid: l"),
         (image_list, "l", "data/photos/list.txt: no such image list; download it"),
