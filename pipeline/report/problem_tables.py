@@ -58,7 +58,8 @@ def write_tables(
     """Write the tables of a problem, all or none; ``truth`` are each seed's test labels."""
     with write_aside(folder) as aside:
         aside.mkdir()
-        _write(aside / "tasks.csv", ("method", "after_task", "accuracy", "sd"), _per_task(scores))
+        references = [f"{name}_only" for name in scores[0].references]
+        _write(aside / "tasks.csv", ("after_task", "adapted", "sd", *references), _per_task(scores))
         mean = np.mean([s.accuracy for s in scores], axis=0)
         _write(
             aside / "accuracy_matrix.csv",
@@ -90,14 +91,16 @@ def write_tables(
         )
 
 
-def _per_task(scores: Sequence[Scores]) -> Iterable[tuple[str, int, float, float]]:
-    matrices = {"adapted": [s.accuracy for s in scores]}
-    for name in scores[0].references:
-        matrices[f"{name} only"] = [s.references[name] for s in scores]
-    for method, of_seeds in matrices.items():
-        each = np.array([accuracy_after_each_task(a) for a in of_seeds])  # (S, T)
-        for k, (mean, sd) in enumerate(zip(each.mean(axis=0), each.std(axis=0), strict=True)):
-            yield method, k + 1, percent(mean), percent(sd)
+def _per_task(scores: Sequence[Scores]) -> Iterable[tuple[float, ...]]:
+    """Yield for each k: the task, mean and sd of A_k, and the mean A_k of each reference."""
+    own = np.array([accuracy_after_each_task(s.accuracy) for s in scores])  # (S, T)
+    others = [
+        np.mean([accuracy_after_each_task(s.references[name]) for s in scores], axis=0)
+        for name in scores[0].references
+    ]
+    for k in range(own.shape[1]):
+        mean, sd = percent(own[:, k].mean()), percent(own[:, k].std())
+        yield k + 1, mean, sd, *(percent(other[k]) for other in others)
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
