@@ -8,8 +8,10 @@ them receives plain values.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import pywt
 from pydantic import (
@@ -29,9 +31,12 @@ PARAMS_FILE = Path("params.yaml")
 
 # Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+ProblemKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
 View = Literal["original", "zeros", "rand"]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+Entry = TypeVar("Entry")
 
 
 class Section(BaseModel):
@@ -207,23 +212,23 @@ class Runtime(Section):
 
 
 class Params(Section):
-    """The whole of params.yaml."""
+    """The whole of params.yaml. Sections that dvc.yaml reads by name must be there, if only as {}."""
 
     suite: str
-    data: Data = Data()
+    data: Data
     datasets: dict[Key, Dataset]
-    generated: dict[Key, Generated] = Field(default_factory=dict)
-    lists: dict[Key, ImageList] = Field(default_factory=dict)
+    generated: dict[Key, Generated]
+    lists: dict[Key, ImageList]
     domains: Annotated[dict[Key, Domain], Field(min_length=1)]
     models: Annotated[dict[Key, Model], Field(min_length=1)]
     vision: str
     language: str
-    sources: dict[Key, Source] = Field(default_factory=dict)
-    problems: dict[str, Problem] = Field(default_factory=dict)
-    views: Views = Views()
-    rff: RandomFourierFeatures = RandomFourierFeatures()
-    method: Method = Method()
-    refinement: Refinement = Refinement()
+    sources: dict[Key, Source]
+    problems: dict[ProblemKey, Problem]
+    views: Views
+    rff: RandomFourierFeatures
+    method: Method
+    refinement: Refinement
     runtime: Runtime = Runtime()
 
     @model_validator(mode="after")
@@ -238,6 +243,8 @@ class Params(Section):
             known(f"lists.{key}.domain", image_list.domain, self.domains, "domains")
         for key in self.generated:
             known(f"generated.{key}", key, self.domains, "domains")
+            if self.generated[key].folder != self.domains[key].images:
+                raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
         known("vision", self.vision, self.models, "models")
         known("language", self.language, self.models, "models")
         if self.models[self.language].library == "timm":
@@ -269,6 +276,13 @@ def load_params(path: Path = PARAMS_FILE) -> Params:
     return parse_params(read_yaml(path), named=str(path))
 
 
+def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
+    """Return ``entries[key]``, or say that ``section`` of params.yaml has no such key."""
+    if key not in entries:
+        raise ParamsError(f"{section}: there is no {key!r}{did_you_mean(key, entries)}")
+    return entries[key]
+
+
 def parse_params(raw: Any, *, named: str = str(PARAMS_FILE)) -> Params:
     """Validate parsed YAML. JSON is the form in which pydantic's strict mode means what YAML says."""
     if not isinstance(raw, dict):
@@ -296,9 +310,18 @@ def _explain(error: ValidationError) -> list[str]:
         else:
             shown = repr(item["input"])
             shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            lines.append(f"{key}: {item['msg'][0].lower()}{item['msg'][1:]}, not {shown}")
+            message = f"{item['msg'][0].lower()}{item['msg'][1:]}"
+            lines.append(f"{key}: {message}, not {shown}{_nearest_choice(item)}")
     # one line each, whatever a key or value of the file holds
     return list(dict.fromkeys(" ".join(line.split()) for line in lines))
+
+
+def _nearest_choice(item: Any) -> str:
+    """Return the nearest of the choices where a word was none of them."""
+    if item["type"] != "literal_error" or not isinstance(item["input"], str):
+        return ""
+    nearest = did_you_mean(item["input"], re.findall(r"'([^']*)'", item["ctx"]["expected"]))
+    return nearest if "did you mean" in nearest else ""
 
 
 def _is_union_tag(part: int | str) -> bool:

@@ -19,13 +19,13 @@ def _remove(path: Path) -> None:
 def write_aside(path: Path) -> Iterator[Path]:
     """Yield a sibling of ``path`` to write a file or folder to; move it to ``path`` on success.
 
-    After an exception nothing is left but what stood at ``path`` before. A killed process can leave the
-    siblings (``.NAME.partial``, ``.NAME.former``) behind; nothing reads them, and the next run removes them.
+    After an exception, what stood at ``path`` before stands there again. A killed process can leave the siblings
+    (``.NAME.partial``, ``.NAME.former``) behind; the next run takes the former back if nothing took its place.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former")
-    for leftover in (aside, former):
-        _remove(leftover)
+    _take_back(former, path)
+    _remove(aside)
     try:
         yield aside
         if aside.is_dir() and path.exists():
@@ -33,5 +33,12 @@ def write_aside(path: Path) -> Iterator[Path]:
             path.replace(former)
         aside.replace(path)
     finally:
-        for leftover in (aside, former):
-            _remove(leftover)
+        _take_back(former, path)
+        _remove(aside)
+
+
+def _take_back(former: Path, path: Path) -> None:
+    """Put ``former`` back where nothing has taken its place; otherwise it is done with."""
+    if former.exists() and not path.exists():
+        former.replace(path)
+    _remove(former)

@@ -32,6 +32,12 @@ def test_what_is_shipped_is_valid():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
+        (("problems", "a > b"), {"source": "uci", "target": "mnist"}, "problems.a > b: "),
+        (
+            ("generated", "uci", "folder"),
+            "x",
+            "generated.uci.folder: differs from domains.uci.images",
+        ),
         (("rff", "sigmaa"), 1, "rff.sigmaa: unknown key; did you mean 'sigma'?"),
         (("rff", "sigma"), 0, "rff.sigma: input should be greater than 0, not 0"),
         (("rff", "sigma"), -1e-4, "rff.sigma: input should be greater than 0"),
@@ -151,9 +157,7 @@ def test_a_mistake_is_named_by_its_key(path, value, message):
     ), error.value
 
 
-@pytest.mark.parametrize(
-    "section", ["suite", "datasets", "domains", "models", "vision", "language"]
-)
+@pytest.mark.parametrize("section", sorted(set(SHIPPED) - {"runtime"}))
 def test_a_missing_section_is_named(section):
     raw = {key: value for key, value in SHIPPED.items() if key != section}
     with pytest.raises(ParamsError, match=f"params.yaml: {section}: missing"):

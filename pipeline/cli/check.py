@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import InputError
+from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.params import Params, load_params
+from pipeline.stages.method_options import method_options
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -33,9 +36,21 @@ def missing(params: Params) -> list[str]:
     ]
 
 
+def check_values(params: Params) -> None:
+    """Raise for what only the modules that use it can judge: better now than after an hour of extraction."""
+    method_options(params.method)
+    known = [field.name for field in fields(Preprocessing)]
+    for key, model in params.models.items():
+        for name in model.preprocessing:
+            if name not in known:
+                where = f"params.yaml: models.{key}.preprocessing.{name}"
+                raise ParamsError(f"{where}: unknown key{did_you_mean(name, known)}")
+
+
 def run(args: argparse.Namespace) -> int:
     """Validate; with a lock file, absent inputs may still be served from the cache, so they are only told."""
     params = load_params()
+    check_values(params)
     absent = missing(params)
     if absent and not Path("dvc.lock").exists():
         raise InputError(

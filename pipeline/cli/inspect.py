@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+ARRAY_STORES = (
+    "referee-source/1",
+    "referee-pseudo-labels/1",
+    "referee-refined/1",
+    "referee-target/1",
+)
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
@@ -49,6 +56,8 @@ def facts(path: Path) -> dict[str, Any]:
             "logit_scale": prompts.logit_scale,
             "provenance": prompts.provenance,
         }
+    if _schema(path) in ARRAY_STORES:
+        return array_facts(path)
     store = open_embeddings(path)
     return {
         "kind": "embeddings",
@@ -58,6 +67,20 @@ def facts(path: Path) -> dict[str, Any]:
         "views": {view: view_facts(store, view) for view in store.views},
         "provenance": {key: value for key, value in store.provenance.items() if key != "views"},
     }
+
+
+def array_facts(path: Path) -> dict[str, Any]:
+    """Return shape, type and finiteness of every array of a source, target or pseudo-label store."""
+    from pipeline.store.array_store import open_arrays
+
+    store = open_arrays(path, str(_schema(path)))
+    arrays = {}
+    for name in sorted(store.group.array_keys()):
+        values = store.read(name)
+        finite = bool(np.isfinite(values).all()) if values.dtype.kind == "f" else True
+        arrays[name] = {"shape": list(values.shape), "dtype": str(values.dtype), "finite": finite}
+    provenance = {"schema": _schema(path), **store.attributes}
+    return {"kind": "arrays", "arrays": arrays, "provenance": provenance}
 
 
 def _schema(path: Path) -> str | None:
@@ -70,7 +93,12 @@ def _schema(path: Path) -> str | None:
 
 def as_text(path: Path, told: dict[str, Any]) -> str:
     """Lay the facts out for a person."""
-    if told["kind"] == "prompts":
+    if told["kind"] == "arrays":
+        lines = [f"{path}: {len(told['arrays'])} arrays"]
+        for name, about in told["arrays"].items():
+            note = "" if about["finite"] else "  (NaN where there is nothing)"
+            lines.append(f"  {name:16}{about['dtype']:10}{about['shape']}{note}")
+    elif told["kind"] == "prompts":
         lines = [
             f"{path}: text embeddings of {told['classes']} classes, width {told['width']}",
             f"  logit scale {told['logit_scale']:.2f}",

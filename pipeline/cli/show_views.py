@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ParamsError, did_you_mean
+from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.params import load_params
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,7 +32,10 @@ def run(args: argparse.Namespace) -> int:
     model = args.model or params.vision
     if model not in params.models:
         raise ParamsError(f"--model {model!r} is not in models{did_you_mean(model, params.models)}")
-    image = decode(args.image)  # before the model: a wrong path should not cost a model's loading
+    if args.output.suffix.lower() not in PICTURES:
+        raise InputError(f"{args.output}: give a picture's name, ending in {', '.join(PICTURES)}")
+    # before the model: a wrong path should not cost a model's loading
+    image = decode(args.image, max_pixels=params.data.max_pixels)
     encoder = build_image_encoder(params.models[model], torch.device("cpu"))
     crop = encoder.preprocessing.crop(image)
     figure = draw_views(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import struct
+import sys
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -91,17 +92,14 @@ def decode(
 
     ``max_pixels`` is compared with the size in the header, before any pixel is decoded. Pillow's
     own limit of 178,956,970 pixels stays in force above it. Where ``expected_sha256`` is given, the
-    bytes decoded must be the ones the manifest saw.
+    bytes decoded must be the ones the manifest saw, whose own limit is not applied a second time.
     """
     data = _read(path)
-    if expected_sha256 is not None and hashlib.sha256(data).hexdigest() != expected_sha256:
-        raise _unreadable(path, "changed since the manifest was made", "run dvc repro again")
+    if expected_sha256 is not None:
+        if hashlib.sha256(data).hexdigest() != expected_sha256:
+            raise _unreadable(path, "changed since the manifest was made", "run dvc repro again")
+        max_pixels = sys.maxsize
     return _decode_bytes(data, path, max_pixels)
-
-
-def probe(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
-    """Return (width, height) of the upright image, decoded whole: finds truncated files."""
-    return decode(path, max_pixels=max_pixels).size
 
 
 def sha256(path: Path) -> str:

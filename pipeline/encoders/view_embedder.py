@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CPU_ROWS = 16
 
 Crops = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.floating]
 
 
 class ViewEmbedder:
@@ -52,8 +53,31 @@ class ViewEmbedder:
     @torch.inference_mode()
     def __call__(
         self, crops: Crops, digests: Sequence[bytes], views: Sequence[str], dtype: npt.DTypeLike
-    ) -> dict[str, npt.NDArray[np.floating]]:
+    ) -> dict[str, Rows]:
         """Return one (n, d) array of ``dtype`` per view for crops (n, h, w, 3) of images with these ``digests``."""
+        if self._fixed:
+            return self._run(crops, digests, views, dtype)
+        parts: list[dict[str, Rows]] = []
+        done = 0
+        while done < len(crops):
+            part = slice(done, done + self._rows)
+            try:
+                parts.append(self._run(crops[part], digests[part], views, dtype))
+                done = part.stop
+            except torch.OutOfMemoryError:
+                exhausted = (
+                    True  # halved after the handler, whose traceback still holds the tensors
+                )
+            else:
+                exhausted = False
+            if exhausted:
+                self._halve()
+        return {view: np.concatenate([part[view] for part in parts]) for view in views}
+
+    def _run(
+        self, crops: Crops, digests: Sequence[bytes], views: Sequence[str], dtype: npt.DTypeLike
+    ) -> dict[str, Rows]:
+        """Copy, make the views and embed, all on the device."""
         pixels = torch.from_numpy(crops)
         if self._device.type == "cuda":
             pixels = pixels.pin_memory().to(self._device, non_blocking=True)
@@ -61,20 +85,8 @@ class ViewEmbedder:
             pixels = pixels.to(self._device)
         images = pixels.permute(0, 3, 1, 2).float().div_(255.0)
         made = frequency_views(images, views, self._settings, digests)
-        return {
-            view: self._embed(images).cpu().numpy().astype(dtype) for view, images in made.items()
-        }
-
-    def _embed(self, images: torch.Tensor) -> torch.Tensor:
-        if self._fixed:
-            return self._embed_fixed(images)
-        while True:
-            try:
-                return torch.cat(
-                    [self._encoder.embed(part) for part in torch.split(images, self._rows)]
-                )
-            except torch.OutOfMemoryError:
-                self._halve()
+        embed = self._embed_fixed if self._fixed else self._encoder.embed
+        return {view: embed(images).cpu().numpy().astype(dtype) for view, images in made.items()}
 
     def _embed_fixed(self, images: torch.Tensor) -> torch.Tensor:
         """Embed in passes of exactly `CPU_ROWS` rows, the last one padded with black."""

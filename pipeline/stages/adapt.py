@@ -19,7 +19,7 @@ from pipeline.method.adaptation import adapt_task
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import accumulator
 from pipeline.method.variants import MethodOptions
-from pipeline.params import load_params
+from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
 from pipeline.stages.target_rows import TargetRows, read_target, with_views
@@ -82,7 +82,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
     name = parser.parse_args(argv).problem
     params = load_params()
-    problem, options = params.problems[name], method_options(params.method)
+    problem = named("problems", params.problems, name)
+    options = method_options(params.method)
     inputs = Inputs(
         rows=read_target(params, problem.target, options.views),
         bases=read_bases(places.bases(problem.source)),

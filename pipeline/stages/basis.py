@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pipeline.datasets.manifest_files import Tasks, read_tasks
 from pipeline.errors import exits_cleanly
 from pipeline.method.random_fourier_features import Convention, kernel_error, median_bandwidth
-from pipeline.params import RandomFourierFeatures, load_params
+from pipeline.params import RandomFourierFeatures, load_params, named
 from pipeline.stages import places
 from pipeline.store.basis_file import BasisRecipe, basis_digest, write_bases
 from pipeline.store.embedding_store import open_embeddings
@@ -50,6 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("source", metavar="SOURCE", help="a key of `sources` in params.yaml")
     source = parser.parse_args(argv).source
     params = load_params()
+    named("sources", params.sources, source)
     x = open_embeddings(places.embeddings(source, params.vision)).read("original")
     tasks = read_tasks(places.manifest_folder(source) / "tasks.csv", rows=len(x))
     made = recipe(params.rff, x, tasks)

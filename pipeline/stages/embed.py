@@ -15,9 +15,10 @@ import numpy as np
 
 from pipeline.array_files import read_paths
 from pipeline.datasets.manifest_files import ImageRow, read_images
-from pipeline.errors import ParamsError, did_you_mean, exits_cleanly
-from pipeline.params import Params, load_params
+from pipeline.errors import InputError, exits_cleanly
+from pipeline.params import Params, load_params, named
 from pipeline.stages import places
+from pipeline.stages.imported_files import embeddings_file
 from pipeline.stages.wanted_views import wanted_views
 from pipeline.store.embedding_store import ViewRows, rows_digest, write_embeddings
 from pipeline.store.imported_embeddings import import_rows, row_order
@@ -26,8 +27,14 @@ from pipeline.store.imported_embeddings import import_rows, row_order
 def import_embeddings(params: Params, domain: str, model: str, images: list[ImageRow]) -> str:
     """Copy embeddings computed elsewhere into a store; return what to tell."""
     spec = params.models[model]
-    file = Path(spec.origin)
+    file = embeddings_file(spec, domain)
     paths = read_paths(file, spec.arrays.get("paths", "paths"))
+    if paths is None and file == Path(spec.origin) and len(params.domains) > 1:
+        # one matrix in manifest order cannot belong to several manifests
+        raise InputError(
+            f"{file}: has no paths, so it can stand for one domain only; let models.{model}.origin be a folder "
+            f"with one file per domain ({', '.join(f'{key}.npy' for key in params.domains)})"
+        )
     if paths is None:
         order, file_rows = np.arange(len(images)), len(images)
     else:
@@ -57,11 +64,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("model", metavar="MODEL", help="a key of `models` in params.yaml")
     args = parser.parse_args(argv)
     params = load_params()
-    for key, names in ((args.domain, params.domains), (args.model, params.models)):
-        if key not in names:
-            raise ParamsError(f"there is no {key!r} in params.yaml{did_you_mean(key, names)}")
+    named("domains", params.domains, args.domain)
+    spec = named("models", params.models, args.model)
     images = read_images(places.manifest_folder(args.domain) / "images.csv")
-    if params.models[args.model].library == "imported":
+    if spec.library == "imported":
         told = import_embeddings(params, args.domain, args.model, images)
     else:
         from pipeline.stages.embed_images import (

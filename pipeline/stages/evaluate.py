@@ -16,7 +16,7 @@ from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
-from pipeline.params import load_params
+from pipeline.params import load_params, named
 from pipeline.report.problem_tables import Float, Labels, headline, write_tables
 from pipeline.stages import places
 from pipeline.stages.adapt import SCHEMA
@@ -52,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
     name = parser.parse_args(argv).problem
     params = load_params()
-    problem, options = params.problems[name], method_options(params.method)
+    problem = named("problems", params.problems, name)
+    options = method_options(params.method)
     folder = places.manifest_folder(problem.target)
     images = read_images(folder / "images.csv")
     truth = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from pipeline.datasets import digits
-from pipeline.errors import ParamsError, did_you_mean, exits_cleanly
-from pipeline.params import load_params
+from pipeline.errors import exits_cleanly
+from pipeline.params import load_params, named
 
 
 @exits_cleanly
@@ -18,9 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("domain", metavar="DOMAIN", help="a key of `generated` in params.yaml")
     key = parser.parse_args(argv).domain
     generated = load_params().generated
-    if key not in generated:
-        raise ParamsError(f"generated: there is no {key!r}{did_you_mean(key, generated)}")
-    settings = generated[key]
+    settings = named("generated", generated, key)
     digits.generate(key, Path(settings.folder), seed=settings.seed, per_class=settings.per_class)
     return 0
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from pipeline.datasets.image_lists import read_image_list
-from pipeline.errors import ParamsError, did_you_mean, exits_cleanly
-from pipeline.params import load_params
+from pipeline.errors import exits_cleanly
+from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.write_aside import write_aside
 
@@ -25,9 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("name", metavar="NAME", help="a key of `lists` in params.yaml")
     name = parser.parse_args(argv).name
     lists = load_params().lists
-    if name not in lists:
-        raise ParamsError(f"lists: there is no {name!r}{did_you_mean(name, lists)}")
-    source = Path(lists[name].file)
+    source = Path(named("lists", lists, name).file)
     read_image_list(source)
     with write_aside(places.image_list(name)) as aside:
         aside.write_bytes(source.read_bytes())

@@ -10,8 +10,8 @@ from pathlib import Path
 from pipeline.datasets import layouts, manifest_files
 from pipeline.datasets.manifest import build
 from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, read_image
-from pipeline.errors import ParamsError, did_you_mean, exits_cleanly
-from pipeline.params import Params, load_params
+from pipeline.errors import exits_cleanly
+from pipeline.params import Params, load_params, named
 from pipeline.stages import places
 
 
@@ -22,9 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("domain", metavar="DOMAIN", help="a key of `domains` in params.yaml")
     key = parser.parse_args(argv).domain
     params = load_params()
-    if key not in params.domains:
-        raise ParamsError(f"domains: there is no {key!r}{did_you_mean(key, params.domains)}")
-    domain = params.domains[key]
+    domain = named("domains", params.domains, key)
     dataset = params.datasets[domain.dataset]
     by_paths = domain.images.endswith(".npz")
     made = build(

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.method.variants import MethodOptions, variant
+from pipeline.method.variants import VARIANTS, MethodOptions, variant
 from pipeline.params import Method
 
 
@@ -22,6 +22,9 @@ def method_options(method: Method) -> MethodOptions:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in method.options.items()
     }
+    if method.variant not in VARIANTS:
+        hint = did_you_mean(method.variant, VARIANTS)
+        raise ParamsError(f"params.yaml: method.variant: no variant {method.variant!r}{hint}")
     try:
         return replace(variant(method.variant), **changes)
     except ParamsError as error:

@@ -19,7 +19,7 @@ from pipeline.datasets.manifest_files import read_images, read_labels, read_task
 from pipeline.errors import exits_cleanly
 from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.zero_shot import unit_rows, zero_shot_probabilities
-from pipeline.params import load_params
+from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_digest
 from pipeline.store.prompt_store import open_prompts
@@ -81,6 +81,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("domain")
     domain = parser.parse_args(argv).domain
     params = load_params()
+    named("domains", params.domains, domain)
     made = figures(domain, params.vision, params.language)
     with write_aside(places.probe(domain)) as aside:
         aside.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from pipeline.datasets.manifest_files import read_classes
 from pipeline.datasets.prompts import prompts as prompts_of
 from pipeline.errors import InputError, exits_cleanly
 from pipeline.method.zero_shot import unit_rows
-from pipeline.params import Model, Params, load_params
+from pipeline.params import Model, Params, load_params, named
 from pipeline.stages import places
+from pipeline.stages.imported_files import texts_file
 from pipeline.store.prompt_store import Prompts, write_prompts
 
 
@@ -52,7 +52,7 @@ def embed_prompts(params: Params, domain: str, classes: Sequence[str]) -> Prompt
 
 def import_prompts(spec: Model, classes: Sequence[str]) -> Prompts:
     """Read text embeddings computed elsewhere, in the order of ``classes``."""
-    file = Path(spec.origin)
+    file = texts_file(spec)
 
     def array(name: str) -> npt.NDArray[Any]:
         return read_array(file, spec.arrays.get(name, name))
@@ -90,6 +90,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("domain")
     domain = parser.parse_args(argv).domain
     params = load_params()
+    named("domains", params.domains, domain)
     classes = [
         row.class_name for row in read_classes(places.manifest_folder(domain) / "classes.csv")
     ]

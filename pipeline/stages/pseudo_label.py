@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.adaptation import pseudo_label
-from pipeline.params import load_params
+from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
 from pipeline.stages.target_rows import read_target
@@ -33,7 +33,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
     name = parser.parse_args(argv).problem
     params = load_params()
-    problem, options = params.problems[name], method_options(params.method)
+    problem = named("problems", params.problems, name)
+    options = method_options(params.method)
     rows = read_target(
         params, problem.target, options.views if options.vote_views else ["original"]
     )

@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from pipeline.errors import exits_cleanly
-from pipeline.params import load_params
+from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.store.refined_store import write_off
 
@@ -23,6 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
     name = parser.parse_args(argv).problem
     params = load_params()
+    named("problems", params.problems, name)
     if params.refinement.off:
         write_off(places.refined(name), name)
         told = "off (refinement.steps: 0, mutual_attention: false)"

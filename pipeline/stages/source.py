@@ -15,7 +15,7 @@ from pipeline.datasets.manifest_files import read_classes, read_images, read_lab
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.source_model import SourceModel, fit_source
-from pipeline.params import load_params
+from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
 from pipeline.stages.task_classes import task_classes
@@ -31,6 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("source", metavar="SOURCE", help="a key of `sources` in params.yaml")
     source = parser.parse_args(argv).source
     params = load_params()
+    named("sources", params.sources, source)
     options = method_options(params.method)
     folder = places.manifest_folder(source)
     images = read_images(folder / "images.csv")

@@ -1,12 +1,12 @@
 """Embeddings computed elsewhere: a .npy in manifest order, or an .npz with arrays by name and, optionally, paths.
 
-Rows are matched to the manifest by ``paths`` (DOMAIN/CLASS/FILE: the class folder and file name decide) where the file
+Rows are matched to the manifest by ``paths`` (DOMAIN/CLASS/FILE: what follows the domain decides) where the file
 has them, else by order. Nothing is guessed: a wrong row count, an unknown path or a NaN is refused by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -22,30 +22,41 @@ def row_order(
     file: Path, paths: Sequence[str], wanted: Sequence[str], domain: str
 ) -> npt.NDArray[np.intp]:
     """Return for each manifest path in ``wanted`` its row in the file; every one must be there, once."""
-    place: dict[tuple[str, str], int] = {}
+    place: dict[tuple[str, ...], int] = {}
     for row, path in enumerate(paths):
         parts = PurePosixPath(path).parts
         if not is_domain(parts[0], domain):
             continue
-        key = (parts[-2], parts[-1])
+        key = parts[1:]
         if key in place:
             raise InputError(
                 f"{file}: two rows for {domain}/{'/'.join(key)} (rows {place[key]} and {row})"
             )
         place[key] = row
-    keys = [PurePosixPath(path).parts[-2:] for path in wanted]
+    depths = sorted({len(key) for key in place})
+    keys = [_matching(PurePosixPath(path).parts, depths, place) for path in wanted]
     unknown = [path for path, key in zip(wanted, keys, strict=True) if key not in place]
     if unknown:
         raise InputError(
             f"{file}: no row for {len(unknown)} of the {len(wanted)} images of {domain}: {listed(unknown, most=3)}"
         )
-    extra = sorted(set(place) - {(key[0], key[1]) for key in keys})
+    extra = sorted(set(place) - set(keys))
     if extra:
-        names = [f"{domain}/{kind}/{name}" for kind, name in extra]
+        names = [f"{domain}/{'/'.join(key)}" for key in extra]
         raise InputError(
             f"{file}: {len(extra)} paths unknown to the manifest: {listed(names, most=3)}"
         )
-    return np.array([place[key[0], key[1]] for key in keys], dtype=np.intp)
+    return np.array([place[key] for key in keys], dtype=np.intp)
+
+
+def _matching(
+    parts: tuple[str, ...], depths: Sequence[int], place: Mapping[tuple[str, ...], int]
+) -> tuple[str, ...]:
+    """Return the CLASS/…/FILE of a manifest path that the file knows: what precedes it differs between machines."""
+    for depth in depths:
+        if parts[-depth:] in place:
+            return parts[-depth:]
+    return parts
 
 
 def import_rows(

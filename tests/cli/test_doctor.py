@@ -23,7 +23,15 @@ models:
   clip: {library: open_clip, name: ViT-B-32, pretrained: openai, origin: weights/clip.pt}
 vision: vit
 language: clip
+generated: {}
+lists: {}
+sources: {}
 problems: {}
+data: {}
+views: {}
+rff: {}
+method: {}
+refinement: {}
 """
 
 
@@ -100,7 +108,7 @@ def test_empty_classes_are_named(project, capsys):
     status, out = screen(capsys)
     assert status == 1
     assert "no images of nothing → add images, or set data.empty_class: report" in out
-    (project / "params.yaml").write_text(PARAMS + "data: {empty_class: report}\n")
+    (project / "params.yaml").write_text(PARAMS.replace("data: {}", "data: {empty_class: report}"))
     status, out = screen(capsys)
     assert status == 0
     assert "· photos: " in out
@@ -123,7 +131,9 @@ def test_a_domain_without_images(project, capsys):
 
 def test_generated_images_may_be_absent(project, capsys):
     shutil.rmtree(project / "data/photos")
-    (project / "params.yaml").write_text(PARAMS + "generated: {photos: {folder: data/photos}}\n")
+    (project / "params.yaml").write_text(
+        PARAMS.replace("generated: {}", "generated: {photos: {folder: data/photos}}")
+    )
     status, out = screen(capsys)
     assert status == 0
     assert "· photos: data/photos is not there yet → `dvc repro` writes it" in out
@@ -131,8 +141,8 @@ def test_generated_images_may_be_absent(project, capsys):
 
 def test_lists_are_read_where_the_dataset_has_them(project, capsys):
     (project / "data/list.txt").write_text("photos/a/0.png 0\nphotos/b/0.png 1\n")
-    lists = "lists: {l: {file: data/list.txt, domain: photos, root: data}}\n"
-    (project / "params.yaml").write_text(PARAMS + lists)
+    lists = "lists: {l: {file: data/list.txt, domain: photos, root: data}}"
+    (project / "params.yaml").write_text(PARAMS.replace("lists: {}", lists))
     assert "✓ photos: 2 images" in screen(capsys)[1]
 
 

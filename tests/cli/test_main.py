@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from pipeline.cli.main import main
+from small_project import SmallProject
 
 VIT = "cache/embeddings/left/vit.zarr"
 
@@ -60,6 +61,43 @@ def test_show_views_of_what_is_no_image(here, capsys, tmp_path):
     assert "data/left/ant/none.png: no such file" in capsys.readouterr().err
     assert main(["show-views", "data/left/ant/0.png", "--model", "vot"]) == 2
     assert "--model 'vot' is not in models; did you mean 'vit'?" in capsys.readouterr().err
+
+
+def test_show_views_wants_a_picture_name(here, capsys):
+    assert main(["show-views", "data/left/ant/0.png", "-o", "v.xyz"]) == 2
+    assert "v.xyz: give a picture's name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"variant": "calibratd"},
+            "method.variant: no variant 'calibratd'; did you mean 'calibrated'?",
+        ),
+        ({"options": {"rigde": 1}}, "method.options.rigde: unknown; did you mean 'ridge'?"),
+        ({"options": {"ridge": -1}}, "method.options: ridge: a number from 0 on, not -1"),
+    ],
+)
+def test_check_judges_what_only_the_method_knows(
+    tmp_path, here, capsys, monkeypatch, changes, message
+):
+    other = SmallProject(tmp_path)
+    other.write_params(here.read_params())
+    other.change_params(method=changes)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_check_judges_preprocessing(tmp_path, here, capsys, monkeypatch):
+    params = here.read_params()
+    params["models"]["vit"]["preprocessing"] = {"crop_pt": 1}
+    SmallProject(tmp_path).write_params(params)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 2
+    said = capsys.readouterr().err
+    assert "models.vit.preprocessing.crop_pt: unknown key; did you mean 'crop_pct'?" in said
 
 
 def test_summary_prints_the_figures(here, capsys):

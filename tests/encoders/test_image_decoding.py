@@ -17,7 +17,6 @@ from pipeline.encoders.image_decoding import (
     IMAGE_SUFFIXES,
     MAX_PIXELS,
     decode,
-    probe,
     read_image,
     sha256,
 )
@@ -80,7 +79,7 @@ def test_exif_orientation(tmp_path: Path, orientation: int, suffix: str) -> None
     path = tmp_path / f"turned.{suffix}"
     options = {"quality": 95} if suffix == "jpg" else {"lossless": True} if suffix == "webp" else {}
     Image.fromarray(np.ascontiguousarray(turned)).save(path, exif=exif, **options)
-    assert probe(path) == (40, 30)
+    assert decode(path).size == (40, 30)
     difference = np.abs(np.asarray(decode(path), dtype=int) - np.asarray(photo(), dtype=int))
     assert difference.mean() < (4 if suffix == "jpg" else 1e-9)
 
@@ -91,7 +90,7 @@ def test_exif_orientation(tmp_path: Path, orientation: int, suffix: str) -> None
 def test_broken_exif_does_not_cost_the_image(tmp_path: Path) -> None:
     path = tmp_path / "exif.jpg"
     photo().save(path, exif=b"Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff")
-    assert probe(path) == (40, 30)
+    assert decode(path).size == (40, 30)
 
 
 def test_transparent_pixels_become_white(tmp_path: Path) -> None:
@@ -277,3 +276,13 @@ def test_decoding_and_preprocessing_import_no_torch() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.new("RGB", (40, 30)).save(path)
+    with pytest.raises(InputError, match="more than the limit of 1,000"):
+        decode(path, max_pixels=1000)
+    assert decode(path, max_pixels=1000, expected_sha256=sha256(path)).size == (40, 30)
+    with pytest.raises(InputError, match="changed since the manifest was made"):
+        decode(path, expected_sha256="0" * 64)

@@ -79,6 +79,19 @@ def test_when_memory_runs_out_the_batch_is_halved_and_stays_halved():
     assert set(encoder.passes) == {4}
 
 
+def test_memory_that_runs_out_while_making_the_views_halves_too(monkeypatch):
+    def hungry(images, *rest):
+        if len(images) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return frequency_views(images, *rest)
+
+    monkeypatch.setattr("pipeline.encoders.view_embedder.frequency_views", hungry)
+    crops, digests = batch(16)
+    made = embedder(Encoder(), "accelerator", rows=16)
+    assert made(crops, digests, VIEWS, "float32")["rand"].shape == (16, 12)
+    assert made.rows == 4
+
+
 def test_when_one_image_does_not_fit_the_remedy_is_told():
     crops, digests = batch(4)
     with pytest.raises(ModelError, match=r"does not hold one image.*runtime\.device: cpu"):

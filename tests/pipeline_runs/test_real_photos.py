@@ -58,7 +58,13 @@ def caltech_params(images: str) -> dict:
         },
         "vision": "net",
         "language": "clip",
+        "sources": {},
+        "problems": {},
+        "data": {},
         "views": {"noise": "matched"},
+        "rff": {},
+        "method": {},
+        "refinement": {},
     }
 
 

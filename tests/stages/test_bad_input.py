@@ -64,18 +64,12 @@ def imported(project, file, **more):
 def test_the_command_line_ends_with_status_2_and_one_line(project):
     done = project.stage("embed", "lift", "vit", ok=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr == "referee: error: there is no 'lift' in params.yaml; did you mean 'left'?\n"
-    )
+    assert done.stderr == "referee: error: domains: there is no 'lift'; did you mean 'left'?\n"
 
 
 def test_an_unknown_domain_or_model(project, refused):
-    assert "there is no 'lift' in params.yaml; did you mean 'left'?" in refused(
-        "embed", "lift", "vit"
-    )
-    assert "there is no 'vitt' in params.yaml; did you mean 'vit'?" in refused(
-        "embed", "left", "vitt"
-    )
+    assert "domains: there is no 'lift'; did you mean 'left'?" in refused("embed", "lift", "vit")
+    assert "models: there is no 'vitt'; did you mean 'vit'?" in refused("embed", "left", "vitt")
 
 
 def test_no_manifest_yet(project, refused):
@@ -199,9 +193,39 @@ def test_a_device_that_is_not_there(project, refused):
     ],
 )
 def test_imported_embeddings_that_do_not_fit(project, refused, rows, message):
-    np.save(project.folder / "x.npy", rows)
-    imported(project, "x.npy")
+    (project.folder / "features").mkdir()
+    np.save(project.folder / "features" / "left.npy", rows)
+    imported(project, "features")
     assert message in refused("embed", "left", "vit")
+
+
+def test_one_matrix_in_manifest_order_does_not_stand_for_two_domains(project, refused):
+    np.save(project.folder / "x.npy", np.ones((12, 4), np.float32))
+    imported(project, "x.npy")
+    line = refused("embed", "left", "vit")
+    assert "x.npy: has no paths, so it can stand for one domain only" in line
+    assert "left.npy, right.npy" in line
+    (project.folder / "features").mkdir()
+    imported(project, "features")
+    assert "features: holds neither left.npz nor left.npy" in refused("embed", "left", "vit")
+
+
+STAGES_BY_NAME = [
+    "basis",
+    "source",
+    "pseudo_label",
+    "refine",
+    "adapt",
+    "evaluate",
+    "probe",
+    "prompts",
+    "model",
+]
+
+
+@pytest.mark.parametrize("stage", STAGES_BY_NAME)
+def test_an_unknown_name_at_any_stage(project, refused, stage):
+    assert ": there is no 'nope'" in refused(stage, "nope")
 
 
 def test_imported_embeddings_with_an_unknown_path(project, refused):

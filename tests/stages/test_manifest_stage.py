@@ -33,6 +33,12 @@ models:
 vision: clip
 language: clip
 data: {seeds: [0, 3], test_fraction: 0.25}
+sources: {}
+problems: {}
+views: {}
+rff: {}
+method: {}
+refinement: {}
 """
 
 

@@ -28,6 +28,12 @@ def test_rows_are_matched_by_class_and_file_within_the_domain(file):
     ]
 
 
+def test_images_in_subfolders_of_a_class_are_told_apart(file):
+    wanted = ["data/a/cat/x/1.jpg", "data/a/dog/x/1.jpg", "data/a/dog/2.jpg"]
+    paths = ["a/dog/2.jpg", "a/dog/x/1.jpg", "a/cat/x/1.jpg"]
+    assert row_order(file, paths, wanted, "a").tolist() == [2, 1, 0]
+
+
 def test_a_domain_with_a_space_is_the_domain_with_an_underscore(file):
     paths = ["Real World/cat/1.jpg", "Real World/cat/2.jpg", "Real World/dog/1.jpg"]
     assert row_order(file, paths, WANTED, "real_world").tolist() == [0, 1, 2]
