@@ -57,7 +57,9 @@ def _read(path: Path, stage: str) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StoreError(f"{path}: no such file; run dvc repro first") from None
+        raise StoreError(
+            f"{path}: no such file; run dvc repro, or dvc pull --allow-missing"
+        ) from None
     except ValueError:
         raise StoreError(f"{path}: not JSON; run dvc repro --force {stage}") from None
     return read

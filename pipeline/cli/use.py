@@ -16,6 +16,7 @@ from pipeline.cli import yaml_sections
 from pipeline.cli.on_disk import missing_inputs
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.params import PARAMS_FILE, Params, parse_params
+from pipeline.stages import places
 from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ REQUIRED = (
     *("vision", "language", "sources", "problems"),
 )
 EMPTY_IF_ABSENT = ("generated", "lists")
-OPTIONAL = ("rff",)
 # As they follow each other in params.yaml.
 ORDER = (
     *("suite", "datasets", "generated", "lists", "domains"),
@@ -53,10 +53,18 @@ def use(suite: str, params_path: Path = PARAMS_FILE) -> list[str]:
     if new != old:
         with write_aside(params_path) as aside:
             aside.write_text(new, encoding="utf-8", newline="\n")
+    _forget_other_lists(root, params)
     return [
         *_told(params, params_path, old, bodies, changed=new != old),
         *missing_inputs(params, root),
     ]
+
+
+def _forget_other_lists(root: Path, params: Params) -> None:
+    """Remove the image lists of other suites: manifests depend on the folder, and DVC's cache keeps them."""
+    for file in (root / places.image_list("any")).parent.glob("*.txt"):
+        if file.stem not in params.lists:
+            file.unlink()
 
 
 def _suite_file(suite: str, folder: Path) -> Path:

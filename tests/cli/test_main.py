@@ -112,7 +112,7 @@ def test_summary_before_anything_ran(tmp_path, here, capsys, monkeypatch):
     shutil.copy("params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["summary"]) == 2
-    assert "results/probes/left.json: no such file; run dvc repro first" in capsys.readouterr().err
+    assert "results/probes/left.json: no such file; run dvc repro" in capsys.readouterr().err
 
 
 def test_check_passes_and_names_what_is_missing(here, capsys, tmp_path, monkeypatch):

@@ -190,3 +190,18 @@ def test_the_command(params, monkeypatch, capsys):
     assert "params.yaml: suite office31: 3 domains, 6 problems" in capsys.readouterr().out
     assert exits_cleanly(run)(Namespace(suite="office32")) == 2
     assert capsys.readouterr().err.startswith("referee: error: there is no suite 'office32'")
+
+
+def test_image_lists_of_another_suite_do_not_stay_behind(params):
+    lists = params.parent / "cache" / "lists"
+    lists.mkdir(parents=True)
+    for name in ("own.txt", "other.txt", "README.md"):
+        (lists / name).write_text("x")
+    suite = params.parent / "suites" / "listed.yaml"
+    text = (ROOT / "suites" / "visda.yaml").read_text()
+    own = "lists: {own: {file: l.txt, domain: visda_train, root: .}}"
+    suite.write_text(text.replace("lists: {}", own).replace("suite: visda", "suite: listed"))
+    use("listed", params)
+    assert sorted(file.name for file in lists.iterdir()) == ["README.md", "own.txt"]
+    use("office31", params)
+    assert [file.name for file in lists.iterdir()] == ["README.md"]
