@@ -51,14 +51,10 @@ def plan_batches(
 ) -> list[Batch]:
     """Group the images whose views are not all done by what they lack, ``size`` at a time; each content once."""
     lacking: dict[tuple[str, ...], dict[bytes, Picture]] = {}
-    seen: set[bytes] = set()
     for picture in pictures:
-        if picture.digest in seen:
-            continue
-        seen.add(picture.digest)
         missing = tuple(view for view in views if not is_done(view, picture.digest))
         if missing:
-            lacking.setdefault(missing, {})[picture.digest] = picture
+            lacking.setdefault(missing, {}).setdefault(picture.digest, picture)
     return [
         Batch(part, missing)
         for missing, group in lacking.items()

@@ -1,0 +1,56 @@
+"""Scoring one seed: a problem whose answers are known, and the quality of pseudo-labels by hand."""
+
+import numpy as np
+import pytest
+
+from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.evaluation import TestImages, pseudo_label_quality, score
+from pipeline.method.prediction import cosines
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.source_model import fit_source
+from pipeline.method.variants import MethodOptions
+
+OPTIONS = MethodOptions(source_views=False)
+
+
+@pytest.fixture(scope="module")
+def scored():
+    generator = np.random.default_rng(0)
+    labels = np.repeat(np.arange(4), 30)
+    centres = 3 * np.eye(4, 6)
+    x = generator.standard_normal((120, 6)) * 0.3 + centres[labels]
+    basis = draw_basis(6, 60, 0.5, "gamma", 0)
+    tasks = [np.array([0, 1]), np.array([2, 3])]
+    source = fit_source(basis, {"original": x}, labels, tasks, OPTIONS)
+    texts = np.roll(centres, 1, axis=0)  # CLIP is always wrong: every text names the next class
+    images = TestImages({"original": x}, cosines(x, texts), labels, labels // 2)
+    classifiers = [model.classifier for model in source]
+    return score(basis, images, source, classifiers, options=OPTIONS, clip_scale=10.0)
+
+
+def test_references_are_scored_beside_the_method(scored):
+    assert scored.references["source"][1].tolist() == [1.0, 1.0]
+    assert scored.references["clip"][1].tolist() == [0.0, 0.0]
+    assert np.isnan(scored.accuracy[0, 1])
+
+
+def test_calibration_is_that_of_each_branch(scored):
+    assert scored.ece["clip"] > 0.5  # sure and wrong
+    assert scored.ece["klda"] < 0.2
+    assert set(scored.ece) == {"klda", "clip", "fused"}
+
+
+def test_per_class_accuracy_is_that_of_the_last_predictions(scored):
+    labels = np.repeat(np.arange(4), 30)
+    expected = [np.mean(scored.predicted[labels == c] == c) for c in range(4)]
+    assert scored.per_class.tolist() == expected
+
+
+def test_quality_of_pseudo_labels_counts_the_kept_ones():
+    label, kept = np.array([0, 1, 1, 0]), np.array([True, True, False, True])
+    labels = PseudoLabels(label, np.full((4, 2), 0.5), np.ones(4), kept)
+    assert pseudo_label_quality(labels, np.array([0, 1, 0, 1])) == (pytest.approx(2 / 3), 0.75)
+    nothing = PseudoLabels(label, labels.fused, labels.weight, np.zeros(4, dtype=bool))
+    accuracy, fraction = pseudo_label_quality(nothing, label)
+    assert np.isnan(accuracy)
+    assert fraction == 0.0

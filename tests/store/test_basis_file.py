@@ -1,0 +1,43 @@
+import json
+
+import numpy as np
+import pytest
+
+from pipeline.errors import StoreError
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
+
+RECIPE = BasisRecipe(4, 70, "gamma", False, (0, 5), (0.1, 0.1))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "b.json"
+    write_bases(path, RECIPE, [basis_digest(RECIPE.draw(i)) for i in range(2)])
+    return path
+
+
+def test_what_was_written_is_drawn_again(file):
+    bases = read_bases(file)
+    assert bases.recipe == RECIPE
+    expected = draw_basis(4, 70, 0.1, "gamma", 5)
+    assert np.array_equal(bases.basis(1).omega, expected.omega)
+    assert np.array_equal(bases.basis(1).beta, expected.beta)
+
+
+def test_a_machine_that_draws_otherwise_is_noticed(file):
+    content = json.loads(file.read_text())
+    content["sha256"][1] = "0" * 64
+    file.write_text(json.dumps(content))
+    read_bases(file).basis(0)
+    with pytest.raises(StoreError, match="draws another basis for seed 5; install the versions"):
+        read_bases(file).basis(1)
+
+
+def test_files_that_are_no_bases(tmp_path):
+    with pytest.raises(StoreError, match="no such file"):
+        read_bases(tmp_path / "none.json")
+    for text in ("{", "[]", "{}", '{"sha256": []}'):
+        (tmp_path / "b.json").write_text(text)
+        with pytest.raises(StoreError, match="not a basis"):
+            read_bases(tmp_path / "b.json")
