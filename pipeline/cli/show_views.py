@@ -35,8 +35,11 @@ def run(args: argparse.Namespace) -> int:
     if args.output.suffix.lower() not in PICTURES:
         raise InputError(f"{args.output}: give a picture's name, ending in {', '.join(PICTURES)}")
     # before the model: a wrong path should not cost a model's loading
-    image = decode(args.image, max_pixels=params.data.max_pixels)
+    decode(args.image, max_pixels=params.data.max_pixels)
     encoder = build_image_encoder(params.models[model], torch.device("cpu"))
+    image = decode(
+        args.image, max_pixels=params.data.max_pixels, upright=encoder.preprocessing.upright
+    )
     crop = encoder.preprocessing.crop(image)
     figure = draw_views(
         crop, bytes.fromhex(sha256(args.image)), ViewSettings(**params.views.model_dump())

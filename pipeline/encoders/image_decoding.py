@@ -86,9 +86,15 @@ class ImageFacts:
 
 
 def decode(
-    path: Path, *, max_pixels: int = MAX_PIXELS, expected_sha256: str | None = None
+    path: Path,
+    *,
+    max_pixels: int = MAX_PIXELS,
+    expected_sha256: str | None = None,
+    upright: bool = True,
 ) -> Image.Image:
-    """Return the upright RGB image in ``path`` (first frame), or raise `InputError`.
+    """Return the RGB image in ``path`` (first frame), or raise `InputError`.
+
+    ``upright``: turned as its EXIF orientation says, which every viewer does; otherwise as stored.
 
     ``max_pixels`` is compared with the size in the header, before any pixel is decoded. Pillow's
     own limit of 178,956,970 pixels stays in force above it. Where ``expected_sha256`` is given, the
@@ -99,7 +105,7 @@ def decode(
         if hashlib.sha256(data).hexdigest() != expected_sha256:
             raise _unreadable(path, "changed since the manifest was made", "run dvc repro again")
         max_pixels = sys.maxsize
-    return _decode_bytes(data, path, max_pixels)
+    return _decode_bytes(data, path, max_pixels, upright=upright)
 
 
 def sha256(path: Path) -> str:
@@ -135,7 +141,7 @@ def _read(path: Path) -> bytes:
         raise _unreadable(path, f"cannot be read ({error})") from error
 
 
-def _decode_bytes(data: bytes, path: Path, max_pixels: int) -> Image.Image:
+def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = True) -> Image.Image:
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             width, height = image.size
@@ -148,7 +154,7 @@ def _decode_bytes(data: bytes, path: Path, max_pixels: int) -> Image.Image:
             image.load()
             # After load(): the TIFF decoder turns the image itself then, and PNG may keep EXIF at
             # its end.
-            orientation = _orientation(image)
+            orientation = _orientation(image) if upright else 1
             rgb = _to_rgb(image)
         return rgb.transpose(_UNTURN[orientation]) if orientation in _UNTURN else rgb
     except UnidentifiedImageError as error:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RESIZE_MODES = ("shortest", "longest", "squash")
 ROUNDINGS = ("library", "nearest")
+ORIENTATIONS = ("exif", "stored")
 INTERPOLATIONS = {
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
@@ -48,7 +49,8 @@ class Preprocessing:
     ``rounding``: ``library`` rounds the scaled size and the crop's corner as torchvision, timm and
     open_clip do, to the bit; ``nearest`` takes the nearest size and the upper left of two middle
     corners, to match features made by other code (one pixel of offset moves a cosine by up to 0.03
-    on small photos).
+    on small photos). ``orientation``: ``exif`` turns a photo upright before all this; ``stored``
+    takes the pixels as they lie in the file, again to match features made by other code.
     """
 
     height: int
@@ -60,6 +62,7 @@ class Preprocessing:
     std: tuple[float, ...]
     fill_color: tuple[int, ...] = (0, 0, 0)
     rounding: str = "library"
+    orientation: str = "exif"
 
     def __post_init__(self) -> None:
         """Validate every field; lists become tuples."""
@@ -74,6 +77,7 @@ class Preprocessing:
         _check_choice("resize_mode", self.resize_mode, RESIZE_MODES)
         _check_choice("interpolation", self.interpolation, INTERPOLATIONS)
         _check_choice("rounding", self.rounding, ROUNDINGS)
+        _check_choice("orientation", self.orientation, ORIENTATIONS)
         for name in ("mean", "std", "fill_color"):
             value = getattr(self, name)
             is_triple = isinstance(value, (list, tuple)) and len(value) == CHANNELS
@@ -103,6 +107,11 @@ class Preprocessing:
         page = Image.new("RGB", (self.width, self.height), self.fill_color)
         page.paste(resized, (-left, -top))
         return np.array(page, dtype=np.uint8)
+
+    @property
+    def upright(self) -> bool:
+        """Whether images are turned as their EXIF orientation says before they are cropped."""
+        return self.orientation == "exif"
 
     def as_attributes(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for provenance."""

@@ -144,7 +144,11 @@ def _fill(
     todo = sum(len(batch.pictures) for batch in batches)
 
     def crop(picture: Picture) -> Crops:
-        image = image_decoding.decode(picture.path, expected_sha256=picture.digest.hex())
+        image = image_decoding.decode(
+            picture.path,
+            expected_sha256=picture.digest.hex(),
+            upright=encoder.preprocessing.upright,
+        )
         return encoder.preprocessing.crop(image)
 
     def embed(crops: Crops, batch: Batch) -> Embedded:

@@ -97,7 +97,13 @@ class Worker:
         """Return the refined embeddings (n, d) of a piece by view."""
         rows = [self.images[row] for row in piece.rows]
         crops = [
-            self.encoder.preprocessing.crop(decode(Path(row.path), expected_sha256=row.sha256))
+            self.encoder.preprocessing.crop(
+                decode(
+                    Path(row.path),
+                    expected_sha256=row.sha256,
+                    upright=self.encoder.preprocessing.upright,
+                )
+            )
             for row in rows
         ]
         return self.refiner(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from pipeline.encoders.image_decoding import (
     IMAGE_SUFFIXES,
@@ -286,3 +286,12 @@ def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path: Path) -> None
     assert decode(path, max_pixels=1000, expected_sha256=sha256(path)).size == (40, 30)
     with pytest.raises(InputError, match="changed since the manifest was made"):
         decode(path, expected_sha256="0" * 64)
+
+
+def test_a_turned_photo_can_be_taken_as_stored(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 8
+    path = tmp_path / "a.jpg"
+    Image.new("RGB", (40, 30)).save(path, exif=exif)
+    assert decode(path).size == (30, 40)
+    assert decode(path, upright=False).size == (40, 30)

@@ -163,3 +163,13 @@ def test_rounding_to_the_nearest_size_and_the_upper_left_corner() -> None:
         ModelError, match=r"preprocessing.rounding: expected one of library, nearest"
     ):
         ours.override({"rounding": "down"})
+
+
+def test_orientation_is_a_choice() -> None:
+    ours = Preprocessing(8, 8, 1.0, "shortest", "bicubic", (0.5,) * 3, (0.5,) * 3)
+    assert ours.upright
+    assert not ours.override({"orientation": "stored"}).upright
+    with pytest.raises(
+        ModelError, match=r"preprocessing.orientation: expected one of exif, stored"
+    ):
+        ours.override({"orientation": "up"})

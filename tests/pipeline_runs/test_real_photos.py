@@ -40,6 +40,7 @@ def caltech_params(images: str) -> dict:
                     "std": [0.5] * 3,
                     "crop_pct": 0.875,
                     "interpolation": "bicubic",
+                    "orientation": "stored",
                     "rounding": "nearest",  # as the code that made the given embeddings did
                 },
             },
