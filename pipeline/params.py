@@ -176,6 +176,9 @@ class RandomFourierFeatures(Section):
     # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
     convention: Literal["gamma", "bandwidth", "spread", "median"] = "gamma"
     orthogonal: bool = False
+    bases: Annotated[int, Field(ge=1, le=100)] = (
+        1  # an ensemble: so many bases of D columns, scores averaged
+    )
 
 
 class Method(Section):

@@ -9,6 +9,7 @@ from pipeline.method.adaptation import PseudoLabels, pseudo_label, run_problem
 from pipeline.method.class_statistics import Labels
 from pipeline.method.prediction import predict
 from pipeline.method.source_model import SourceModel, fit_source
+from pipeline.method.task_features import TaskFeatures
 from pipeline.method.variants import CALIBRATED, MethodOptions, variant
 
 TITLES: dict[str, tuple[str, Group]] = {
@@ -33,14 +34,16 @@ def referee_variant(name: str) -> ComparedMethod:
 def run_variant(problem: SeedProblem, options: MethodOptions) -> list[Labels]:
     """Return the classes predicted after each task under ``options``."""
     sources = source_models(problem, options)
+    features = problem.shared(
+        "test features", lambda: TaskFeatures(problem.basis, problem.test.views)
+    )
     classifiers = [None] * len(sources)
     if options.predictor == "adapted":
         adapted = run_problem(problem.basis, problem.target, sources, options, problem.clip_scale)
         classifiers = [task.classifier for task in adapted]  # type: ignore[misc]
     return [
         predict(
-            problem.basis,
-            problem.test.views,
+            features,
             problem.test.cosines,
             source=source,
             classifier=classifier,

@@ -21,8 +21,8 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.source_model import SourceModel
+from pipeline.method.task_features import Rows, TaskFeatures
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import Matrix
 
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
 
@@ -33,7 +33,7 @@ class TestImages:
 
     __test__ = False  # not for pytest, whatever its name
 
-    views: Mapping[str, Matrix]
+    views: Mapping[str, Rows]
     cosines: Matrix64
     labels: Labels
     tasks: Labels
@@ -64,12 +64,12 @@ def score(
     clip_scale: float,
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far."""
+    features = TaskFeatures(basis, images.views)
 
     def after_each_task(options: MethodOptions) -> list[Prediction]:
         return [
             predict(
-                basis,
-                images.views,
+                features,
                 images.cosines,
                 source=source,
                 classifier=classifier,

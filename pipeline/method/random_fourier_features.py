@@ -38,14 +38,19 @@ class Basis:
     """The frequencies and phases shared by source and target.
 
     omega: (d, D) float32. beta: (D,) float32. gamma: of the kernel exp(−gamma ‖x − y‖²).
+    members: how many bases stand side by side in it, D / members columns each: an ensemble. Each member is a basis
+    of its own, with features scaled by sqrt(2 / columns) and, in the method, a covariance of its own.
     """
 
     omega: npt.NDArray[np.float32]
     beta: npt.NDArray[np.float32]
     gamma: float
+    members: int = 1
 
     def __post_init__(self) -> None:
         """Refuse shapes that do not belong together."""
+        if self.members < 1 or self.D % self.members:
+            raise InputError(f"basis: {self.D} columns are not {self.members} bases of one width")
         if self.omega.ndim != 2 or self.beta.shape != self.omega.shape[1:]:
             shapes = f"omega {self.omega.shape} and beta {self.beta.shape}"
             raise InputError(f"basis: {shapes} are not (d, D) and (D,)")
@@ -61,12 +66,30 @@ class Basis:
         return int(self.omega.shape[1])
 
     @property
+    def scale(self) -> float:
+        """sqrt(2/D) of eq. (7); in an ensemble each member's own."""
+        return math.sqrt(2 * self.members / self.D)
+
+    @property
+    def columns(self) -> list[slice]:
+        """The columns of each member."""
+        width = self.D // self.members
+        return [slice(m * width, (m + 1) * width) for m in range(self.members)]
+
+    def member(self, m: int) -> Basis:
+        """Return one basis of the ensemble."""
+        columns = self.columns[m]
+        return Basis(self.omega[:, columns], self.beta[columns], self.gamma)
+
+    @property
     def pivot(self) -> npt.NDArray[np.float64]:
         """z(0) = sqrt(2/D) cos β, (D,): what `deviation` is measured from."""
-        return math.sqrt(2 / self.D) * np.cos(self.beta.astype(np.float64))
+        return self.scale * np.cos(self.beta.astype(np.float64))
 
     def nested(self, D: int) -> Basis:
         """Return the basis of the first ``D`` columns."""
+        if self.members > 1:
+            raise ParamsError("rff.bases: an ensemble of bases is not nested in D")
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
         return Basis(self.omega[:, :D], self.beta[:D], self.gamma)
@@ -129,6 +152,31 @@ def draw_basis(
     return Basis(omega, beta, gamma)
 
 
+def draw_ensemble(
+    d: int,
+    D: int,
+    sigma: float,
+    convention: Convention,
+    seed: int,
+    *,
+    orthogonal: bool = False,
+    members: int = 1,
+) -> Basis:
+    """Draw ``members`` independent bases of ``D`` columns, side by side; the first is `draw_basis`'s."""
+    if members < 1:
+        raise ParamsError(f"rff.bases: a whole number from 1 on, not {members!r}")
+    # member m > 0 has a seed of its own far from the users' 0, 1, 2, …
+    seeds = [
+        seed,
+        *(int(np.random.SeedSequence([seed, m]).generate_state(1)[0]) for m in range(1, members)),
+    ]
+    drawn = [draw_basis(d, D, sigma, convention, s, orthogonal=orthogonal) for s in seeds]
+    if members == 1:
+        return drawn[0]
+    omega, beta = np.hstack([b.omega for b in drawn]), np.hstack([b.beta for b in drawn])
+    return Basis(omega, beta, drawn[0].gamma, members)
+
+
 def _gaussian_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
     return generator.standard_normal((d, COLUMNS))
 
@@ -146,7 +194,7 @@ def features(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     z = _phases(basis, x)
     z += basis.beta
     np.cos(z, out=z)
-    z *= np.float32(math.sqrt(2 / basis.D))
+    z *= np.float32(basis.scale)
     return z
 
 
@@ -158,7 +206,7 @@ def deviation(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     np.sin(half, out=half)
     np.sin(shifted, out=shifted)
     half *= shifted
-    half *= np.float32(-2 * math.sqrt(2 / basis.D))
+    half *= np.float32(-2 * basis.scale)
     return half
 
 

@@ -17,12 +17,15 @@ from pipeline.method.kernel_lda import SHRINKAGES, Route, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
 Statistics = Literal["exact", "printed", "batch_centred"]
+Arithmetic = Literal["float32", "float64"]
 Logits = Literal["lda", "mahalanobis"]
 ClassScope = Literal["seen", "all"]
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "predictor": ("adapted", "source", "clip", "nearest_mean"),
     "statistics": ("exact", "printed", "batch_centred"),
+    "arithmetic": ("float32", "float64"),
+    "class_priors": ("equal", "counted"),
     "ridge_kind": ("relative", "absolute"),
     "inverse": ("cholesky", "pinverse"),
     "logits": ("lda", "mahalanobis"),
@@ -42,14 +45,18 @@ class MethodOptions:
     source_views: the source statistics take the same views; otherwise the original alone.
     statistics: ``exact``: sums that add, METHOD.md's last column; ``printed``: eqs. (16), (17) as
         they stand; ``batch_centred``: the released code's, each batch about the mean so far.
+    arithmetic: of the exact statistics: ``float32`` products with float64 sums, or ``float64`` throughout, which
+        any batching leaves unchanged to 1e-9.
     divide_scatter: scatter / Σω, a covariance; or the raw scatter, whose confidence grows with N.
     batch_images: images (with all their views) per batch; only ``batch_centred`` depends on it.
-    ridge, ridge_kind: added to the diagonal: relative is λ·tr A/D, absolute is λ.
+    ridge, ridge_kind: added to the diagonal: relative is λ·tr A/D, absolute is λ. A task's relative ridge is set by
+        its first labels and stays in its rounds.
     source_ridge: the same for the source model.
     shrinkage: None, a number, ``oas`` or ``ledoit_wolf``, before the ridge; ``exact`` only.
     inverse: ``cholesky``, or the released code's ``pinverse``.
     source_covariance: pool the source's within-class scatter with the target's, each by its Σω.
     prior_count: source means enter the target's as so many samples.
+    class_priors: ``equal``, or ``counted``: log of each class's share of the weight is added to its logit.
     logits: eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z).
     temperature: divides the KLDA logits.
     use_clip: without it both fusions are the KLDA branch alone.
@@ -66,6 +73,7 @@ class MethodOptions:
     views: tuple[str, ...] = ("original", "zeros", "rand")
     source_views: bool = True
     statistics: Statistics = "exact"
+    arithmetic: Arithmetic = "float32"
     divide_scatter: bool = True
     batch_images: int = 64
     ridge: float = 0.3
@@ -75,6 +83,7 @@ class MethodOptions:
     inverse: Route = "cholesky"
     source_covariance: bool = True
     prior_count: float = 5.0
+    class_priors: Literal["equal", "counted"] = "equal"
     logits: Logits = "lda"
     temperature: float = 1.0
     use_clip: bool = True

@@ -35,7 +35,9 @@ def recipe(rff: RandomFourierFeatures, x: npt.NDArray[np.floating], tasks: Tasks
         else rff.sigma
         for seed in tasks.seeds
     ]
-    return BasisRecipe(x.shape[1], rff.D, convention, rff.orthogonal, tasks.seeds, tuple(sigmas))
+    return BasisRecipe(
+        x.shape[1], rff.D, convention, rff.orthogonal, tasks.seeds, tuple(sigmas), rff.bases
+    )
 
 
 def sample(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:

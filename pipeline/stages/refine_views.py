@@ -207,7 +207,7 @@ def _refine_each_seed(
     class_names = [row.class_name for row in target.classes]
     for index, seed in enumerate(target.tasks.seeds):
         label = labels.read("label", index)
-        models = read_source(places.source_model(source), index, class_names)
+        models = list(read_source(places.source_model(source), index, class_names))
         basis, train = bases.basis(index), ~target.tasks.is_test(seed)
         pieces: list[Piece] = []
         for task, classes in enumerate(task_classes(target.classes)):

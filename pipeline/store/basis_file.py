@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import StoreError
-from pipeline.method.random_fourier_features import Basis, Convention, draw_basis
+from pipeline.method.random_fourier_features import Basis, Convention, draw_ensemble
 from pipeline.write_aside import write_aside
 
 
@@ -27,16 +27,18 @@ class BasisRecipe:
     orthogonal: bool
     seeds: tuple[int, ...]
     sigmas: tuple[float, ...]
+    members: int = 1  # bases of an ensemble, D columns each
 
     def draw(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index``."""
-        return draw_basis(
+        return draw_ensemble(
             self.d,
             self.D,
             self.sigmas[index],
             self.convention,
             self.seeds[index],
             orthogonal=self.orthogonal,
+            members=self.members,
         )
 
 
