@@ -27,11 +27,11 @@ REQUIRED = (
     *("suite", "datasets", "domains", "models"),
     *("vision", "language", "sources", "problems"),
 )
-EMPTY_IF_ABSENT = ("generated", "lists")
+EMPTY_IF_ABSENT = ("generated", "lists", "swept")
 # As they follow each other in params.yaml.
 ORDER = (
     *("suite", "datasets", "generated", "lists", "domains"),
-    *("models", "vision", "language", "sources", "problems", "rff"),
+    *("models", "vision", "language", "sources", "problems", "swept", "rff", "sensitivity"),
 )
 
 _PLAIN = re.compile(r"[\w./][\w./ -]*(?<! )")

@@ -108,18 +108,23 @@ def adapt_task(
     basis: Basis,
     running: Running,
     task: TargetTask,
-    labels: PseudoLabels,
+    labels: PseudoLabels | None,
     *,
     source: SourceModel,
     options: MethodOptions,
     clip_scale: float,
+    features: TaskFeatures | None = None,
 ) -> tuple[Running, AdaptedTask]:
     """Fold a task into the target statistics, (16), (17); return them and the new classifier.
 
     ``running`` is left as it was. With ``rounds``, the new classifier labels the task again, fused with CLIP, and the
     task is folded in anew; nothing of earlier tasks is read. The relative ridge is that of the first labels.
+    labels: the first ones; None: by the source's classifier. features: of the task's views, if already made.
     """
-    step = _Step(basis, running, task, source, options, clip_scale, TaskFeatures(basis, task.views))
+    features = features or TaskFeatures(basis, task.views)
+    if labels is None:
+        labels = _label(features, task, source.classifier, options, clip_scale)
+    step = _Step(basis, running, task, source, options, clip_scale, features)
     if step.in_row_space(labels):
         return step.rounds_in_row_space(labels)
     return step.rounds(labels)
@@ -272,9 +277,8 @@ def run_problem(
     running = nothing_yet(basis, options)
     adapted = []
     for task, source in zip(tasks, sources, strict=True):
-        labels = pseudo_label(basis, task, source.classifier, options, clip_scale)
         running, result = adapt_task(
-            basis, running, task, labels, source=source, options=options, clip_scale=clip_scale
+            basis, running, task, None, source=source, options=options, clip_scale=clip_scale
         )
         adapted.append(result)
     return adapted

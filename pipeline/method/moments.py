@@ -15,6 +15,7 @@ linear in them: it shrinks z itself towards 0, so that `PrintedMoments` needs th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -25,6 +26,7 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
+from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.task_features import IMAGES, TaskFeatures
 from pipeline.method.variants import Arithmetic
 from pipeline.method.zero_shot import Matrix
@@ -50,6 +52,15 @@ class Moments:
         if self.total <= 0:
             raise InputError("covariance: no row has any weight")
         return np.asarray(self.scatter / self.total)
+
+    def nested(self, D: int) -> Moments:
+        """Return the moments under the first ``D`` columns of the basis: scaled sub-blocks."""
+        ratio = len(self.scatter) / D  # z carries sqrt(2/D), eq. (7)
+        return replace(
+            self,
+            means=math.sqrt(ratio) * self.means[:, :D],
+            scatter=np.asfortranarray(ratio * self.scatter[:D, :D]),
+        )
 
     def folded(self, task: Moments) -> Moments:
         """Return the moments of both; the scatters are added in the memory of ``task``'s, which is lost."""
@@ -214,21 +225,28 @@ class BatchCentredMoments:
         """Fold in a task batch by batch, see `Accumulator`."""
         start, count = task.prior_means()
         means, counts = start.copy(), np.full(len(task.classes), count)
-        statistics = class_statistics.zeros(1, task.D)
-        first, one = int(task.classes.min()), np.zeros(len(task.views) * self.batch_images, np.intp)
+        scatter, first = np.zeros((task.D, task.D), order="F"), int(task.classes.min())
+        centred: list[Matrix64] = []
         for place, views in task.batches(self.batch_images):
             rows = np.vstack([*views.values()]).astype(np.float64)
             labels = np.tile(task.labels[place] - first, len(views))
             weights = np.tile(task.weights[place], len(views))
             _move_means(means, counts, rows, labels, weights)
             rows -= means[labels]
-            class_statistics.add_rows(statistics, rows, one[: len(rows)], weights)
+            rows *= np.sqrt(weights)[:, None]
+            centred.append(rows)
+            if sum(map(len, centred)) >= ROWS:  # one product of many batches: small ones are slow
+                add_product(scatter, np.vstack(centred))
+                centred = []
+        if centred:
+            add_product(scatter, np.vstack(centred))
+        total = float(task.weights[task.kept].sum() * len(task.views))
         moments = Moments(
             means=np.where((counts > 0)[:, None], means, np.nan),
-            scatter=statistics.scatter,
+            scatter=scatter,
             weight=counts,
-            total=statistics.total_weight,
-            degrees=statistics.total_weight,
+            total=total,
+            degrees=total,
         )
         return replace(self, known=self.known.folded(moments))
 

@@ -87,7 +87,19 @@ def source_models(
     tasks: Sequence[Labels],
     options: MethodOptions,
 ) -> Iterator[SourceModel]:
-    """Yield the source model after each task, from rows (n, d) by view and labels (n,).
+    """Yield the source model after each task, see `source_moments`."""
+    for moments, embedding_means in source_moments(basis, views, labels, tasks, options):
+        yield model_of(moments, embedding_means, options)
+
+
+def source_moments(
+    basis: Basis,
+    views: Mapping[str, Rows],
+    labels: Labels,
+    tasks: Sequence[Labels],
+    options: MethodOptions,
+) -> Iterator[tuple[list[Moments], Matrix64]]:
+    """Yield after each task the moments of each member and the embedding means, from rows (n, d) by view, labels (n,).
 
     tasks: the class set of each task. A class without a row is an error. Of the views that the options ask for,
     those given are used: a domain that is only a source may have been embedded in the original alone.
@@ -112,13 +124,13 @@ def source_models(
             features.views["original"], labels[rows] - classes.min(), len(classes)
         )
         means = np.vstack([means, new])
-        yield _model(running, means, options)
+        yield [member.moments() for member in running], means
 
 
-def _model(
-    running: Sequence[Accumulator], embedding_means: Matrix64, options: MethodOptions
+def model_of(
+    moments: Sequence[Moments], embedding_means: Matrix64, options: MethodOptions
 ) -> SourceModel:
-    moments = [member.moments() for member in running]
+    """Return the source model of each member's moments."""
     classifiers = [
         classifier_of(m, options, ridge=absolute_ridge(m, options, options.source_ridge))
         for m in moments
@@ -138,7 +150,7 @@ def _embedding_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
     """Return the means (C, d) of unit rows (n, d) per class, read in blocks."""
     sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
     for block in blocks_of(len(rows), IMAGES):
-        np.add.at(sums, labels[block], unit_rows(rows[block]))
+        sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])
     return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
 
 

@@ -58,6 +58,17 @@ class TaskFeatures:
         self.basis = basis
         self.views = views
         self._kept: dict[str, npt.NDArray[np.float32]] = {}
+        self._wider: TaskFeatures | None = None
+
+    def nested(self, D: int) -> TaskFeatures:
+        """Return the features under the first ``D`` columns, made from these where these are kept."""
+        narrow = TaskFeatures(self.basis.nested(D), self.views)
+        narrow._wider = self if self._is_kept else None
+        return narrow
+
+    @property
+    def _is_kept(self) -> bool:
+        return len(self) * len(self.views) * self.basis.D * 4 <= KEPT_BYTES
 
     def __len__(self) -> int:
         return len(next(iter(self.views.values())))
@@ -69,7 +80,10 @@ class TaskFeatures:
 
         member: of an ensemble, whose columns alone are wanted.
         """
-        if len(self) * len(self.views) * self.basis.D * 4 > KEPT_BYTES:
+        if self._wider is not None:
+            ratio = np.float32(self.basis.scale / self._wider.basis.scale)
+            return ratio * self._wider.of(view, images)[:, : self.basis.D]
+        if not self._is_kept:
             basis = self.basis if member is None else self.basis.member(member)
             return deviation(basis, self.views[view][images])
         if view not in self._kept:

@@ -77,6 +77,16 @@ def metrics(problem: str) -> Path:
     return RESULTS / "metrics" / f"{problem}.json"
 
 
+def comparison(problem: str) -> Path:
+    """The figures of every compared method."""
+    return RESULTS / "comparison" / f"{problem}.json"
+
+
+def sensitivity(problem: str) -> Path:
+    """Accuracy over D and over sigma."""
+    return RESULTS / "sensitivity" / problem
+
+
 def tables(problem: str) -> Path:
     """Per-task and per-class tables of a problem, for plots."""
     return RESULTS / "tables" / problem
