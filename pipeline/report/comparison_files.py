@@ -48,15 +48,30 @@ def read_sensitivity(path: Path, name: str, stage: str) -> dict[float, tuple[flo
     found: dict[float, tuple[float, float]] = {}
     for number, row in enumerate(rows[1:], start=2):
         try:
-            value, mean, sd = map(float, row)
-            _percent("A_T", mean)
-            _percent("sd", sd)
+            value, mean, sd = _sweep_row(name, row)
         except ValueError as error:
             raise _malformed(path, f"line {number}: {error}", stage) from None
         if value in found:
             raise _malformed(path, f"line {number}: {name} {row[0]} stands there twice", stage)
         found[value] = (mean, sd)
     return dict(sorted(found.items()))
+
+
+def _sweep_row(name: str, row: list[str]) -> tuple[float, float, float]:
+    """Return value, A_T and sd of a line, or raise ValueError saying what is wrong with it."""
+    if len(row) != 3:
+        raise ValueError(f"{len(row)} values, not 3")
+    value, mean, sd = map(_number, row)
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name}: {row[0]!r} is not a number above 0")
+    return value, _percent("A_T", mean), _percent("sd", sd)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 def _figures(method: str, entry: Any) -> Figures:
