@@ -109,11 +109,8 @@ class SmallProject:
         for seed, name in enumerate(("left", "right")):
             draw_domain(self.folder / "data" / name, ("ant", "bee", "cat", "dog"), per_class, seed)
         self.write_params(small_params())
-        for folder in (
-            "cache/lists",
-            "results/comparison",
-            "results/sensitivity",
-        ):  # deps of stages
+        # folders that stages depend on
+        for folder in ("cache/lists", "results/comparison", "results/sensitivity"):
             (self.folder / folder).mkdir(parents=True)
             (self.folder / folder / "README.md").write_text("keeps the folder there\n")
         if dvc:
