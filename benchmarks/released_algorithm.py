@@ -46,7 +46,9 @@ class Model:
 def features(x: np.ndarray, omega: np.ndarray, beta: np.ndarray) -> torch.Tensor:
     """z(x) of rows (n, d), eq. (7)."""
     unit = torch.from_numpy(x / np.linalg.norm(x, axis=1, keepdims=True))
-    return np.sqrt(2 / len(beta)) * torch.cos(unit @ torch.from_numpy(omega) + torch.from_numpy(beta))
+    return np.sqrt(2 / len(beta)) * torch.cos(
+        unit @ torch.from_numpy(omega) + torch.from_numpy(beta)
+    )
 
 
 def margin(p: torch.Tensor) -> float:
@@ -68,7 +70,9 @@ def run(source, target, test, omega, beta) -> list[list[int]]:
         z = features(rows, omega, beta)
         for start in range(0, len(z), BATCH):
             part = slice(start, start + BATCH)
-            ours.add_batch(z[part], list(labels[part]), torch.ones(len(z[part]), dtype=torch.float64))
+            ours.add_batch(
+                z[part], list(labels[part]), torch.ones(len(z[part]), dtype=torch.float64)
+            )
         ours.invert()
         _adapt(ours, theirs, classes, [features(v, omega, beta) for v in views], cosines)
         theirs.invert()

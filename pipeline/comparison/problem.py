@@ -21,20 +21,28 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False)
 class SourceRows:
-    """Labelled train rows of the source: embeddings (n, d) by view, ``original`` among them; labels (n,)."""
+    """Labelled train rows of the source: embeddings (n, d) by view, ``original`` among them; labels (n,).
+
+    clip: (n, d') CLIP's embeddings of the images.
+    """
 
     views: Mapping[str, Matrix]
     labels: Labels
+    clip: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TestRows:
-    """Test rows of the target, unlabelled: embeddings (n, d) by view; cosines (n, C) to every class's prompt."""
+    """Test rows of the target, unlabelled: embeddings (n, d) by view; cosines (n, C) to every class's prompt.
+
+    clip: (n, d') CLIP's embeddings of the images.
+    """
 
     __test__ = False  # not for pytest, whatever its name
 
     views: Mapping[str, Matrix]
     cosines: Matrix64
+    clip: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)

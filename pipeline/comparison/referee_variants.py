@@ -7,9 +7,9 @@ from dataclasses import replace
 from pipeline.comparison.problem import ComparedMethod, Group, SeedProblem
 from pipeline.method.adaptation import PseudoLabels, pseudo_label, run_problem
 from pipeline.method.class_statistics import Labels
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.prediction import predict
 from pipeline.method.source_model import SourceModel, fit_source
-from pipeline.method.task_features import TaskFeatures
 from pipeline.method.variants import CALIBRATED, MethodOptions, variant
 
 TITLES: dict[str, tuple[str, Group]] = {
@@ -34,8 +34,10 @@ def referee_variant(name: str) -> ComparedMethod:
 def run_variant(problem: SeedProblem, options: MethodOptions) -> list[Labels]:
     """Return the classes predicted after each task under ``options``."""
     sources = source_models(problem, options)
+    share, test = options.clip_in_kernel, problem.test
     features = problem.shared(
-        "test features", lambda: TaskFeatures(problem.basis, problem.test.views)
+        ("test features", share),
+        lambda: kernel_features(problem.basis, test.views, test.clip, share),
     )
     classifiers = [None] * len(sources)
     if options.predictor == "adapted":
@@ -60,7 +62,12 @@ def source_models(problem: SeedProblem, options: MethodOptions) -> list[SourceMo
     return problem.shared(
         key,
         lambda: fit_source(
-            problem.basis, problem.source.views, problem.source.labels, problem.tasks, options
+            problem.basis,
+            problem.source.views,
+            problem.source.labels,
+            problem.tasks,
+            options,
+            clip=problem.source.clip,
         ),
     )
 
@@ -77,6 +84,9 @@ def _of_source(options: MethodOptions) -> MethodOptions:
         ridge_kind=options.ridge_kind,
         shrinkage=options.shrinkage,
         inverse=options.inverse,
+        arithmetic=options.arithmetic,
+        class_priors=options.class_priors,
+        clip_in_kernel=options.clip_in_kernel,
     )
 
 

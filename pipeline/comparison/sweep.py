@@ -16,10 +16,10 @@ from pipeline.comparison.problem import SeedProblem
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.method.adaptation import Running, adapt_task, nothing_yet
 from pipeline.method.class_statistics import Labels
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.source_model import model_of, source_moments
-from pipeline.method.task_features import TaskFeatures
 from pipeline.method.variants import MethodOptions
 
 
@@ -32,15 +32,21 @@ def predictions_over_D(  # noqa: N802  the paper's name
             D: run_variant(replace(problem, basis=problem.basis.nested(D), _shared={}), options)
             for D in widths
         }
-    largest = TaskFeatures(problem.basis, problem.test.views)
+    test, share = problem.test, options.clip_in_kernel
+    largest = kernel_features(problem.basis, test.views, test.clip, share)
     tests = {D: largest.nested(D) for D in widths}
     running: dict[int, Running] = {D: nothing_yet(tests[D].basis, options) for D in widths}
     predicted: dict[int, list[Labels]] = {D: [] for D in widths}
     fitted = source_moments(
-        problem.basis, problem.source.views, problem.source.labels, problem.tasks, options
+        problem.basis,
+        problem.source.views,
+        problem.source.labels,
+        problem.tasks,
+        options,
+        clip=problem.source.clip,
     )
     for task, ((moments,), embedding_means) in zip(problem.target, fitted, strict=True):
-        features = TaskFeatures(problem.basis, task.views)
+        features = task.features(problem.basis, options)
         for D in widths:
             source = model_of([moments.nested(D)], embedding_means, options)
             running[D], adapted = adapt_task(

@@ -16,6 +16,7 @@ from pipeline.method import relabelling
 from pipeline.method.class_statistics import Matrix64, Vector64
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import branch_probabilities, fuse, gate
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier, averaged
 from pipeline.method.moments import Accumulator, ExactMoments, LabelledTask, Moments
 from pipeline.method.prediction import klda_probabilities, logit_factor
@@ -31,12 +32,18 @@ class TargetTask:
     """The unlabelled rows of one target task.
 
     classes: the task's class set. views: embeddings (n, d) by view. cosines: (n, M) between each
-    image and the text of every class of the benchmark, in CLIP's space.
+    image and the text of every class of the benchmark, in CLIP's space. clip: (n, d') embeddings of
+    the images there.
     """
 
     classes: npt.NDArray[np.intp]
     views: Mapping[str, Rows]
     cosines: Matrix64
+    clip: Rows | None = None
+
+    def features(self, basis: Basis, options: MethodOptions) -> TaskFeatures:
+        """Return the features of the kernel that the options ask for."""
+        return kernel_features(basis, self.views, self.clip, options.clip_in_kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +83,7 @@ def pseudo_label(
 
     clip_scale: the CLIP model's own logit scale.
     """
-    return _label(TaskFeatures(basis, task.views), task, classifier, options, clip_scale)
+    return _label(task.features(basis, options), task, classifier, options, clip_scale)
 
 
 def _label(
@@ -121,7 +128,7 @@ def adapt_task(
     task is folded in anew; nothing of earlier tasks is read. The relative ridge is that of the first labels.
     labels: the first ones; None: by the source's classifier. features: of the task's views, if already made.
     """
-    features = features or TaskFeatures(basis, task.views)
+    features = features or task.features(basis, options)
     if labels is None:
         labels = _label(features, task, source.classifier, options, clip_scale)
     step = _Step(basis, running, task, source, options, clip_scale, features)

@@ -17,11 +17,12 @@ from pipeline.method.continual_metrics import (
     expected_calibration_error,
     per_class_accuracy,
 )
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.source_model import SourceModel
-from pipeline.method.task_features import Rows, TaskFeatures
+from pipeline.method.task_features import Rows
 from pipeline.method.variants import MethodOptions
 
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
@@ -29,7 +30,7 @@ REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside t
 
 @dataclass(frozen=True, eq=False)
 class TestImages:
-    """The labelled test images of a target: views (n, d), cosines (n, C), labels and tasks (n,)."""
+    """The labelled test images of a target: views (n, d), cosines (n, C), labels and tasks (n,), CLIP (n, d')."""
 
     __test__ = False  # not for pytest, whatever its name
 
@@ -37,6 +38,7 @@ class TestImages:
     cosines: Matrix64
     labels: Labels
     tasks: Labels
+    clip: Rows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ def score(
     clip_scale: float,
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far."""
-    features = TaskFeatures(basis, images.views)
+    features = kernel_features(basis, images.views, images.clip, options.clip_in_kernel)
 
     def after_each_task(options: MethodOptions) -> list[Prediction]:
         return [

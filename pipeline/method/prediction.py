@@ -81,9 +81,9 @@ def predict(
     if options.predictor == "clip":
         return Prediction(p_vlm, p_vlm, p_vlm)
     if options.predictor == "nearest_mean":
-        original = features.views["original"]
+        original, width = features.views["original"], source.embedding_means.shape[1]
         nearest = [
-            nearest_mean(original[block], source.embedding_means)
+            nearest_mean(original[block][:, :width], source.embedding_means)
             for block in blocks_of(len(features), IMAGES)
         ]
         one_hot = np.eye(len(seen))[np.concatenate(nearest)]

@@ -40,12 +40,14 @@ class Basis:
     omega: (d, D) float32. beta: (D,) float32. gamma: of the kernel exp(−gamma ‖x − y‖²).
     members: how many bases stand side by side in it, D / members columns each: an ensemble. Each member is a basis
     of its own, with features scaled by sqrt(2 / columns) and, in the method, a covariance of its own.
+    clip: (d', D) float32, frequencies for CLIP's embedding of the image, if it may enter the kernel (`joint`).
     """
 
     omega: npt.NDArray[np.float32]
     beta: npt.NDArray[np.float32]
     gamma: float
     members: int = 1
+    clip: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse shapes that do not belong together."""
@@ -79,7 +81,14 @@ class Basis:
     def member(self, m: int) -> Basis:
         """Return one basis of the ensemble."""
         columns = self.columns[m]
-        return Basis(self.omega[:, columns], self.beta[columns], self.gamma)
+        clip = None if self.clip is None else self.clip[:, columns]
+        return Basis(self.omega[:, columns], self.beta[columns], self.gamma, clip=clip)
+
+    def joint(self) -> Basis:
+        """Return the basis of vision and CLIP embeddings side by side, d + d' wide."""
+        if self.clip is None:
+            raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
+        return Basis(np.vstack([self.omega, self.clip]), self.beta, self.gamma, self.members)
 
     @property
     def pivot(self) -> npt.NDArray[np.float64]:
@@ -92,7 +101,8 @@ class Basis:
             raise ParamsError("rff.bases: an ensemble of bases is not nested in D")
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
-        return Basis(self.omega[:, :D], self.beta[:D], self.gamma)
+        clip = None if self.clip is None else self.clip[:, :D]
+        return Basis(self.omega[:, :D], self.beta[:D], self.gamma, clip=clip)
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
@@ -125,31 +135,52 @@ def median_bandwidth(x: Matrix) -> float:
 
 
 def draw_basis(
-    d: int, D: int, sigma: float, convention: Convention, seed: int, *, orthogonal: bool = False
+    d: int,
+    D: int,
+    sigma: float,
+    convention: Convention,
+    seed: int,
+    *,
+    orthogonal: bool = False,
+    d_clip: int = 0,
 ) -> Basis:
     """Draw ω ~ N(0, 2·gamma·I), (d, D), and β ~ U(0, 2π), (D,), eq. (7).
 
     orthogonal: the frequencies of each run of d columns are orthogonal with the lengths of Gaussian
-    vectors (Yu et al., 2016): the same kernel, a smaller error.
+    vectors (Yu et al., 2016): the same kernel, a smaller error. d_clip: also draw frequencies for CLIP embeddings of
+    that width, from streams of their own: the vision part is the same without them.
     """
     if d < 1 or D < 1:
         raise ParamsError(f"rff: d = {d} and D = {D} must both be at least 1")
     if seed < 0:
         raise ParamsError(f"rff.seed: a whole number from 0 on, not {seed!r}")
     gamma = gamma_of(sigma, convention)
+    omega = _draw_frequencies(d, D, seed, 0, orthogonal=orthogonal)
+    clip = _draw_frequencies(d_clip, D, seed, 1, orthogonal=orthogonal) if d_clip else None
+    beta = np.empty(D, dtype=np.float32)
+    for block, start in enumerate(range(0, D, COLUMNS)):
+        drawn = 2 * math.pi * _stream(seed, 2, block).random(COLUMNS)
+        beta[start : start + COLUMNS] = drawn[: D - start]
+    scale = np.float32(math.sqrt(2 * gamma))
+    return Basis(scale * omega, beta, gamma, clip=None if clip is None else scale * clip)
+
+
+def _draw_frequencies(
+    d: int, D: int, seed: int, part: int, *, orthogonal: bool
+) -> npt.NDArray[np.float32]:
+    """Draw ω ~ N(0, I), (d, D)."""
     width = d if orthogonal else COLUMNS
     draw = _orthogonal_block if orthogonal else _gaussian_block
     omega = np.empty((d, D), dtype=np.float32)
-    beta = np.empty(D, dtype=np.float32)
     for block, start in enumerate(range(0, D, width)):
-        stop = min(start + width, D)
-        # a counter-based generator keyed by (seed, block): no draw depends on D
-        stream = np.random.SeedSequence(seed, spawn_key=(block,))
-        generator = np.random.Generator(np.random.Philox(stream))
-        beta[start:stop] = (2 * math.pi * generator.random(width))[: stop - start]
-        drawn = draw(generator, d)[:, : stop - start]
-        omega[:, start:stop] = math.sqrt(2 * gamma) * drawn
-    return Basis(omega, beta, gamma)
+        omega[:, start : start + width] = draw(_stream(seed, part, block), d)[:, : D - start]
+    return omega
+
+
+def _stream(seed: int, part: int, block: int) -> np.random.Generator:
+    """Return a counter-based generator of its own for each block of columns: no draw depends on D."""
+    key = np.random.SeedSequence(seed, spawn_key=(part, block))
+    return np.random.Generator(np.random.Philox(key))
 
 
 def draw_ensemble(
@@ -161,6 +192,7 @@ def draw_ensemble(
     *,
     orthogonal: bool = False,
     members: int = 1,
+    d_clip: int = 0,
 ) -> Basis:
     """Draw ``members`` independent bases of ``D`` columns, side by side; the first is `draw_basis`'s."""
     if members < 1:
@@ -170,11 +202,14 @@ def draw_ensemble(
         seed,
         *(int(np.random.SeedSequence([seed, m]).generate_state(1)[0]) for m in range(1, members)),
     ]
-    drawn = [draw_basis(d, D, sigma, convention, s, orthogonal=orthogonal) for s in seeds]
+    drawn = [
+        draw_basis(d, D, sigma, convention, s, orthogonal=orthogonal, d_clip=d_clip) for s in seeds
+    ]
     if members == 1:
         return drawn[0]
     omega, beta = np.hstack([b.omega for b in drawn]), np.hstack([b.beta for b in drawn])
-    return Basis(omega, beta, drawn[0].gamma, members)
+    clip = np.hstack([b.clip for b in drawn if b.clip is not None]) if d_clip else None
+    return Basis(omega, beta, drawn[0].gamma, members, clip)
 
 
 def _gaussian_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pipeline.errors import InputError, listed
 from pipeline.method import kernel_lda
 from pipeline.method.class_statistics import Labels, Matrix64, packed
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.moments import (
     Accumulator,
@@ -29,7 +30,7 @@ from pipeline.method.moments import (
     no_moments,
 )
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
+from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import unit_rows
 
@@ -75,9 +76,11 @@ def fit_source(
     labels: Labels,
     tasks: Sequence[Labels],
     options: MethodOptions,
+    *,
+    clip: Rows | None = None,
 ) -> list[SourceModel]:
     """Return the source model after each task, see `source_models`."""
-    return list(source_models(basis, views, labels, tasks, options))
+    return list(source_models(basis, views, labels, tasks, options, clip=clip))
 
 
 def source_models(
@@ -86,9 +89,11 @@ def source_models(
     labels: Labels,
     tasks: Sequence[Labels],
     options: MethodOptions,
+    *,
+    clip: Rows | None = None,
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task, see `source_moments`."""
-    for moments, embedding_means in source_moments(basis, views, labels, tasks, options):
+    for moments, embedding_means in source_moments(basis, views, labels, tasks, options, clip=clip):
         yield model_of(moments, embedding_means, options)
 
 
@@ -98,11 +103,14 @@ def source_moments(
     labels: Labels,
     tasks: Sequence[Labels],
     options: MethodOptions,
+    *,
+    clip: Rows | None = None,
 ) -> Iterator[tuple[list[Moments], Matrix64]]:
     """Yield after each task the moments of each member and the embedding means, from rows (n, d) by view, labels (n,).
 
     tasks: the class set of each task. A class without a row is an error. Of the views that the options ask for,
-    those given are used: a domain that is only a source may have been embedded in the original alone.
+    those given are used: a domain that is only a source may have been embedded in the original alone. clip: (n, d')
+    CLIP's embeddings of the images, if they are to enter the kernel.
     """
     check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
@@ -110,7 +118,9 @@ def source_moments(
     means = np.zeros((0, views["original"].shape[1]))
     for classes in tasks:
         rows = np.flatnonzero(np.isin(labels, classes))  # nothing of an earlier task is read again
-        features = TaskFeatures(basis, {view: subset(views[view], rows) for view in used})
+        of_task = {view: subset(views[view], rows) for view in used}
+        said = None if clip is None else subset(clip, rows)
+        features = kernel_features(basis, of_task, said, options.clip_in_kernel)
         n = len(features)
         running = [
             member.with_task(

@@ -60,6 +60,7 @@ class MethodOptions:
     logits: eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z).
     temperature: divides the KLDA logits.
     use_clip: without it both fusions are the KLDA branch alone.
+    clip_in_kernel: λ of CLIP's image embedding beside the vision model's in the kernel, see `joint_rows`; 0: none.
     clip_scale: ``model``: its own learned logit scale; or a number.
     clip_classes_at_test: softmax of the CLIP branch over the classes seen, or over all and sliced.
     fusion_adapt, fusion_test: see `pipeline.method.fusion`.
@@ -87,6 +88,7 @@ class MethodOptions:
     logits: Logits = "lda"
     temperature: float = 1.0
     use_clip: bool = True
+    clip_in_kernel: float = 0.5
     clip_scale: Literal["model"] | float = "model"
     clip_classes_at_test: ClassScope = "seen"
     fusion_adapt: FusionKind = "max_probability"
@@ -117,7 +119,14 @@ class MethodOptions:
             raise ParamsError(f"clip_scale: 'model' or a number, not {self.clip_scale!r}")
 
     def _check_numbers(self) -> None:
-        from_zero = ("ridge", "source_ridge", "prior_count", "threshold", "rounds")
+        from_zero = (
+            "ridge",
+            "source_ridge",
+            "prior_count",
+            "threshold",
+            "rounds",
+            "clip_in_kernel",
+        )
         for name in from_zero:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ParamsError(f"{name}: a number from 0 on, not {getattr(self, name)!r}")
@@ -150,6 +159,7 @@ CALIBRATED = MethodOptions()
 # temperature, a vanishing ridge because the printed inverse does not exist below D samples.
 PAPER = MethodOptions(
     prior_count=0.0,
+    clip_in_kernel=0.0,
     source_views=False,
     source_covariance=False,
     statistics="printed",
@@ -162,6 +172,7 @@ PAPER = MethodOptions(
 # of the views, not of the method. Their pinverse of scatter + 1e-6 I, a positive definite matrix,
 # is its inverse: Cholesky gives the same probabilities (a test holds both to the oracle), sooner.
 RELEASED = MethodOptions(
+    clip_in_kernel=0.0,
     source_views=False,
     source_covariance=False,
     statistics="batch_centred",
@@ -183,7 +194,7 @@ VARIANTS: dict[str, MethodOptions] = {
     "calibrated": CALIBRATED,
     "paper": PAPER,
     "released": RELEASED,
-    "no_clip": replace(CALIBRATED, use_clip=False),
+    "no_clip": replace(CALIBRATED, use_clip=False, clip_in_kernel=0.0),
     "no_augmentation": replace(CALIBRATED, views=("original",)),
     "no_weighting": replace(CALIBRATED, use_weights=False),
     "clip_zero_shot": replace(CALIBRATED, predictor="clip"),

@@ -16,6 +16,7 @@ from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
+from pipeline.method.task_features import subset
 from pipeline.params import load_params, named
 from pipeline.report.problem_tables import Float, Labels, headline, write_tables
 from pipeline.stages import places
@@ -72,6 +73,7 @@ def main(argv: list[str] | None = None) -> int:
             rows.cosines(test),
             truth[test],
             rows.tasks.task[test],
+            subset(rows.said, test),
         )
         return score(
             bases.basis(index),

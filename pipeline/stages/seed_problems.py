@@ -31,6 +31,7 @@ class ProblemCaches:
     """What the caches hold of a problem, for every seed."""
 
     source_views: dict[str, Rows]
+    source_clip: Rows
     source_labels: Labels
     source_tasks: Tasks
     target: TargetRows
@@ -49,7 +50,9 @@ class ProblemCaches:
         test = self.target.test_rows(seed)
         return SeedProblem(
             basis=basis,
-            source=SourceRows(views, self.source_labels[train]),
+            source=SourceRows(
+                views, self.source_labels[train], _array(subset(self.source_clip, train))
+            ),
             target=[
                 self.target.train_task(seed, task)
                 for task in range(self.target.tasks.task.max() + 1)
@@ -57,6 +60,7 @@ class ProblemCaches:
             test=TestRows(
                 {name: _array(x) for name, x in self.target.views_of(test).items()},
                 self.target.cosines(test),
+                _array(subset(self.target.said, test)),
             ),
             clip_scale=self.target.clip_scale,
             seed=seed,
@@ -73,11 +77,14 @@ def read_problem(params: Params, name: str) -> ProblemCaches:
     problem = params.problems[name]
     store = open_embeddings(places.embeddings(problem.source, params.vision))
     labels, images = _labels(problem.source)
-    store.require({"rows_digest": rows_digest(images)})
+    said = open_embeddings(places.embeddings(problem.source, params.language))
+    for opened in (store, said):
+        opened.require({"rows_digest": rows_digest(images)})
     truth, _ = _labels(problem.target)
     there = open_embeddings(places.embeddings(problem.target, params.vision)).views
     return ProblemCaches(
         {view: rows_of(store, view) for view in VIEWS if view in store.views},
+        rows_of(said, "original"),
         labels,
         read_tasks(places.manifest_folder(problem.source) / "tasks.csv", rows=store.rows),
         read_target(params, problem.target, [view for view in VIEWS if view in there]),

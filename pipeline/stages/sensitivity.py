@@ -45,11 +45,14 @@ def main(argv: list[str] | None = None) -> int:
     widths, sigmas = sorted(set(params.sensitivity.D)), sorted(set(params.sensitivity.sigma))
     caches = read_problem(params, name)
     x = open_embeddings(places.embeddings(problem.source, params.vision)).read("original")
+    d_clip = open_embeddings(places.embeddings(problem.source, params.language)).width
     wide = recipe(
-        params.rff.model_copy(update={"D": widths[-1], "bases": 1}), x, caches.source_tasks
+        params.rff.model_copy(update={"D": widths[-1], "bases": 1}), x, caches.source_tasks, d_clip
     )
     bases = {
-        sigma: recipe(params.rff.model_copy(update={"sigma": sigma}), x, caches.source_tasks)
+        sigma: recipe(
+            params.rff.model_copy(update={"sigma": sigma}), x, caches.source_tasks, d_clip
+        )
         for sigma in sigmas
     }
 

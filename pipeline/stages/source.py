@@ -43,6 +43,9 @@ def main(argv: list[str] | None = None) -> int:
     store = open_embeddings(places.embeddings(source, params.vision))
     store.require({"rows_digest": rows_digest(image.sha256 for image in images)})
     views = {view: rows_of(store, view) for view in options.views_of_source if view in store.views}
+    said = open_embeddings(places.embeddings(source, params.language))
+    said.require({"rows_digest": store.provenance["rows_digest"]})
+    clip = rows_of(said, "original")
     bases = read_bases(places.bases(source))
 
     recipe, seeds = bases.recipe, len(tasks.seeds)
@@ -60,7 +63,9 @@ def main(argv: list[str] | None = None) -> int:
         def fit_seed(index: int) -> None:
             train = np.flatnonzero(~tasks.is_test(tasks.seeds[index]))
             rows = {view: subset(x, train) for view, x in views.items()}
-            models = source_models(bases.basis(index), rows, labels[train], sets, options)
+            models = source_models(
+                bases.basis(index), rows, labels[train], sets, options, clip=subset(clip, train)
+            )
             writer.write_seed(index, models)
 
         for_each_seed(fit_seed, seeds, D=recipe.D * recipe.members, workers=params.runtime.workers)

@@ -56,7 +56,12 @@ class TargetRows:
     def train_task(self, seed: int, task: int) -> TargetTask:
         """Return the unlabelled train images of a task."""
         rows = self.train_rows(seed, task)
-        return TargetTask(task_classes(self.classes)[task], self.views_of(rows), self.cosines(rows))
+        return TargetTask(
+            task_classes(self.classes)[task],
+            self.views_of(rows),
+            self.cosines(rows),
+            subset(self.said, rows),
+        )
 
     def views_of(self, rows: Places) -> dict[str, Rows]:
         """Return the views of some rows."""
