@@ -17,7 +17,7 @@ kept row has the source's mean and R.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy.linalg
@@ -45,32 +45,36 @@ def distances(
     tasks: Iterable[LabelledTask],
     test: Matrix,
     tukey: bool,
-    fallback: Sequence[Matrix64] | None = None,
+    fallback: Callable[[], Sequence[Matrix64]] | None = None,
 ) -> list[Matrix64]:
-    """Return for each task the squared distances (n, |classes|) of test rows (n, d) to its classes."""
+    """Return for each task the squared distances (n, |classes|) of test rows (n, d) to its classes.
+
+    fallback: the same of what stands in for classes without a row; asked for only if there are any.
+    """
     phi = features(test, tukey)
     measured = []
     for t, task in enumerate(tasks):
-        columns = [
-            squared_distances(phi, *class_) if class_ else fallback[t][:, c]  # type: ignore[index]
-            for c, class_ in enumerate(_classes(task, tukey))
-        ]
-        measured.append(np.column_stack(columns))
+        columns = np.full((len(phi), len(task.classes)), np.inf)
+        for column, c in enumerate(np.sort(task.classes)):
+            members = task.labels == c
+            if members.any():
+                rows = features(task.rows[members], tukey)
+                columns[:, column] = to_class(phi, rows, task.weights[members], tukey)
+            elif fallback is not None:
+                columns[:, column] = fallback()[t][:, column]
+        measured.append(columns)
     return measured
 
 
-def _classes(task: LabelledTask, tukey: bool) -> Iterator[tuple[Vector64, Matrix64] | None]:
-    """Yield mean and correlation of each class of a task, None where it has no row."""
-    for c in np.sort(task.classes):
-        members = task.labels == c
-        if not members.any():
-            yield None
-            continue
-        weights = task.weights[members] / task.weights[members].sum()
-        phi = features(task.rows[members], tukey)
-        mean = weights @ phi
-        centred = np.sqrt(weights)[:, None] * (phi - mean)
-        yield mean, correlation(centred.T @ centred, 1.0 if tukey else 0.0)
+def to_class(phi: Matrix64, rows: Matrix64, weights: Vector64, tukey: bool) -> Vector64:
+    """Return the squared distances (n,) of features (n, d) to the class of weighted rows (m, d)."""
+    shares = weights / weights.sum()
+    mean = shares @ rows
+    centred = np.sqrt(shares)[:, None] * (rows - mean)
+    R = correlation(centred.T @ centred, 1.0 if tukey else 0.0)
+    factor = scipy.linalg.cholesky(R, lower=True)
+    whitened = scipy.linalg.solve_triangular(factor, (phi - mean).T, lower=True)
+    return np.asarray(np.einsum("dn,dn->n", whitened, whitened))
 
 
 def correlation(covariance: Matrix64, off_diagonal: float) -> Matrix64:
@@ -86,13 +90,6 @@ def correlation(covariance: Matrix64, off_diagonal: float) -> Matrix64:
     return shrunk
 
 
-def squared_distances(phi: Matrix64, mean: Vector64, correlation: Matrix64) -> Vector64:
-    """Return (φ − μ)ᵀR⁻¹(φ − μ), (n,), of features (n, d)."""
-    factor = scipy.linalg.cholesky(correlation, lower=True)
-    whitened = scipy.linalg.solve_triangular(factor, (phi - mean).T, lower=True)
-    return np.asarray(np.einsum("dn,dn->n", whitened, whitened))
-
-
 def of_source(problem: SeedProblem) -> list[Matrix64]:
     """Return each task's distances to the source's classes."""
     test, tukey = problem.test.views["original"], are_nonnegative(problem)
@@ -103,7 +100,7 @@ def of_source(problem: SeedProblem) -> list[Matrix64]:
 def of_pseudo_labels(problem: SeedProblem) -> list[Matrix64]:
     """Return each task's distances to the target's classes, the source's where no row was kept."""
     test, tukey = problem.test.views["original"], are_nonnegative(problem)
-    return distances(pseudo_labelled_tasks(problem), test, tukey, of_source(problem))
+    return distances(pseudo_labelled_tasks(problem), test, tukey, lambda: of_source(problem))
 
 
 def _predict(measured: Sequence[Matrix64]) -> list[Labels]:

@@ -18,7 +18,7 @@ kept row has the source's sum and count: so many rows at the source's mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,9 +64,14 @@ def lifted(x: Matrix, P: Matrix64) -> Matrix64:
 
 
 def regressions(
-    tasks: Iterable[LabelledTask], P: Matrix64, fallback: Sequence[Regression] | None = None
+    tasks: Iterable[LabelledTask],
+    P: Matrix64,
+    fallback: Callable[[], Sequence[Regression]] | None = None,
 ) -> list[Regression]:
-    """Return the regression after each task, folding in one after another."""
+    """Return the regression after each task, folding in one after another.
+
+    fallback: what stands in for classes without a row, after each task; asked for only if there are any.
+    """
     fitted = held = class_statistics.zeros(0, P.shape[1])
     after = []
     for t, task in enumerate(tasks):
@@ -75,8 +80,10 @@ def regressions(
         held = held.grown(task.seen)
         _fold(fitted, task, P, ~out)
         _fold(held, task, P, out)
-        if fallback is not None:
-            _stand_in(fitted, task.classes, fallback[t])
+        empty = np.flatnonzero(fitted.weight <= 0)  # a held-out row has four fitted ones before it
+        if len(empty) and fallback is not None:
+            source = fallback()[t]  # as many rows at its mean as it has rows
+            class_statistics.add_rows(fitted, source.means[empty], empty, source.weight[empty])
         both = fitted + held
         ridge = chosen_ridge(fitted, held)
         after.append(Regression(solve(both, ridge), ridge, both.weight, both.means()))
@@ -97,14 +104,6 @@ def _fold(statistics: ClassStatistics, task: LabelledTask, P: Matrix64, members:
         block = chosen[start : start + ROWS]
         h = lifted(task.rows[block], P)
         class_statistics.add_rows(statistics, h, task.labels[block], task.weights[block])
-
-
-def _stand_in(statistics: ClassStatistics, classes: Labels, source: Regression) -> None:
-    """Give each class of the task that has no row the source's mean, as many times as the source has rows."""
-    empty = classes[
-        statistics.weight[classes] <= 0
-    ]  # a held-out row has four fitted ones before it
-    class_statistics.add_rows(statistics, source.means[empty], empty, source.weight[empty])
 
 
 def chosen_ridge(fitted: ClassStatistics, held: ClassStatistics) -> float:
@@ -137,7 +136,8 @@ def of_source(problem: SeedProblem) -> list[Regression]:
 
 def of_pseudo_labels(problem: SeedProblem) -> list[Regression]:
     """Return the target's regression after each task; of the source only means and counts are read."""
-    return regressions(pseudo_labelled_tasks(problem), projection(problem), of_source(problem))
+    tasks = pseudo_labelled_tasks(problem)
+    return regressions(tasks, projection(problem), lambda: of_source(problem))
 
 
 def _predict(problem: SeedProblem, after: Sequence[Regression]) -> list[Labels]:
