@@ -22,10 +22,15 @@ def compared_method(name: str) -> ComparedMethod:
     module = name.removesuffix(PSEUDO).replace("-", "_")
     files = {info.name for info in pkgutil.iter_modules(methods.__path__)}
     if module in files:
-        found: Mapping[str, ComparedMethod] = importlib.import_module(
-            f"{methods.__name__}.{module}"
-        ).METHODS
-        if name in found:
-            return found[name]
+        return _exported(module, name)
     known = [*VARIANTS, *(file.replace("_", "-") for file in sorted(files))]
     raise ParamsError(f"compare.methods: no method {name!r}{did_you_mean(name, known)}")
+
+
+def _exported(module: str, name: str) -> ComparedMethod:
+    file = importlib.import_module(f"{methods.__name__}.{module}")
+    found: Mapping[str, ComparedMethod] = getattr(file, "METHODS", {})
+    if name not in found:
+        where = f"pipeline/comparison/methods/{module}.py has no {name!r} in METHODS"
+        raise ParamsError(f"compare.methods: {where}{did_you_mean(name, found)}")
+    return found[name]
