@@ -29,6 +29,7 @@ from pipeline.method.zero_shot import Matrix
 Shrinkage = float | Literal["oas", "ledoit_wolf"] | None
 SHRINKAGES = ("oas", "ledoit_wolf")
 Route = Literal["cholesky", "pinverse"]
+SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +118,7 @@ def discriminants(
                 regular, lower=True, overwrite_a=True, check_finite=False
             )
         except scipy.linalg.LinAlgError:
-            message = "the covariance is singular: give a ridge or shrinkage above 0"
-            raise InputError(message) from None
+            raise InputError(SINGULAR) from None
         W = scipy.linalg.cho_solve(factor, means.T, check_finite=False)  # eq. (11)
     b = -0.5 * np.einsum("cd,dc->c", means, W)  # eq. (12)
     if not np.isfinite(b).all():

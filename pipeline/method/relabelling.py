@@ -23,7 +23,7 @@ import scipy.linalg
 
 from pipeline.errors import InputError
 from pipeline.method.class_statistics import Labels, Matrix64, Vector64
-from pipeline.method.kernel_lda import Classifier, log_priors
+from pipeline.method.kernel_lda import SINGULAR, Classifier, log_priors
 from pipeline.method.moments import Moments
 from pipeline.method.source_model import class_priors, filled
 from pipeline.method.variants import MethodOptions
@@ -151,7 +151,7 @@ def row_space(
     try:
         lower = scipy.linalg.cholesky(fixed, lower=True, overwrite_a=True, check_finite=False)
     except scipy.linalg.LinAlgError:
-        raise InputError("the covariance is singular: give a ridge or shrinkage above 0") from None
+        raise InputError(SINGULAR) from None
     V = np.vstack([rows.astype(np.float64), source_means])
     projected = scipy.linalg.solve_triangular(lower, V.T, lower=True, check_finite=False)
     return RowSpace(lower, projected, projected.T @ projected, len(rows), prior_count, total)

@@ -163,6 +163,7 @@ PAPER = MethodOptions(
     source_views=False,
     source_covariance=False,
     statistics="printed",
+    arithmetic="float64",  # float32 products would drown so small a ridge
     ridge=1e-4,
     source_ridge=1e-4,
     rounds=0,
