@@ -128,9 +128,8 @@ class ClassStatistics:
         known = self.weight > 0
         scaled = self.sums[known] / np.sqrt(self.weight[known])[:, None]
         within = self.scatter if overwrite else self.scatter.copy(order="F")
-        np.negative(within, out=within)
-        add_product(within, scaled)  # Σω(δ−m)(δ−m)ᵀ = −(−Σωδδᵀ + Σ_c s_c s_cᵀ / Σω_c)
-        return np.negative(within, out=within)
+        add_product(within, scaled, take_away=True)  # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − Σ_c s_c s_cᵀ / Σω_c
+        return within
 
     def covariance(self) -> Matrix64:
         """Return the shared covariance, eqs. (10), (17), within scatter / Σω, lower triangle."""

@@ -21,20 +21,27 @@ ROWS = (
 )
 
 
-def add_product(into: npt.NDArray[np.float64], rows: Matrix, weights: Matrix | None = None) -> None:
+def add_product(
+    into: npt.NDArray[np.float64],
+    rows: Matrix,
+    weights: Matrix | None = None,
+    *,
+    take_away: bool = False,
+) -> None:
     """Add Σ ω r rᵀ of ``rows`` (n, D) with ``weights`` (n,) to the lower triangle of ``into`` (D, D) float64.
 
     ``into`` may be of any order; its upper triangle is left undefined next to the diagonal, and untouched elsewhere.
+    take_away: subtract it instead.
     """
     for start in range(0, len(rows), ROWS):
         block = rows[start : start + ROWS]
         if weights is not None:
             root = np.sqrt(weights[start : start + ROWS]).astype(block.dtype)
             block = root[:, None] * block
-        _add_block(into, block)
+        _add_block(into, block, np.subtract if take_away else np.add)
 
 
-def _add_block(into: npt.NDArray[np.float64], block: Matrix) -> None:
+def _add_block(into: npt.NDArray[np.float64], block: Matrix, operation: np.ufunc) -> None:
     D = block.shape[1]
     for left in range(0, D, PANEL):
         columns = block[:, left : left + PANEL]
@@ -42,4 +49,5 @@ def _add_block(into: npt.NDArray[np.float64], block: Matrix) -> None:
             # (columns of `left`)ᵀ(columns of `top`) is the transposed block, in C order: its transpose is in
             # Fortran order, as LAPACK wants `into`, so that both are walked through in the order of memory
             product = columns.T @ block[:, top : top + PANEL]
-            into[top : top + PANEL, left : left + PANEL] += product.T
+            place = into[top : top + PANEL, left : left + PANEL]
+            operation(place, product.T, out=place)

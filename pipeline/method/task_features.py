@@ -82,12 +82,16 @@ class TaskFeatures:
         """
         if self._wider is not None:
             ratio = np.float32(self.basis.scale / self._wider.basis.scale)
-            return ratio * self._wider.of(view, images)[:, : self.basis.D]
+            return ratio * self._wider.kept(view)[images, : self.basis.D]
         if not self._is_kept:
             basis = self.basis if member is None else self.basis.member(member)
             return deviation(basis, self.views[view][images])
+        columns = slice(None) if member is None else self.basis.columns[member]
+        return self.kept(view)[images, columns]
+
+    def kept(self, view: str) -> npt.NDArray[np.float32]:
+        """Return the features (n, D) of a view, made once."""
         if view not in self._kept:
             everything = np.arange(len(self))
             self._kept[view] = deviation(self.basis, self.views[view][everything])
-        columns = slice(None) if member is None else self.basis.columns[member]
-        return self._kept[view][images, columns]
+        return self._kept[view]
