@@ -73,7 +73,9 @@ def against_the_released_code(D: int) -> list[Row]:
         return run
 
     released, calibrated = best(ours("released"), ours("calibrated"), times=4)
-    same = np.mean([np.mean(np.array(a) == b) for a, b in zip(theirs, found["released"], strict=True)])
+    same = np.mean(
+        [np.mean(np.array(a) == b) for a, b in zip(theirs, found["released"], strict=True)]
+    )
     size = f"{CLASSES} classes, 5 tasks, 2,500 source and 700×3 target rows, D={D}"
     return [
         Row(
@@ -112,7 +114,9 @@ def against_scikit_learn(D: int) -> Row:
     model.fit(sampler.fit_transform(unit), y)
     once = time.perf_counter() - start
     theirs = 2 * len(TASKS) * once  # every fit solves for the same D×D matrix, whatever the task
-    (ours,) = best(lambda: run_variant(replace(problem, _shared={}), variant("calibrated")), times=2)
+    (ours,) = best(
+        lambda: run_variant(replace(problem, _shared={}), variant("calibrated")), times=2
+    )
     return Row(
         name=f"statistics of one problem, D={D}",
         ratio=theirs / ours,
@@ -147,7 +151,9 @@ def scatter(n: int, D: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def sweep_over_D(largest: int, values: Sequence[float] = (1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4, 1)) -> Row:  # noqa: N802
+def sweep_over_D(
+    largest: int, values: Sequence[float] = (1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4, 1)
+) -> Row:  # noqa: N802
     """Eight values of D against one run at the largest."""
     widths = [int(largest * value) for value in values]
     problem = made_up(draw_basis(WIDTH, largest, 1e-4, "gamma", 0))

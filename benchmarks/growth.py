@@ -1,0 +1,130 @@
+"""How time and memory of the statistics grow with N, D, C and T: measured, fitted, drawn (docs/growth.png).
+
+`python -m benchmarks.growth` takes some minutes. Expected: linear in N, D² for accumulation, D³/3 for a solve, one
+solve per task.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.method import kernel_lda
+from pipeline.method.adaptation import TargetTask, run_problem
+from pipeline.method.class_statistics import add_rows, zeros
+from pipeline.method.random_fourier_features import deviation, draw_basis
+from pipeline.method.source_model import fit_source
+from pipeline.method.variants import variant
+
+PICTURE = Path(__file__).parents[1] / "docs" / "growth.png"
+WIDTH = 256
+
+
+def seconds(function: Callable[[], object], times: int = 3) -> float:
+    """Return the shortest of a few calls."""
+    shortest = math.inf
+    for _ in range(times):
+        start = time.perf_counter()
+        function()
+        shortest = min(shortest, time.perf_counter() - start)
+    return shortest
+
+
+def accumulation(n: int, D: int, C: int = 10) -> float:
+    """Time of the statistics of n rows."""
+    basis = draw_basis(WIDTH, D, 1e-4, "gamma", 0)
+    x = np.random.default_rng(0).normal(size=(n, WIDTH)).astype(np.float32)
+    labels = np.arange(n) % C
+    statistics = zeros(C, D)
+    return seconds(lambda: add_rows(statistics, deviation(basis, x), labels, None))
+
+
+def solve(D: int, C: int) -> float:
+    """Time of one classifier."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(C, D))
+    rows = rng.normal(size=(D, D))
+    covariance = np.asfortranarray(rows @ rows.T / D)
+    return seconds(lambda: kernel_lda.discriminants(means, covariance, ridge=0.1))
+
+
+def whole_problem(T: int, D: int = 500, per_class: int = 40) -> float:
+    """Time of source fit and adaptation over T tasks of two classes."""
+    rng = np.random.default_rng(0)
+    C = 2 * T
+    y = np.repeat(np.arange(C), per_class)
+    x = (rng.normal(size=(C, WIDTH))[y] + rng.normal(size=(len(y), WIDTH))).astype(np.float32)
+    tasks = [np.array([2 * t, 2 * t + 1]) for t in range(T)]
+    views = dict.fromkeys(("original", "zeros", "rand"), x)
+    basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), variant("no_clip")
+    cosines = rng.normal(size=(len(y), C))
+    target = [
+        TargetTask(classes, {v: a[mine] for v, a in views.items()}, cosines[mine])
+        for classes in tasks
+        for mine in [np.isin(y, classes)]
+    ]
+
+    def run() -> None:
+        run_problem(basis, target, fit_source(basis, views, y, tasks, options), options, 30.0)
+
+    return seconds(run, 2)
+
+
+def peak(D: int) -> float:
+    """Largest memory of the same, in bytes, over T = 3 tasks."""
+    tracemalloc.start()
+    whole_problem(3, D)
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return float(largest)
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """Return the slope of log(value) over log(size), from the larger half."""
+    half = len(sizes) // 2
+    return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
+
+
+def measured() -> dict[str, tuple[list[int], list[float], str]]:
+    """Return for each picture its sizes, values and what they are."""
+    rows, widths = [1000, 2000, 4000, 8000, 16000], [500, 1000, 2000, 3000, 4000]
+    classes, tasks = [5, 20, 80, 320], [2, 4, 8, 16]
+    return {
+        "N: accumulation, D=1000": (rows, [accumulation(n, 1000) for n in rows], "s"),
+        "D: accumulation, N=2000": (widths, [accumulation(2000, D) for D in widths], "s"),
+        "D: one solve, C=30": (widths, [solve(D, 30) for D in widths], "s"),
+        "C: one solve, D=1000": (classes, [solve(1000, C) for C in classes], "s"),
+        "T: a whole problem, D=500": (tasks, [whole_problem(T) for T in tasks], "s"),
+        "D: memory of a problem": (widths[:4], [peak(D) for D in widths[:4]], "bytes"),
+    }
+
+
+def main() -> int:
+    """Measure, fit, draw."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, 3, figsize=(12, 7), layout="constrained")
+    for axis, (name, (sizes, values, unit)) in zip(axes.flat, measured().items(), strict=True):
+        power = exponent(sizes, values)
+        axis.loglog(sizes, values, "o-")
+        axis.set_title(f"{name}\ngrows as {name[0]}^{power:.2f}")
+        axis.set_xlabel(name[0])
+        axis.set_ylabel(unit)
+        axis.grid(visible=True, which="both", alpha=0.3)
+        print(f"{name}: {name[0]}^{power:.2f}  " + ", ".join(f"{v:.3g}" for v in values))
+    figure.savefig(PICTURE, dpi=80)
+    print(f"wrote {PICTURE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

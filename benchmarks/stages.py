@@ -1,0 +1,93 @@
+"""The statistics stages as processes: memory that does not grow with the rows, sweeps that share their work."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.imported_project import ImportedProject
+from benchmarks.row import Row
+
+BEFORE_ADAPT = (("basis", "a"), ("source", "a"), ("pseudo_label", "a-b"), ("refine", "a-b"))
+SCATTER = 6000**2 * 8  # bytes of one D×D float64 matrix at D = 6000
+
+
+def rows(quick: bool) -> list[Row]:
+    """Measure every row."""
+    with tempfile.TemporaryDirectory(prefix="referee-bench-") as folder:
+        return [*memory(Path(folder) / "memory", quick), *sweeps(Path(folder) / "sweeps", quick)]
+
+
+def memory(folder: Path, quick: bool) -> list[Row]:
+    """Peak memory of `adapt` at D=6000; quick: fewer rows and no rounds."""
+    peaks: dict[int, int] = {}
+    for n in (4_000, 12_000) if quick else (50_000, 200_000):
+        project = ImportedProject(folder / str(n))
+        options = {"rounds": 0} if quick else {"rounds": 1}
+        project.write(
+            source=2_000, target=n, classes=10, per_task=5,
+            rff={"D": 6000, "sigma": 1e-4}, method={"variant": "calibrated", "options": options},
+        )  # fmt: skip
+        project.cache()
+        for stage, argument in BEFORE_ADAPT:
+            project.run(stage, argument)
+        peaks[n] = project.run("adapt", "a-b")[1]
+    few, many = peaks.values()
+    told = ", ".join(f"{n:,} rows × 3 views {peak / 1e9:.2f} GB" for n, peak in peaks.items())
+    return [
+        Row(
+            name="peak memory of adapt, D=6000",
+            ratio=many / SCATTER,
+            baseline="one D×D float64 scatter, 288 MB",
+            target="≤ 6×, independent of the rows",
+            met=many / SCATTER <= 6 and many / few < 1.15,
+            detail=told,
+        )
+    ]
+
+
+def sweeps(folder: Path, quick: bool) -> list[Row]:
+    """Six sigmas and five seeds in one process each, against one process for every value."""
+    D = 500 if quick else 2000
+    project = ImportedProject(folder)
+    seeds = list(range(5))
+    project.write(source=2_500, target=700, classes=31, per_task=6, rff={"D": D, "sigma": 1e-4})
+    sigmas = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
+    project.cache()
+    project.change(sensitivity={"D": [10], "sigma": sigmas})
+    together = project.run("sensitivity", "a-b")[0]
+    alone = 0.0
+    for sigma in sigmas:
+        project.change(sensitivity={"D": [10], "sigma": [sigma]})
+        alone += project.run("sensitivity", "a-b")[0]
+
+    def all_stages() -> float:
+        project.run("manifest", "a")
+        project.run("manifest", "b")
+        stages = (*BEFORE_ADAPT, ("adapt", "a-b"), ("evaluate", "a-b"))
+        return sum(project.run(stage, argument)[0] for stage, argument in stages)
+
+    project.change(data={"seeds": seeds, "test_fraction": 0.1})
+    five = all_stages()
+    single = 0.0
+    for seed in seeds:
+        project.change(data={"seeds": [seed], "test_fraction": 0.1})
+        single += all_stages()
+    return [
+        Row(
+            name=f"a sweep over 6 sigmas, D={D}",
+            ratio=together / alone,
+            baseline=f"6 single runs: {alone:.1f} s",
+            target="< 1×",
+            met=together < alone,
+            detail=f"{together:.1f} s",
+        ),
+        Row(
+            name=f"5 seeds through basis … evaluate, D={D}",
+            ratio=five / single,
+            baseline=f"5 single runs: {single:.1f} s",
+            target="< 1×",
+            met=five < single,
+            detail=f"{five:.1f} s",
+        ),
+    ]
