@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from comparison.head_cases import PER_TASK, WIDTH, drawn, shifted_problem, small_head
+from comparison.head_cases import PER_TASK, WIDTH, drawn, shifted_problem, small_head, some_rows
 from pipeline.comparison.head_training.growing_head import head_input
 from pipeline.comparison.head_training.optimisers import Adam, AnnealedMomentum
 from pipeline.comparison.head_training.single_thread import single_thread
 from pipeline.comparison.head_training.task_rows import draw_rows, tasks_of
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, run_head
+from pipeline.comparison.head_training.training_loop import FineTuning, Training, run_head, train
 
 
 def test_one_thread_inside_and_the_old_number_afterwards_even_side_by_side():
@@ -117,3 +117,19 @@ def test_momentum_is_annealed_as_dann_says():
     parameter = torch.zeros(1, requires_grad=True)
     AnnealedMomentum([parameter], 0.01).step([torch.ones(1)], 0.5)
     assert parameter.item() == pytest.approx(-0.01 / (1 + 10 * 0.5) ** 0.75)
+
+
+def test_a_large_task_gets_its_passes_and_a_small_one_its_steps():
+    seen = []
+
+    class Counting(FineTuning):
+        def after_step(self, head, rows, step):
+            seen.append((len(step.batch.rows), step.batch.progress))
+
+    rows = some_rows(drawn(40, 4), torch.arange(40) % 3, first=0, seen=3)
+    for training in (Training(steps=3, passes=2, batch=16), Training(steps=7, passes=2, batch=16)):
+        seen.clear()
+        train(Counting(training), small_head(), rows, torch.Generator().manual_seed(0))
+        expected = max(training.steps, 6)
+        assert [size for size, _ in seen] == ([16, 16, 8] * 3)[:expected]
+        assert [progress for _, progress in seen] == [i / expected for i in range(expected)]

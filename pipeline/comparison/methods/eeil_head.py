@@ -67,7 +67,8 @@ class EndToEnd(Rehearsal):
         self._distil(head, balanced, self.tasks)
         how = replace(
             self.training,
-            steps=round(BALANCED_STEPS * self.training.steps),
+            steps=round(BALANCED_STEPS * self.training.steps_for(len(rows.x))),
+            passes=0,
             rate=BALANCED_RATE * self.training.rate,
         )
         train(self, head, balanced, generator, how)
