@@ -160,7 +160,9 @@ def test_si_shares_out_the_fall_of_the_loss():
     assert fall > 0.1
     assert sum(p.sum().item() for p in method.path.values()) == pytest.approx(fall, rel=0.02)
 
+    method.path["output_bias"][0] = -1.0  # as if it had made the loss worse
     method.end_task(head, rows, torch.Generator())  # eq. (5)
+    assert method.anchor.importance["output_bias"][0] == 0.0
     for name, path in method.path.items():
         way = head.parameters[name].detach() - start[name]
         expected = path.clamp(min=0) / (way**2 + 0.1)

@@ -211,6 +211,7 @@ def test_il2m_remembers_the_scores_of_each_state():
     top_p = sum(max(row) for row in early) / 6
     top_n = sum(max(row) for row in late[1:]) / 5
     factor = mu_p / mu_n * top_n / top_p
+    assert method.confidence.tolist() == pytest.approx([top_p, top_n, top_n])
     test = drawn(200, 4, seed=9)
     expected = []
     for row in (soft(r) for r in heads[1].logits(test).tolist()):

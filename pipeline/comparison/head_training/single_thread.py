@@ -13,10 +13,10 @@ _outside = 1
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Compute with one torch thread; the number there was before comes back when the last one leaves.
+    """Compute with one torch thread; afterwards the number is what it was.
 
-    Seeds may train side by side in threads of Python, and torch keeps one number for the process: the second to enter
-    must not take the first one's 1 for the number to restore.
+    Seeds may train side by side in threads of Python. A thread starts with the number that any thread set last, so the
+    second to enter would take the first one's 1 for the number to restore: only the first one looks.
     """
     import torch
 
@@ -31,6 +31,5 @@ def single_thread() -> Iterator[None]:
     finally:
         with _lock:
             _inside -= 1
-            torch.set_num_threads(
-                _outside
-            )  # here even if others are inside: theirs is a thread's own
+            # even if others are inside: this sets the number of this thread and of threads to come, not theirs
+            torch.set_num_threads(_outside)

@@ -49,8 +49,8 @@ class DomainAdversarial(FineTuning):
         """Return the paper's own optimiser.
 
         Not Adam: once the source rows are fitted, only the adversarial gradient is left, and Adam makes full steps of
-        it however small it is: measured on Office-Caltech10, all classes in one task, 73 % against 87 % (92 % without
-        any adversary).
+        it however small it is. Measured on held-out source rows with source rows for a target, where there is nothing
+        to adapt to: A_T 37 % with Adam, 77 % with this, 81 % with this and no adversary.
         """
         return AnnealedMomentum(parameters, RATE)
 
