@@ -168,16 +168,18 @@ def default_memory(problem):
 def test_icarl_predicts_the_nearest_mean_of_exemplars():
     head = small_head()
     method = ExemplarClassifier()
-    method.memory = [drawn(4, 4, seed=1), drawn(0, 4), drawn(2, 4, seed=2)]
-    x = drawn(30, 4, seed=3)
+    # a class with no row, and two whose means are of unlike length until they are scaled to 1
+    method.memory = [drawn(9, 4, seed=1), drawn(0, 4), drawn(1, 4, seed=2)]
+    x = drawn(200, 4, seed=3)
 
     def phi(rows):
         hidden = head.hidden(rows).detach().numpy()
-        return hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
+        return hidden / np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
 
     means = {c: phi(method.memory[c]).mean(axis=0) for c in (0, 2)}
-    means = {c: mean / np.linalg.norm(mean) for c, mean in means.items()}
-    expected = [min(means, key=lambda c: np.sum((row - means[c]) ** 2)) for row in phi(x)]
+    scaled = {c: mean / np.linalg.norm(mean) for c, mean in means.items()}
+    expected = [min(scaled, key=lambda c: np.sum((row - scaled[c]) ** 2)) for row in phi(x)]
+    assert expected != [max(means, key=lambda c: row @ means[c]) for row in phi(x)]
     assert method.predict(head, x).tolist() == expected
     assert set(expected) == {0, 2}
 
