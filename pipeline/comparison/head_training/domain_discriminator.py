@@ -29,15 +29,9 @@ class DomainDiscriminator:
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the mean cross-entropy of telling feature rows of both domains, each domain weighing the same."""
-        softplus = _softplus
+        from torch.nn.functional import softplus
+
         return softplus(self.logit(source)).mean() + softplus(-self.logit(target)).mean()
-
-
-def _softplus(x: Tensor) -> Tensor:
-    """Return log(1 + exp(x)) without overflow."""
-    from torch.nn.functional import softplus
-
-    return softplus(x)
 
 
 def reversed_gradient(z: Tensor, strength: float) -> Tensor:
