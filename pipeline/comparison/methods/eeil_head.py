@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from pipeline.comparison.head_training.growing_head import GrowingHead
     from pipeline.comparison.head_training.task_rows import Batch, TaskRows
 
-BALANCED_STEPS = (
-    0.4  # of the task's steps: FACIL fine-tunes for 40 epochs after 90
-)
+BALANCED_STEPS = 0.4  # of the task's steps: FACIL fine-tunes for 40 epochs after 90
 BALANCED_RATE = 0.1  # of the task's rate
 
 
