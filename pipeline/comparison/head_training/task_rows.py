@@ -67,7 +67,7 @@ def tasks_of(problem: SeedProblem) -> Iterator[TaskRows]:
         yield TaskRows(
             x=head_input(problem.source.views[VIEW][members], centre),
             y=torch.from_numpy(problem.source.labels[members].astype(np.int64)),
-            target=head_input(task.views[VIEW], centre),
+            target=head_input(task.views[VIEW][np.arange(len(task.cosines))], centre),
             first=first,
             seen=seen,
         )
