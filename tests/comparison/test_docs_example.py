@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from comparison.shifted_problem import ShiftedProblem
+from comparison.shifted_domains import ShiftedProblem
 from pipeline.comparison import methods
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from comparison.shifted_problem import ShiftedProblem
+from comparison.shifted_domains import ShiftedProblem
 from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
 from pipeline.comparison.methods import fecam, nearest_class_mean, ranpac, streaming_lda
 from pipeline.comparison.referee_variants import first_labels
