@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import numpy.typing as npt
 Rows = npt.NDArray[np.floating]
 Bytes = npt.NDArray[np.uint8]
 
+THREADS = 2
 CRC_BYTES = 4
 ENTRY_BYTES = 16  # of a chunk in the shard's index: offset and length, uint64
 _PLAIN = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
@@ -39,8 +41,10 @@ class ShardReader:
         """Return rows ``start:stop``, 0 <= start <= stop <= n; a damaged chunk is a `ValueError`."""
         rows = np.empty((stop - start, self.shape[1]), self.dtype)
         flat = rows.view(np.uint8).reshape(len(rows), self._row_bytes)
-        for shard in range(start // self.shard_rows, -(-stop // self.shard_rows)):
-            self._read_shard(shard, start, stop, flat)
+        shards = range(start // self.shard_rows, -(-stop // self.shard_rows))
+        # One thread reads while the other computes checksums.
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(lambda shard: self._read_shard(shard, start, stop, flat), shards))
         return rows
 
     @property

@@ -1,6 +1,7 @@
 """What the model sees: the compiled way against the general one, bit for bit, and against the definition."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -62,6 +63,22 @@ def test_normalised_views_are_the_views_normalised():
     mean, std = (torch.tensor(levels).view(1, 3, 1, 1) for levels in (MEAN, STD))
     for view, expected in frequency_views(images, VIEWS, settings, keys).items():
         assert torch.equal(made[view], (expected - mean) / std)
+
+
+@compiled
+def test_threads_do_not_write_over_each_other():
+    settings = ViewSettings()
+    pixels, keys = crops(12, 64, 64)
+    words = words_of(64, 64, settings, keys)
+    views = maker(64, 64, settings)
+    together = {v: made.clone() for v, made in views(pixels, keys, VIEWS, words).items()}
+
+    def alone(i):
+        made = views(pixels[[i]], [keys[i]], VIEWS, words[[i]])
+        return all(torch.equal(made[view], together[view][[i]]) for view in VIEWS)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(alone, list(range(12)) * 20))
 
 
 @compiled

@@ -1,0 +1,33 @@
+"""One line of the table of benchmarks: a number, what it is compared with, and what is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured.
+
+    ratio: the number; seconds where there is nothing to compare with. baseline: what it is a ratio to, or "–".
+    target: what is wanted, as people write it. met: whether it is so. detail: both sides in their own units.
+    """
+
+    name: str
+    ratio: float
+    baseline: str
+    target: str
+    met: bool
+    detail: str
+
+
+def at_least(name: str, ratio: float, baseline: str, wanted: float, detail: str) -> Row:
+    """Return the row of a speed-up: the larger the better."""
+    return Row(name, round(ratio, 3), baseline, f"≥ {wanted:g}×", ratio >= wanted, detail)
+
+
+def at_most(
+    name: str, ratio: float, baseline: str, wanted: float, detail: str, *, unit: str = "×"
+) -> Row:
+    """Return the row of a cost: the smaller the better."""
+    return Row(name, round(ratio, 3), baseline, f"≤ {wanted:g}{unit}", ratio <= wanted, detail)
