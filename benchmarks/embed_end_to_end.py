@@ -63,7 +63,7 @@ def parameters(model: str, workers: int) -> Params:
 def random_encoder(model: str) -> ImageEncoder:
     """Build a timm model with random weights, by way of a checkpoint, as every model is built."""
     ensure_torchvision_ops()
-    import timm  # noqa: PLC0415  after the operators are declared
+    import timm
 
     torch.manual_seed(0)
     made = timm.create_model(model, num_classes=0)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Row:
     """What was measured.
 
-    ratio: the number; seconds where there is nothing to compare with. baseline: what it is a ratio to, or "–".
-    target: what is wanted, as people write it. met: whether it is so. detail: both sides in their own units.
+    ratio: the number, in ``unit``: "×", or "s" where there is nothing to compare with. baseline: what it is a ratio
+    to, or "–". target: what is wanted, as people write it. met: whether it is so. detail: both sides as measured.
     """
 
     name: str
@@ -18,7 +18,8 @@ class Row:
     baseline: str
     target: str
     met: bool
-    detail: str
+    detail: str = ""
+    unit: str = "×"
 
 
 def at_least(name: str, ratio: float, baseline: str, wanted: float, detail: str) -> Row:
@@ -30,4 +31,5 @@ def at_most(
     name: str, ratio: float, baseline: str, wanted: float, detail: str, *, unit: str = "×"
 ) -> Row:
     """Return the row of a cost: the smaller the better."""
-    return Row(name, round(ratio, 3), baseline, f"≤ {wanted:g}{unit}", ratio <= wanted, detail)
+    target = f"≤ {wanted:g} s" if unit == "s" else f"≤ {wanted:g}×"
+    return Row(name, round(ratio, 3), baseline, target, ratio <= wanted, detail, unit)

@@ -176,6 +176,9 @@ class RandomFourierFeatures(Section):
     # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
     convention: Literal["gamma", "bandwidth", "spread", "median"] = "gamma"
     orthogonal: bool = False
+    bases: Annotated[int, Field(ge=1, le=100)] = (
+        1  # an ensemble: so many bases of D columns, scores averaged
+    )
 
 
 class Method(Section):
@@ -183,6 +186,19 @@ class Method(Section):
 
     variant: str = "calibrated"
     options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Compare(Section):
+    """Which methods run side by side on the same caches: variants, and files of pipeline/comparison/methods."""
+
+    methods: Annotated[list[str], Field(min_length=1)]
+
+
+class Sensitivity(Section):
+    """At which D and which sigma the swept problems are scored; the other one is rff's."""
+
+    D: Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1)]
+    sigma: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
 
 
 class Refinement(Section):
@@ -225,9 +241,12 @@ class Params(Section):
     language: str
     sources: dict[Key, Source]
     problems: dict[ProblemKey, Problem]
+    swept: dict[ProblemKey, Problem]  # whose sensitivity to D and sigma is measured
     views: Views
     rff: RandomFourierFeatures
     method: Method
+    compare: Compare
+    sensitivity: Sensitivity
     refinement: Refinement
     runtime: Runtime = Runtime()
 
@@ -257,6 +276,10 @@ class Params(Section):
                 known(f"problems.{key}.{role}", getattr(problem, role), self.domains, "domains")
             if problem.source == problem.target:
                 raise ValueError(f"problems.{key}: source and target are both {problem.source!r}")
+        for key in self.swept:
+            known(f"swept.{key}", key, self.problems, "problems")
+            if self.swept[key] != self.problems[key]:
+                raise ValueError(f"swept.{key}: source and target differ from problems.{key}")
         return self
 
 

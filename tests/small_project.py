@@ -88,10 +88,13 @@ def small_params() -> dict[str, Any]:
         "language": "clip",
         "sources": {"left": {}},
         "problems": {"left-right": {"source": "left", "target": "right"}},
+        "swept": {"left-right": {"source": "left", "target": "right"}},
         "data": {"seeds": [0, 1], "test_fraction": 0.25},
         "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
-        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},
+        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma", "bases": 1},
         "method": {"variant": "calibrated", "options": {}},
+        "compare": {"methods": ["clip_zero_shot", "source_only", "no_clip", "calibrated"]},
+        "sensitivity": {"D": [20, 60], "sigma": [1e-5, 1e-4]},
         "refinement": {"steps": 0, "step_size": 0.01, "radius": 0.03, "mutual_attention": False},
         "runtime": {"device": "cpu", "workers": 2},
     }
@@ -109,8 +112,10 @@ class SmallProject:
         for seed, name in enumerate(("left", "right")):
             draw_domain(self.folder / "data" / name, ("ant", "bee", "cat", "dog"), per_class, seed)
         self.write_params(small_params())
-        (self.folder / "cache" / "lists").mkdir(parents=True)
-        (self.folder / "cache" / "lists" / "README.md").write_text("lists\n")
+        # folders that stages depend on
+        for folder in ("cache/lists", "results/comparison", "results/sensitivity"):
+            (self.folder / folder).mkdir(parents=True)
+            (self.folder / folder / "README.md").write_text("keeps the folder there\n")
         if dvc:
             shutil.copy(ROOT / "dvc.yaml", self.folder)
             shutil.copytree(

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import StoreError
 from pipeline.params import Params, load_params
+from pipeline.report.suite_tables import headline_table
+from pipeline.report.table_formats import to_text
 from pipeline.stages import places
+from pipeline.stages.tables import read_suite
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -53,6 +56,11 @@ def problem_table(params: Params) -> str:
     return "\n".join(lines) + "\n"
 
 
+def headline(params: Params) -> str:
+    """Return the variants side by side on every problem, from what `compare` measured."""
+    return to_text(headline_table(read_suite(params)))
+
+
 def _read(path: Path, stage: str) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -71,7 +79,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
     store = places.embeddings(next(iter(params.domains)), params.vision)
     tables = [probe_table(params)]
     if params.problems:
-        tables.append(problem_table(params))
+        compared = all(places.comparison(name).is_file() for name in params.problems)
+        tables.append(headline(params) if compared else problem_table(params))
     sys.stdout.write("\n" + "\n".join(tables))
     sys.stdout.write(
         f"\nfeatures: cache/embeddings/DOMAIN/MODEL.zarr (try: referee inspect {store})\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,11 @@ REQUIRED = (
     *("suite", "datasets", "domains", "models"),
     *("vision", "language", "sources", "problems"),
 )
-EMPTY_IF_ABSENT = ("generated", "lists")
+EMPTY_IF_ABSENT = ("generated", "lists", "swept")
 # As they follow each other in params.yaml.
 ORDER = (
     *("suite", "datasets", "generated", "lists", "domains"),
-    *("models", "vision", "language", "sources", "problems", "rff"),
+    *("models", "vision", "language", "sources", "problems", "swept", "rff", "sensitivity"),
 )
 
 _PLAIN = re.compile(r"[\w./][\w./ -]*(?<! )")
@@ -53,18 +54,24 @@ def use(suite: str, params_path: Path = PARAMS_FILE) -> list[str]:
     if new != old:
         with write_aside(params_path) as aside:
             aside.write_text(new, encoding="utf-8", newline="\n")
-    _forget_other_lists(root, params)
+    _forget_other_suites(root, params)
     return [
         *_told(params, params_path, old, bodies, changed=new != old),
         *missing_inputs(params, root),
     ]
 
 
-def _forget_other_lists(root: Path, params: Params) -> None:
-    """Remove the image lists of other suites: manifests depend on the folder, and DVC's cache keeps them."""
+def _forget_other_suites(root: Path, params: Params) -> None:
+    """Remove other suites' files from folders that stages depend on whole; DVC's cache keeps them."""
     for file in (root / places.image_list("any")).parent.glob("*.txt"):
         if file.stem not in params.lists:
             file.unlink()
+    for file in (root / places.comparison("any")).parent.glob("*.json"):
+        if file.stem not in params.problems:
+            file.unlink()
+    for folder in (root / places.sensitivity("any")).parent.glob("*/"):
+        if folder.name not in params.swept:
+            shutil.rmtree(folder)
 
 
 def _suite_file(suite: str, folder: Path) -> Path:

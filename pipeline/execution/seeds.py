@@ -1,10 +1,11 @@
-"""Run the seeds of a stage side by side, each with one BLAS thread.
+"""Run the seeds of a stage side by side, each with one BLAS thread; large statistics one after another.
 
 Seeds are independent, and at the sizes of this method one thread per seed beats all threads on one seed: NumPy's and
 SciPy's BLAS keep a pool of threads each, which wait for one another (measured for `adapt` at D = 1000 on 2 cores, five
 seeds: 18.5 s with threaded BLAS, 10.3 s with one thread in all, 8.8 s with one thread per seed). It also makes the
-bytes independent of the number of cores. Large statistics (D×D in float64) are made one seed at a time, so that memory
-does not grow with the cores.
+bytes independent of the number of cores. Large statistics (four D×D matrices in float64 at once) are made one seed at
+a time with all threads, so that memory does not grow with the cores: products and factorisations then take long enough
+for the threads to pay.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def for_each_seed(
     function: Callable[[int], Result], seeds: int, *, D: int, workers: int = 0
 ) -> list[Result]:
     """Return ``function(index)`` for each of so many ``seeds``, in order."""
-    at_once = min(worker_count(workers), seeds) if D <= SIDE_BY_SIDE else 1
-    with threadpool_limits(limits=1):
+    cores = worker_count(workers)
+    at_once = min(cores, seeds) if D <= SIDE_BY_SIDE else 1
+    with threadpool_limits(limits=1 if D <= SIDE_BY_SIDE else cores):
         return list(ordered_map(function, range(seeds), workers=at_once, ahead=at_once))

@@ -18,10 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import ParamsError
+from pipeline.errors import InputError, ParamsError
 from pipeline.method.class_statistics import Labels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.zero_shot import Matrix, unit_rows
 
 Forward = Callable[[Tensor], Tensor]  # images (n, c, h, w) to embeddings (n, d), differentiable
 Height = Callable[[Tensor], Tensor]  # embeddings (n, d) to what is climbed (n,), row by row
@@ -45,6 +46,23 @@ class Ascent:
                 raise ParamsError(f"refinement.{name}: a number above 0, not {value!r}")
 
 
+class JointConstant:
+    """CLIP's part of the phases of n images, λ ωᵀc, and how it joins the vision part: see `joint_rows`."""
+
+    def __init__(self, basis: Basis, clip: Matrix, share: float) -> None:
+        """Take CLIP's rows (n, d') and λ."""
+        if basis.clip is None:
+            raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
+        self._share = share
+        self._phases = torch.from_numpy(share * unit_rows(clip) @ basis.clip.astype(np.float64))
+
+    def joined(self, phases: Tensor, images: Tensor | None) -> Tensor:
+        """Return the phases of the normalised joint rows, from those of the unit vision rows (n, D)."""
+        if images is None:
+            raise InputError("refinement: which images these are must be said")
+        return (phases + self._phases[images.cpu()]) / math.sqrt(1 + self._share**2)
+
+
 class SourceBranch:
     """The source KLDA branch over a task's classes as differentiable functions of embeddings.
 
@@ -52,35 +70,54 @@ class SourceBranch:
     encoder this costs nothing.
     """
 
-    def __init__(self, basis: Basis, classifier: Classifier, classes: Labels) -> None:
-        """Take the columns ``classes`` (|C|,) of the source's ``classifier``."""
+    def __init__(
+        self,
+        basis: Basis,
+        classifier: Classifier,
+        classes: Labels,
+        clip: JointConstant | None = None,
+    ) -> None:
+        """Take the columns ``classes`` (|C|,) of the source's ``classifier``.
+
+        clip: the part of the kernel's input that no pixel of a view changes, where CLIP is in the kernel.
+        """
         self._omega = torch.from_numpy(basis.omega.astype(np.float64))
         self._beta = torch.from_numpy(basis.beta.astype(np.float64))
         self._W = torch.from_numpy(classifier.W[:, classes].astype(np.float64))
         self._b = torch.from_numpy(classifier.b[classes].astype(np.float64))
+        self._scale = -2 * basis.scale
+        self._clip = clip
 
-    def deviation(self, embeddings: Tensor) -> Tensor:
-        """Return z(x) − z(0), (n, D), of L2-normalised rows (n, d): `random_fourier_features.deviation`."""
+    def deviation(self, embeddings: Tensor, images: Tensor | None = None) -> Tensor:
+        """Return z(x) − z(0), (n, D), of L2-normalised rows (n, d): `random_fourier_features.deviation`.
+
+        images: (n,) which rows of the constant part are theirs, where there is one.
+        """
         x = embeddings.to("cpu", torch.float64)
         norms: Tensor = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-        half = (x / norms.clamp_min(torch.finfo(x.dtype).tiny)) @ self._omega / 2
-        scale = -2 * math.sqrt(2 / len(self._beta))
-        return scale * torch.sin(half) * torch.sin(half + self._beta)
+        phases = (x / norms.clamp_min(torch.finfo(x.dtype).tiny)) @ self._omega
+        if self._clip is not None:
+            phases = self._clip.joined(phases, images)
+        half = phases / 2
+        return self._scale * torch.sin(half) * torch.sin(half + self._beta)
 
-    def scores(self, embeddings: Tensor) -> Tensor:
+    def scores(self, embeddings: Tensor, images: Tensor | None = None) -> Tensor:
         """Return F, (n, |C|), eq. (13), up to a constant per row: `Classifier.scores`."""
-        return self.deviation(embeddings) @ self._W + self._b
+        return self.deviation(embeddings, images) @ self._W + self._b
 
     def log_odds(self, embeddings: Tensor, places: Tensor) -> Tensor:
         """Return log((1 − p_y) / p_y), (n,), of p = softmax(F), for labels as ``places`` (n,) among the classes.
 
+        Where CLIP is in the kernel, ``places`` is (n, 2): the label's place, and the image's row of the constant part.
+
         The loss is softplus of this, so both have the same uphill direction. But of an image that the source is sure
         of the loss and its gradient may be 1e-50, which float32 does not carry back to the pixels; these do not vanish.
         """
-        scores = self.scores(embeddings)
+        labels, images = (places[:, 0], places[:, 1]) if places.ndim == 2 else (places, None)
+        scores = self.scores(embeddings, images)
         if scores.shape[1] == 1:  # a single class cannot be mistaken: flat
             return 0 * scores[:, 0]
-        own = torch.nn.functional.one_hot(places.cpu(), scores.shape[1]).bool()
+        own = torch.nn.functional.one_hot(labels.cpu(), scores.shape[1]).bool()
         return torch.logsumexp(scores.masked_fill(own, -math.inf), dim=1) - scores[own]
 
     def loss(self, embeddings: Tensor, places: Tensor) -> Tensor:

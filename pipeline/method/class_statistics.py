@@ -7,9 +7,10 @@ and covariance are derived when asked for.
 Deviations from the paper, as in METHOD.md: the mean is Σωz / Σω, where (16) divides by n and so
 shrinks it; the covariance is scatter / Σω, where (17) mixes N and Σω.
 
-Rows are float32. The product of two float32 numbers is exact in float64, and it is summed there:
-float32 sums would make the seventh digit depend on the batching. The scatter is symmetric, so that
-only its lower triangle is computed and kept; the strict upper triangle is zero.
+The rows' type decides the arithmetic, see `scatter_products`: float32 rows are multiplied in float32
+and blocks of them summed in float64; float64 rows are float64 throughout, and then any batching gives
+the same numbers to 1e-9 and better. The scatter is symmetric: only its lower triangle is computed,
+and what stands above the diagonal means nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +21,15 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from pipeline.errors import InputError, ParamsError
+from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.zero_shot import Matrix
 
 Vector64 = npt.NDArray[np.float64]
 Matrix64 = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer]
-
-ROWS = 512  # rows made float64 at a time: bounds the memory, not the result
 
 
 @dataclass(frozen=True, eq=False)  # two D×D matrices are not compared by ==
@@ -120,12 +120,16 @@ class ClassStatistics:
         weight = np.where(self.weight > 0, self.weight, np.nan)
         return np.asarray(self.sums / weight[:, None], dtype=np.float64)
 
-    def within_scatter(self) -> Matrix64:
-        """Return Σω(z − μ)(z − μ)ᵀ about the class means, (D, D), lower triangle."""
+    def within_scatter(self, *, overwrite: bool = False) -> Matrix64:
+        """Return Σω(z − μ)(z − μ)ᵀ about the class means, (D, D), lower triangle.
+
+        overwrite: in the memory of ``scatter``, which is lost: no second D×D matrix.
+        """
         known = self.weight > 0
         scaled = self.sums[known] / np.sqrt(self.weight[known])[:, None]
-        # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − Σ_c s_c s_cᵀ / Σω_c
-        return _rank_update(-1.0, scaled, self.scatter.copy(order="F"))
+        within = self.scatter if overwrite else self.scatter.copy(order="F")
+        add_product(within, scaled, take_away=True)  # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − Σ_c s_c s_cᵀ / Σω_c
+        return within
 
     def covariance(self) -> Matrix64:
         """Return the shared covariance, eqs. (10), (17), within scatter / Σω, lower triangle."""
@@ -199,11 +203,12 @@ def add_rows(
     statistics.squared_weight[:] += np.bincount(labels, omega**2, minlength=C)
     for start in range(0, len(labels), ROWS):
         block = slice(start, start + ROWS)
-        rows = deviations[block].astype(np.float64)
-        one_hot = np.zeros((C, len(rows)))
-        one_hot[labels[block], np.arange(len(rows))] = omega[block]
-        statistics.sums[:] += one_hot @ rows
-        _rank_update(1.0, np.sqrt(omega[block])[:, None] * rows, statistics.scatter)
+        rows = deviations[block]
+        present, place = np.unique(labels[block], return_inverse=True)
+        one_hot = np.zeros((len(present), len(rows)), dtype=rows.dtype)
+        one_hot[place, np.arange(len(rows))] = omega[block]
+        statistics.sums[present] += one_hot @ rows
+    add_product(statistics.scatter, deviations, None if weights is None else omega)
 
 
 def _check_rows(s: ClassStatistics, deviations: Matrix, labels: Labels, weights: Vector64) -> None:
@@ -216,16 +221,6 @@ def _check_rows(s: ClassStatistics, deviations: Matrix, labels: Labels, weights:
         raise InputError(f"statistics: labels {span}, classes are 0–{s.C - 1}")
     if n and not weights.min() >= 0:
         raise InputError("statistics: a weight is negative or not a number")
-
-
-def _rank_update(alpha: float, rows: Matrix64, into: Matrix64) -> Matrix64:
-    """Add alpha · rowsᵀrows, (n, D) to (D, D), to the lower triangle of ``into``, in place."""
-    if not len(rows):
-        return into
-    updated = blas.dsyrk(alpha, rows.T, beta=1.0, c=into, lower=1, overwrite_c=1)
-    if updated is not into and not np.shares_memory(updated, into):
-        into[:] = updated  # f2py copied: not Fortran-contiguous float64
-    return into
 
 
 def symmetric(lower: Matrix64) -> Matrix64:

@@ -17,26 +17,28 @@ from pipeline.method.continual_metrics import (
     expected_calibration_error,
     per_class_accuracy,
 )
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.source_model import SourceModel
+from pipeline.method.task_features import Rows
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import Matrix
 
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
 
 
 @dataclass(frozen=True, eq=False)
 class TestImages:
-    """The labelled test images of a target: views (n, d), cosines (n, C), labels and tasks (n,)."""
+    """The labelled test images of a target: views (n, d), cosines (n, C), labels and tasks (n,), CLIP (n, d')."""
 
     __test__ = False  # not for pytest, whatever its name
 
-    views: Mapping[str, Matrix]
+    views: Mapping[str, Rows]
     cosines: Matrix64
     labels: Labels
     tasks: Labels
+    clip: Rows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +66,12 @@ def score(
     clip_scale: float,
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far."""
+    features = kernel_features(basis, images.views, images.clip, options.clip_in_kernel)
 
     def after_each_task(options: MethodOptions) -> list[Prediction]:
         return [
             predict(
-                basis,
-                images.views,
+                features,
                 images.cosines,
                 source=source,
                 classifier=classifier,

@@ -15,6 +15,7 @@ relative ridge or shrunk; log class priors may be added to b.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +29,7 @@ from pipeline.method.zero_shot import Matrix
 Shrinkage = float | Literal["oas", "ledoit_wolf"] | None
 SHRINKAGES = ("oas", "ledoit_wolf")
 Route = Literal["cholesky", "pinverse"]
+SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,15 @@ class Classifier:
     def scores(self, deviations: Matrix) -> Matrix64:
         """Return F, (n, C), eq. (13), of rows z − pivot (n, D), up to a constant per row."""
         return np.asarray(deviations.astype(np.float64) @ self.W + self.b)
+
+
+def averaged(classifiers: Sequence[Classifier]) -> Classifier:
+    """Return the classifier whose scores are the mean of those of an ensemble's, over the columns of all."""
+    members = len(classifiers)
+    if members == 1:
+        return classifiers[0]
+    W = np.vstack([classifier.W for classifier in classifiers]) / members
+    return Classifier(W, np.mean([classifier.b for classifier in classifiers], axis=0))
 
 
 def fit(
@@ -89,31 +100,38 @@ def discriminants(
     ridge: float,
     priors: Matrix | None = None,
     route: Route = "cholesky",
+    overwrite: bool = False,
 ) -> Classifier:
     """Solve eqs. (11), (12) for all classes with one factorisation.
 
     means: (C, D) less the pivot. covariance: (D, D), lower triangle; a scatter gives the released
     code's scale. ridge: absolute, added to the diagonal. route: ``pinverse`` is the released
-    code's, slower, for any symmetric matrix.
+    code's, slower, for any symmetric matrix. overwrite: factor in the covariance's memory.
     """
-    regular = covariance.copy(order="F")
+    regular = covariance if overwrite else covariance.copy(order="F")
     regular[np.diag_indices_from(regular)] += ridge
     if route == "pinverse":
         W = scipy.linalg.pinvh(symmetric(regular)) @ means.T
     else:
         try:
-            factor = scipy.linalg.cho_factor(regular, lower=True, overwrite_a=True)
+            factor = scipy.linalg.cho_factor(
+                regular, lower=True, overwrite_a=True, check_finite=False
+            )
         except scipy.linalg.LinAlgError:
-            message = "the covariance is singular: give a ridge or shrinkage above 0"
-            raise InputError(message) from None
-        W = scipy.linalg.cho_solve(factor, means.T)  # eq. (11)
+            raise InputError(SINGULAR) from None
+        W = scipy.linalg.cho_solve(factor, means.T, check_finite=False)  # eq. (11)
     b = -0.5 * np.einsum("cd,dc->c", means, W)  # eq. (12)
+    if not np.isfinite(b).all():
+        raise InputError(
+            "the statistics hold a number that is not finite: an embedding has NaN or inf"
+        )
     if priors is not None:
-        b = b + _log_priors(priors, len(means))
+        b = b + log_priors(priors, len(means))
     return Classifier(np.asarray(W), np.asarray(b))
 
 
-def _log_priors(priors: Matrix, C: int) -> Vector64:
+def log_priors(priors: Matrix, C: int) -> Vector64:
+    """Return log π_m, (C,), of class weights above 0."""
     if priors.shape != (C,) or not (priors > 0).all():
         raise ParamsError(f"priors: {C} numbers above 0 are needed, not {priors!r}")
     return np.asarray(np.log(priors / priors.sum()), dtype=np.float64)
@@ -129,9 +147,10 @@ def shrink(covariance: Matrix64, shrinkage: Shrinkage, n: float) -> Matrix64:
     if shrinkage is None:
         return covariance
     rho = shrinkage_intensity(covariance, shrinkage, n)
+    target = rho * np.trace(covariance) / len(covariance)
     shrunk = (1 - rho) * covariance
-    shrunk[np.diag_indices_from(shrunk)] += rho * np.trace(covariance) / len(covariance)
-    return np.asarray(shrunk)
+    shrunk[np.diag_indices_from(shrunk)] += target
+    return np.asfortranarray(shrunk)
 
 
 def shrinkage_intensity(covariance: Matrix64, shrinkage: float | str, n: float) -> float:
@@ -142,9 +161,7 @@ def shrinkage_intensity(covariance: Matrix64, shrinkage: float | str, n: float) 
         return float(shrinkage)
     p = len(covariance)
     trace = float(np.trace(covariance))
-    diagonal = np.diag(covariance)
-    # tr(A²) of a symmetric matrix from its lower triangle
-    of_square = float(2 * np.einsum("ij,ij->", covariance, covariance) - diagonal @ diagonal)
+    of_square = _trace_of_square(covariance)
     spread = of_square - trace**2 / p
     if shrinkage == "oas":
         above, below = (1 - 2 / p) * of_square + trace**2, (n + 1 - 2 / p) * spread
@@ -154,6 +171,13 @@ def shrinkage_intensity(covariance: Matrix64, shrinkage: float | str, n: float) 
         hint = did_you_mean(shrinkage, SHRINKAGES)
         raise ParamsError(f"shrinkage: neither a number nor a known estimate: {shrinkage!r}{hint}")
     return float(np.clip(above / below, 0, 1)) if below > 0 else 1.0
+
+
+def _trace_of_square(lower: Matrix64) -> float:
+    """Return tr(A²) of a symmetric matrix (D, D) from its lower triangle: 2 Σ_{i>j} a² + Σ_i a²."""
+    diagonal = np.diag(lower)
+    columns = (lower[j + 1 :, j] for j in range(len(lower)))
+    return float(2 * sum(column @ column for column in columns) + diagonal @ diagonal)
 
 
 def mahalanobis_logits(classifier: Classifier, deviations: Matrix) -> Matrix64:

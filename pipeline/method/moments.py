@@ -1,44 +1,49 @@
-"""Means and one shared scatter, from a stream of labelled rows: ours, the paper's, the released code's.
+"""Means and one shared scatter, from one task after another: ours, the paper's, the released code's.
 
-An accumulator is fed the rows of one task after another and yields `Moments`, which is all that a
-classifier needs. Three ways to the same thing, METHOD.md's table:
+An accumulator folds in a task's labelled rows and yields `Moments`, which is all that a classifier needs. Three ways
+to the same thing, METHOD.md's table:
 
 - `ExactMoments`: `ClassStatistics`; any batching and order gives the same numbers;
 - `PrintedMoments`: eqs. (16) and (17) to the letter;
-- `BatchCentredMoments`: the released code's: each batch is centred on the means so far, which
-  include the warm start, so that the scatter depends on the batching.
+- `BatchCentredMoments`: the released code's: each batch is centred on the means so far, which include the warm start,
+  so that the scatter depends on the batching.
 
-All are in deviation coordinates, δ = z − pivot. (16) is not linear in them: it shrinks z itself
-towards 0, so that `PrintedMoments` needs the pivot.
+Tasks have disjoint classes, so a class's mean and scatter about it are final once its task is folded in: what is kept
+is the means and the sum of the scatters, one D×D matrix. All are in deviation coordinates, δ = z − pivot. (16) is not
+linear in them: it shrinks z itself towards 0, so that `PrintedMoments` needs the pivot.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
-from pipeline.method.random_fourier_features import Basis, deviation
+from pipeline.method.scatter_products import ROWS, add_product
+from pipeline.method.task_features import IMAGES, TaskFeatures
+from pipeline.method.variants import Arithmetic
 from pipeline.method.zero_shot import Matrix
-
-IMAGES = 2048  # whose features are made at a time: bounds the memory, not the result
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Class means less the pivot (C, D), NaN where a class has no row; scatter (D, D), lower triangle.
+    """What is known of C classes.
 
-    total: what divides the scatter into a covariance. degrees: effective rows about the means.
+    means: (C, D) less the pivot, NaN where a class has no row. scatter: (D, D), lower triangle. weight: (C,) Σω of
+    each class, priors included. total: what divides the scatter into a covariance. degrees: effective rows about the
+    means.
     """
 
     means: Matrix64
     scatter: Matrix64
+    weight: Vector64
     total: float
     degrees: float
 
@@ -48,180 +53,216 @@ class Moments:
             raise InputError("covariance: no row has any weight")
         return np.asarray(self.scatter / self.total)
 
+    def nested(self, D: int) -> Moments:
+        """Return the moments under the first ``D`` columns of the basis: scaled sub-blocks."""
+        ratio = len(self.scatter) / D  # z carries sqrt(2/D), eq. (7)
+        return replace(
+            self,
+            means=math.sqrt(ratio) * self.means[:, :D],
+            scatter=np.asfortranarray(ratio * self.scatter[:D, :D]),
+        )
+
+    def folded(self, task: Moments) -> Moments:
+        """Return the moments of both; the scatters are added in the memory of ``task``'s, which is lost."""
+        scatter = task.scatter
+        scatter += self.scatter
+        return Moments(
+            means=np.vstack([self.means, task.means]),
+            scatter=scatter,
+            weight=np.append(self.weight, task.weight),
+            total=self.total + task.total,
+            degrees=self.degrees + task.degrees,
+        )
+
+
+def no_moments(D: int) -> Moments:
+    """Return the moments of no class."""
+    return Moments(np.zeros((0, D)), np.zeros((D, D), order="F"), np.zeros(0), 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTask:
+    """A task's rows with labels: the same labels and weights (n,) for every view of an image.
+
+    features: of the images, by view. member: of the ensemble, which is looked at. views: that enter, in order.
+    kept: (n,) which images. classes: of the task, the next ones in order. prior: their means (|classes|, D) and the
+    count with which they enter.
+    """
+
+    features: TaskFeatures
+    member: int
+    views: Sequence[str]
+    labels: Labels
+    weights: Vector64
+    kept: npt.NDArray[np.bool_]
+    classes: Labels
+    prior: tuple[Matrix64, float] | None = None
+
+    @property
+    def D(self) -> int:  # noqa: N802  the paper's name
+        """Number of Fourier features."""
+        return self.features.basis.D // self.features.basis.members
+
+    def batches(self, images: int) -> Iterator[tuple[npt.NDArray[np.intp], Mapping[str, Matrix]]]:
+        """Yield so many kept images at a time: their places (b,) and features (b, D) by view."""
+        places = np.flatnonzero(self.kept)
+        for start in range(0, len(places), images):
+            place = places[start : start + images]
+            yield place, {v: self.features.of(v, place, self.member) for v in self.views}
+
+    def prior_means(self) -> tuple[Matrix64, float]:
+        """Return the prior's means and count; of no prior, zeros and zero."""
+        return (
+            self.prior if self.prior is not None else (np.zeros((len(self.classes), self.D)), 0.0)
+        )
+
 
 class Accumulator(Protocol):
-    """What takes a task's rows and yields moments."""
+    """What takes tasks and yields moments."""
 
-    def add_task(
-        self,
-        views: Sequence[Matrix],
-        labels: Labels,
-        weights: Vector64,
-        classes: Labels,
-        prior: tuple[Matrix64, float] | None,
-    ) -> None:
-        """Fold in a task: embeddings (n, d) per view, shared labels and weights (n,).
-
-        classes: of the task, the next ones in order. prior: their means (|classes|, D) and the
-        count with which they enter.
-        """
+    def with_task(self, task: LabelledTask) -> Accumulator:
+        """Return an accumulator that knows the task too; this one is left as it was."""
 
     def moments(self) -> Moments:
         """Return what is known so far."""
 
-    def copied(self) -> Accumulator:
-        """Return an independent copy, for a trial."""
 
-
+@dataclass(frozen=True, eq=False)
 class ExactMoments:
     """Σωz / Σω and Σω(z−μ)(z−μ)ᵀ, by sums that add; a prior adds count·mean to a class's sums."""
 
-    def __init__(self, basis: Basis, statistics: ClassStatistics | None = None) -> None:
-        self.basis = basis
-        self.statistics = statistics or class_statistics.zeros(0, basis.D)
-        self.prior_sums = np.zeros((0, basis.D))
-        self.prior_counts = np.zeros(0)
+    known: Moments
+    arithmetic: Arithmetic = "float32"
 
-    def add_task(
-        self,
-        views: Sequence[Matrix],
-        labels: Labels,
-        weights: Vector64,
-        classes: Labels,
-        prior: tuple[Matrix64, float] | None,
-    ) -> None:
+    def with_task(self, task: LabelledTask) -> ExactMoments:
         """Fold in a task, see `Accumulator`."""
-        C = int(classes.max()) + 1
-        self.statistics = self.statistics.grown(C)
-        means, count = prior if prior is not None else (np.zeros((len(classes), self.basis.D)), 0.0)
-        self.prior_sums = np.vstack([self.prior_sums, count * means])
-        self.prior_counts = np.append(self.prior_counts, np.full(len(classes), count))
-        for x in views:
-            for block in _blocks(len(labels)):
-                rows = deviation(self.basis, x[block])
-                class_statistics.add_rows(self.statistics, rows, labels[block], weights[block])
+        statistics = task_statistics(task, self.arithmetic)
+        means, count = task.prior_means()
+        weight = statistics.weight + count
+        divisor = np.where(weight > 0, weight, np.nan)
+        moments = Moments(
+            means=np.asarray((statistics.sums + count * means) / divisor[:, None]),
+            scatter=statistics.within_scatter(
+                overwrite=True
+            ),  # about the rows' own means, whatever the prior
+            weight=weight,
+            total=statistics.total_weight,
+            degrees=statistics.degrees_of_freedom(),
+        )
+        return replace(self, known=self.known.folded(moments))
 
     def moments(self) -> Moments:
-        """Return the moments; the scatter is about the rows' own means, whatever the prior."""
-        weight = self.statistics.weight + self.prior_counts
-        known = np.where(weight > 0, weight, np.nan)
-        return Moments(
-            means=np.asarray((self.statistics.sums + self.prior_sums) / known[:, None]),
-            scatter=self.statistics.within_scatter(),
-            total=self.statistics.total_weight,
-            degrees=self.statistics.degrees_of_freedom(),
-        )
-
-    def copied(self) -> ExactMoments:
-        """Return an independent copy."""
-        return copy.deepcopy(self)
+        """Return the moments."""
+        return self.known
 
 
+def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatistics:
+    """Return the statistics of a task's rows among its own classes."""
+    statistics = class_statistics.zeros(len(task.classes), task.D)
+    first = int(task.classes.min())
+    for place, views in task.batches(IMAGES):
+        labels, weights = task.labels[place] - first, task.weights[place]
+        for made in views.values():
+            rows = made.astype(arithmetic, copy=False)
+            class_statistics.add_rows(statistics, rows, labels, weights)
+    return statistics
+
+
+@dataclass(frozen=True, eq=False)
 class PrintedMoments:
-    """Eqs. (16) and (17) as printed: (1/n)Σωz, and a running A that mixes N and Σω."""
+    """Eqs. (16) and (17) as printed: (1/n)Σωz, and a running A that mixes N and Σω.
 
-    def __init__(self, basis: Basis) -> None:
-        self.basis = basis
-        self.means = np.zeros((0, basis.D))
-        self.A = np.zeros((basis.D, basis.D), order="F")
-        self.rows = 0.0
-        self.weight = 0.0
+    pivot: (D,). A: (D, D), the running covariance. rows, weight: N and Σω so far.
+    """
 
-    def add_task(
-        self,
-        views: Sequence[Matrix],
-        labels: Labels,
-        weights: Vector64,
-        classes: Labels,
-        prior: tuple[Matrix64, float] | None,  # noqa: ARG002  the paper starts from zeros
-    ) -> None:
-        """Fold in a task class by class, see `Accumulator`."""
-        for c in classes:
-            members = labels == c
-            n = float(members.sum() * len(views))
+    pivot: Vector64
+    means: Matrix64
+    A: Matrix64
+    rows: float = 0.0
+    weight: float = 0.0
+
+    def with_task(self, task: LabelledTask) -> PrintedMoments:
+        """Fold in a task class by class, see `Accumulator`; the paper starts from zeros and knows no prior."""
+        after = self
+        for c in task.classes:
+            members = replace(task, kept=task.kept & (task.labels == c), classes=np.array([c]))
+            n = float(members.kept.sum() * len(task.views))
             if n == 0:
-                self.means = np.vstack([self.means, np.full(self.basis.D, np.nan)])
-                continue
-            alone = ExactMoments(self.basis)
-            zeros = np.zeros(int(members.sum()), dtype=np.intp)
-            rows = [x[members] for x in views]
-            alone.add_task(rows, zeros, weights[members], np.array([0]), None)
-            self._add_class(alone.statistics, n)
+                unknown = np.full((1, len(self.pivot)), np.nan)
+                after = replace(after, means=np.vstack([after.means, unknown]))
+            else:
+                after = after.with_class(task_statistics(members, "float64"), n)
+        return after
 
-    def _add_class(self, s: ClassStatistics, n: float) -> None:
-        weight, pivot = s.total_weight, self.basis.pivot
+    def with_class(self, s: ClassStatistics, n: float) -> PrintedMoments:
+        """Fold in a class of ``n`` rows by its statistics."""
+        weight, pivot = s.total_weight, self.pivot
         # (16): (1/n) Σωz = (Σωδ + Σω·pivot)/n, here less the pivot
         mean = (s.sums[0] + weight * pivot) / n - pivot
         # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − s mᵀ − m sᵀ + Σω m mᵀ
         cross = np.outer(s.sums[0], mean)
         scatter = s.scatter + np.tril(weight * np.outer(mean, mean) - cross - cross.T)
-        before, self.rows, self.weight = self.rows, self.rows + n, self.weight + weight
-        if self.weight <= 1:
+        rows, total = self.rows + n, self.weight + weight
+        if total <= 1:
             raise InputError("eq. (17) divides by Σω − 1: there is too little weight for it")
-        self.A = before / self.rows * self.A + scatter / (self.weight - 1)  # (17)
-        self.means = np.vstack([self.means, mean])
+        A = self.rows / rows * self.A + scatter / (total - 1)  # (17)
+        return PrintedMoments(pivot, np.vstack([self.means, mean]), A, rows, total)
 
     def moments(self) -> Moments:
         """Return the moments; A is a covariance as it stands."""
-        return Moments(self.means.copy(), self.A, total=1.0, degrees=self.rows)
-
-    def copied(self) -> PrintedMoments:
-        """Return an independent copy."""
-        return copy.deepcopy(self)
+        ones = np.ones(len(self.means))
+        return Moments(self.means, self.A, ones, total=1.0, degrees=self.rows)
 
 
+@dataclass(frozen=True, eq=False)
 class BatchCentredMoments:
-    """The released code's: running means from a warm start, each batch centred on them."""
+    """The released code's: running means from a warm start, each batch of images centred on them."""
 
-    def __init__(self, basis: Basis, batch_images: int) -> None:
-        self.basis = basis
-        self.batch_images = batch_images
-        self.means = np.zeros((0, basis.D))
-        self.counts = np.zeros(0)
-        self.scatter = np.zeros((basis.D, basis.D), order="F")
-        self.weight = 0.0
+    known: Moments
+    batch_images: int
 
-    def add_task(
-        self,
-        views: Sequence[Matrix],
-        labels: Labels,
-        weights: Vector64,
-        classes: Labels,
-        prior: tuple[Matrix64, float] | None,
-    ) -> None:
+    def with_task(self, task: LabelledTask) -> BatchCentredMoments:
         """Fold in a task batch by batch, see `Accumulator`."""
-        means, count = prior if prior is not None else (np.zeros((len(classes), self.basis.D)), 0.0)
-        self.means = np.vstack([self.means, means])
-        self.counts = np.append(self.counts, np.full(len(classes), count))
-        for start in range(0, len(labels), self.batch_images):
-            batch = slice(start, start + self.batch_images)
-            rows = np.vstack([deviation(self.basis, x[batch]) for x in views])
-            self._add_batch(
-                rows, np.tile(labels[batch], len(views)), np.tile(weights[batch], len(views))
-            )
-
-    def _add_batch(self, rows: Matrix, labels: Labels, weights: Vector64) -> None:
-        batch = class_statistics.from_rows(rows, labels, weights, len(self.counts))
-        total = self.counts + batch.weight
-        moved = batch.weight > 0
-        self.means[moved] = (self.counts[:, None] * self.means + batch.sums)[moved] / total[moved][
-            :, None
-        ]
-        self.counts = total
-        centred = rows.astype(np.float64) - self.means[labels]
-        one = np.zeros(len(labels), dtype=np.intp)
-        self.scatter += class_statistics.from_rows(centred, one, weights, 1).scatter
-        self.weight += float(weights.sum())
+        start, count = task.prior_means()
+        means, counts = start.copy(), np.full(len(task.classes), count)
+        scatter, first = np.zeros((task.D, task.D), order="F"), int(task.classes.min())
+        centred: list[Matrix64] = []
+        for place, views in task.batches(self.batch_images):
+            rows = np.vstack([*views.values()]).astype(np.float64)
+            labels = np.tile(task.labels[place] - first, len(views))
+            weights = np.tile(task.weights[place], len(views))
+            _move_means(means, counts, rows, labels, weights)
+            rows -= means[labels]
+            rows *= np.sqrt(weights)[:, None]
+            centred.append(rows)
+            if sum(map(len, centred)) >= ROWS:  # one product of many batches: small ones are slow
+                add_product(scatter, np.vstack(centred))
+                centred = []
+        if centred:
+            add_product(scatter, np.vstack(centred))
+        total = float(task.weights[task.kept].sum() * len(task.views))
+        moments = Moments(
+            means=np.where((counts > 0)[:, None], means, np.nan),
+            scatter=scatter,
+            weight=counts,
+            total=total,
+            degrees=total,
+        )
+        return replace(self, known=self.known.folded(moments))
 
     def moments(self) -> Moments:
         """Return the moments; classes that no batch and no warm start has touched have no mean."""
-        means = np.where((self.counts > 0)[:, None], self.means, np.nan)
-        return Moments(means, self.scatter, total=self.weight, degrees=self.weight)
-
-    def copied(self) -> BatchCentredMoments:
-        """Return an independent copy."""
-        return copy.deepcopy(self)
+        return self.known
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, start + IMAGES) for start in range(0, n, IMAGES)]
+def _move_means(
+    means: Matrix64, counts: Vector64, rows: Matrix, labels: Labels, weights: Vector64
+) -> None:
+    """Move running means (C, D) with their counts (C,) by a batch of rows (n, D), in place."""
+    one_hot = np.zeros((len(counts), len(labels)))
+    one_hot[labels, np.arange(len(labels))] = weights
+    added = one_hot.sum(axis=1)
+    moved = added > 0
+    total = (counts + added)[moved, None]
+    means[moved] = (counts[moved, None] * means[moved] + (one_hot @ rows)[moved]) / total
+    counts += added

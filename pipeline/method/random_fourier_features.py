@@ -38,14 +38,21 @@ class Basis:
     """The frequencies and phases shared by source and target.
 
     omega: (d, D) float32. beta: (D,) float32. gamma: of the kernel exp(−gamma ‖x − y‖²).
+    members: how many bases stand side by side in it, D / members columns each: an ensemble. Each member is a basis
+    of its own, with features scaled by sqrt(2 / columns) and, in the method, a covariance of its own.
+    clip: (d', D) float32, frequencies for CLIP's embedding of the image, if it may enter the kernel (`joint`).
     """
 
     omega: npt.NDArray[np.float32]
     beta: npt.NDArray[np.float32]
     gamma: float
+    members: int = 1
+    clip: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse shapes that do not belong together."""
+        if self.members < 1 or self.D % self.members:
+            raise InputError(f"basis: {self.D} columns are not {self.members} bases of one width")
         if self.omega.ndim != 2 or self.beta.shape != self.omega.shape[1:]:
             shapes = f"omega {self.omega.shape} and beta {self.beta.shape}"
             raise InputError(f"basis: {shapes} are not (d, D) and (D,)")
@@ -61,15 +68,41 @@ class Basis:
         return int(self.omega.shape[1])
 
     @property
+    def scale(self) -> float:
+        """sqrt(2/D) of eq. (7); in an ensemble each member's own."""
+        return math.sqrt(2 * self.members / self.D)
+
+    @property
+    def columns(self) -> list[slice]:
+        """The columns of each member."""
+        width = self.D // self.members
+        return [slice(m * width, (m + 1) * width) for m in range(self.members)]
+
+    def member(self, m: int) -> Basis:
+        """Return one basis of the ensemble."""
+        columns = self.columns[m]
+        clip = None if self.clip is None else self.clip[:, columns]
+        return Basis(self.omega[:, columns], self.beta[columns], self.gamma, clip=clip)
+
+    def joint(self) -> Basis:
+        """Return the basis of vision and CLIP embeddings side by side, d + d' wide."""
+        if self.clip is None:
+            raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
+        return Basis(np.vstack([self.omega, self.clip]), self.beta, self.gamma, self.members)
+
+    @property
     def pivot(self) -> npt.NDArray[np.float64]:
         """z(0) = sqrt(2/D) cos β, (D,): what `deviation` is measured from."""
-        return math.sqrt(2 / self.D) * np.cos(self.beta.astype(np.float64))
+        return self.scale * np.cos(self.beta.astype(np.float64))
 
     def nested(self, D: int) -> Basis:
         """Return the basis of the first ``D`` columns."""
+        if self.members > 1:
+            raise ParamsError("rff.bases: an ensemble of bases is not nested in D")
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
-        return Basis(self.omega[:, :D], self.beta[:D], self.gamma)
+        clip = None if self.clip is None else self.clip[:, :D]
+        return Basis(self.omega[:, :D], self.beta[:D], self.gamma, clip=clip)
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
@@ -102,31 +135,81 @@ def median_bandwidth(x: Matrix) -> float:
 
 
 def draw_basis(
-    d: int, D: int, sigma: float, convention: Convention, seed: int, *, orthogonal: bool = False
+    d: int,
+    D: int,
+    sigma: float,
+    convention: Convention,
+    seed: int,
+    *,
+    orthogonal: bool = False,
+    d_clip: int = 0,
 ) -> Basis:
     """Draw ω ~ N(0, 2·gamma·I), (d, D), and β ~ U(0, 2π), (D,), eq. (7).
 
     orthogonal: the frequencies of each run of d columns are orthogonal with the lengths of Gaussian
-    vectors (Yu et al., 2016): the same kernel, a smaller error.
+    vectors (Yu et al., 2016): the same kernel, a smaller error. d_clip: also draw frequencies for CLIP embeddings of
+    that width, from streams of their own: the vision part is the same without them.
     """
     if d < 1 or D < 1:
         raise ParamsError(f"rff: d = {d} and D = {D} must both be at least 1")
     if seed < 0:
         raise ParamsError(f"rff.seed: a whole number from 0 on, not {seed!r}")
     gamma = gamma_of(sigma, convention)
+    omega = _draw_frequencies(d, D, seed, 0, orthogonal=orthogonal)
+    clip = _draw_frequencies(d_clip, D, seed, 1, orthogonal=orthogonal) if d_clip else None
+    beta = np.empty(D, dtype=np.float32)
+    for block, start in enumerate(range(0, D, COLUMNS)):
+        drawn = 2 * math.pi * _stream(seed, 2, block).random(COLUMNS)
+        beta[start : start + COLUMNS] = drawn[: D - start]
+    scale = np.float32(math.sqrt(2 * gamma))
+    return Basis(scale * omega, beta, gamma, clip=None if clip is None else scale * clip)
+
+
+def _draw_frequencies(
+    d: int, D: int, seed: int, part: int, *, orthogonal: bool
+) -> npt.NDArray[np.float32]:
+    """Draw ω ~ N(0, I), (d, D)."""
     width = d if orthogonal else COLUMNS
     draw = _orthogonal_block if orthogonal else _gaussian_block
     omega = np.empty((d, D), dtype=np.float32)
-    beta = np.empty(D, dtype=np.float32)
     for block, start in enumerate(range(0, D, width)):
-        stop = min(start + width, D)
-        # a counter-based generator keyed by (seed, block): no draw depends on D
-        stream = np.random.SeedSequence(seed, spawn_key=(block,))
-        generator = np.random.Generator(np.random.Philox(stream))
-        beta[start:stop] = (2 * math.pi * generator.random(width))[: stop - start]
-        drawn = draw(generator, d)[:, : stop - start]
-        omega[:, start:stop] = math.sqrt(2 * gamma) * drawn
-    return Basis(omega, beta, gamma)
+        omega[:, start : start + width] = draw(_stream(seed, part, block), d)[:, : D - start]
+    return omega
+
+
+def _stream(seed: int, part: int, block: int) -> np.random.Generator:
+    """Return a counter-based generator of its own for each block of columns: no draw depends on D."""
+    key = np.random.SeedSequence(seed, spawn_key=(part, block))
+    return np.random.Generator(np.random.Philox(key))
+
+
+def draw_ensemble(
+    d: int,
+    D: int,
+    sigma: float,
+    convention: Convention,
+    seed: int,
+    *,
+    orthogonal: bool = False,
+    members: int = 1,
+    d_clip: int = 0,
+) -> Basis:
+    """Draw ``members`` independent bases of ``D`` columns, side by side; the first is `draw_basis`'s."""
+    if members < 1:
+        raise ParamsError(f"rff.bases: a whole number from 1 on, not {members!r}")
+    # member m > 0 has a seed of its own far from the users' 0, 1, 2, …
+    seeds = [
+        seed,
+        *(int(np.random.SeedSequence([seed, m]).generate_state(1)[0]) for m in range(1, members)),
+    ]
+    drawn = [
+        draw_basis(d, D, sigma, convention, s, orthogonal=orthogonal, d_clip=d_clip) for s in seeds
+    ]
+    if members == 1:
+        return drawn[0]
+    omega, beta = np.hstack([b.omega for b in drawn]), np.hstack([b.beta for b in drawn])
+    clip = np.hstack([b.clip for b in drawn if b.clip is not None]) if d_clip else None
+    return Basis(omega, beta, drawn[0].gamma, members, clip)
 
 
 def _gaussian_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
@@ -146,7 +229,7 @@ def features(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     z = _phases(basis, x)
     z += basis.beta
     np.cos(z, out=z)
-    z *= np.float32(math.sqrt(2 / basis.D))
+    z *= np.float32(basis.scale)
     return z
 
 
@@ -158,7 +241,7 @@ def deviation(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     np.sin(half, out=half)
     np.sin(shifted, out=shifted)
     half *= shifted
-    half *= np.float32(-2 * math.sqrt(2 / basis.D))
+    half *= np.float32(-2 * basis.scale)
     return half
 
 

@@ -9,79 +9,168 @@ classes seen after task t are 0 … K−1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.errors import InputError, listed
 from pipeline.method import kernel_lda
-from pipeline.method.class_statistics import Labels, Matrix64
+from pipeline.method.class_statistics import Labels, Matrix64, packed
+from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.moments import (
     Accumulator,
     BatchCentredMoments,
     ExactMoments,
+    LabelledTask,
     Moments,
     PrintedMoments,
+    no_moments,
 )
-from pipeline.method.nearest_mean import class_means
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import Matrix
+from pipeline.method.zero_shot import unit_rows
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSpread:
+    """The source's scatter about its class means, to be pooled with the target's.
+
+    triangle: D(D+1)/2 numbers, the lower triangle by columns, in float32, which a ridge of any size hides: one
+    such triangle is kept per task, seed and source. total, degrees: as in `Moments`.
+    """
+
+    triangle: npt.NDArray[np.float32]
+    total: float
+    degrees: float
+
+    def add_to(self, scatter: Matrix64) -> None:
+        """Add it to the lower triangle of ``scatter`` (D, D), in place, with no second D×D matrix."""
+        start = 0
+        for j in range(len(scatter)):
+            stop = start + len(scatter) - j
+            scatter[j:, j] += self.triangle[start:stop]
+            start = stop
 
 
 @dataclass(frozen=True, eq=False)
 class SourceModel:
     """What the source leaves behind after a task: no row, no label.
 
-    moments: class means and shared scatter of the K classes seen. classifier: of the same.
-    embedding_means: (K, d) of the unit embeddings, for the nearest-mean reference row.
+    means: (K, D) less the pivot, of the K classes seen. classifier: of the same. embedding_means: (K, d) of the unit
+    embeddings, for the nearest-mean reference row. spreads: one per basis of the ensemble; none if not pooled.
     """
 
-    moments: Moments
+    means: Matrix64
     classifier: Classifier
     embedding_means: Matrix64
+    spreads: tuple[SourceSpread, ...] = ()
 
 
 def fit_source(
     basis: Basis,
-    views: Mapping[str, Matrix],
+    views: Mapping[str, Rows],
     labels: Labels,
     tasks: Sequence[Labels],
     options: MethodOptions,
+    *,
+    clip: Rows | None = None,
 ) -> list[SourceModel]:
-    """Return the source model after each task, from rows (n, d) by view and labels (n,).
+    """Return the source model after each task, see `source_models`."""
+    return list(source_models(basis, views, labels, tasks, options, clip=clip))
+
+
+def source_models(
+    basis: Basis,
+    views: Mapping[str, Rows],
+    labels: Labels,
+    tasks: Sequence[Labels],
+    options: MethodOptions,
+    *,
+    clip: Rows | None = None,
+) -> Iterator[SourceModel]:
+    """Yield the source model after each task, see `source_moments`."""
+    for moments, embedding_means in source_moments(basis, views, labels, tasks, options, clip=clip):
+        yield model_of(moments, embedding_means, options)
+
+
+def source_moments(
+    basis: Basis,
+    views: Mapping[str, Rows],
+    labels: Labels,
+    tasks: Sequence[Labels],
+    options: MethodOptions,
+    *,
+    clip: Rows | None = None,
+) -> Iterator[tuple[list[Moments], Matrix64]]:
+    """Yield after each task the moments of each member and the embedding means, from rows (n, d) by view, labels (n,).
 
     tasks: the class set of each task. A class without a row is an error. Of the views that the options ask for,
-    those given are used: a domain that is only a source may have been embedded in the original alone.
+    those given are used: a domain that is only a source may have been embedded in the original alone. clip: (n, d')
+    CLIP's embeddings of the images, if they are to enter the kernel.
     """
     check_task_order(tasks)
-    running = accumulator(basis, options, source=True)
-    models = []
-    original = views["original"]
     used = [view for view in options.views_of_source if view in views]
-    means = np.zeros((0, original.shape[1]))
+    running = [accumulator(basis.member(m), options, source=True) for m in range(basis.members)]
+    means = np.zeros((0, views["original"].shape[1]))
     for classes in tasks:
-        rows = np.isin(labels, classes)  # the task's alone: nothing earlier is read again
-        ones = np.ones(int(rows.sum()))
-        running.add_task([views[v][rows] for v in used], labels[rows], ones, classes, None)
-        moments = running.moments()
-        moments = replace(moments, scatter=moments.scatter.copy(order="F"))
-        classifier = classifier_of(moments, options, ridge=options.source_ridge, fallback=None)
-        new = class_means(original[rows], labels[rows] - classes.min(), len(classes))
+        rows = np.flatnonzero(np.isin(labels, classes))  # nothing of an earlier task is read again
+        of_task = {view: subset(views[view], rows) for view in used}
+        said = None if clip is None else subset(clip, rows)
+        features = kernel_features(basis, of_task, said, options.clip_in_kernel)
+        n = len(features)
+        running = [
+            member.with_task(
+                LabelledTask(
+                    features, m, used, labels[rows], np.ones(n), np.ones(n, np.bool_), classes
+                )
+            )
+            for m, member in enumerate(running)
+        ]
+        new = _embedding_means(of_task["original"], labels[rows] - classes.min(), len(classes))
         means = np.vstack([means, new])
-        models.append(SourceModel(moments, classifier, means))
-    return models
+        yield [member.moments() for member in running], means
+
+
+def model_of(
+    moments: Sequence[Moments], embedding_means: Matrix64, options: MethodOptions
+) -> SourceModel:
+    """Return the source model of each member's moments."""
+    classifiers = [
+        classifier_of(m, options, ridge=absolute_ridge(m, options, options.source_ridge))
+        for m in moments
+    ]
+    pooled = moments if options.source_covariance else []
+    return SourceModel(
+        means=np.hstack([m.means for m in moments]),
+        classifier=kernel_lda.averaged(classifiers),
+        embedding_means=embedding_means,
+        spreads=tuple(
+            SourceSpread(packed(m.scatter).astype(np.float32), m.total, m.degrees) for m in pooled
+        ),
+    )
+
+
+def _embedding_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
+    """Return the means (C, d) of unit rows (n, d) per class, read in blocks."""
+    sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
+    for block in blocks_of(len(rows), IMAGES):
+        sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])
+    return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
 
 
 def accumulator(basis: Basis, options: MethodOptions, *, source: bool) -> Accumulator:
     """Return an empty accumulator; on the source side the printed equations are the exact ones."""
     if options.statistics == "batch_centred":
-        return BatchCentredMoments(basis, options.batch_images)
+        return BatchCentredMoments(no_moments(basis.D), options.batch_images)
     if options.statistics == "printed" and not source:
-        return PrintedMoments(basis)
-    return ExactMoments(basis)  # (9), (10): a running average is a covariance
+        D = basis.D
+        return PrintedMoments(basis.pivot, np.zeros((0, D)), np.zeros((D, D), order="F"))
+    # (9), (10): a running average is a covariance
+    return ExactMoments(no_moments(basis.D), options.arithmetic)
 
 
 def check_task_order(tasks: Sequence[Labels]) -> None:
@@ -91,19 +180,56 @@ def check_task_order(tasks: Sequence[Labels]) -> None:
         raise InputError(f"tasks: classes must be numbered in the order of arrival, not {order}")
 
 
+def absolute_ridge(moments: Moments, options: MethodOptions, ridge: float) -> float:
+    """Return what is added to the diagonal of the scatter: a relative ridge is a share of its mean diagonal."""
+    if options.ridge_kind == "relative":
+        return kernel_lda.relative_ridge(moments.scatter, ridge)
+    return ridge * (moments.total if options.divide_scatter else 1.0)
+
+
 def classifier_of(
-    moments: Moments, options: MethodOptions, *, ridge: float, fallback: Matrix64 | None
+    moments: Moments,
+    options: MethodOptions,
+    *,
+    ridge: float,
+    fallback: Matrix64 | None = None,
+    overwrite: bool = False,
 ) -> Classifier:
-    """Return the classifier of ``moments`` under the options' normalisation, ridge and inverse."""
-    means = moments.means
+    """Return the classifier of ``moments`` under the options' normalisation, shrinkage and inverse.
+
+    ridge: in the units of the scatter, see `absolute_ridge`. fallback: means (K, D) for classes without a row.
+    overwrite: in the memory of the moments' scatter, which is lost.
+    """
+    means = filled(moments.means, fallback)
+    divisor = moments.total if options.divide_scatter else 1.0
+    if divisor <= 0:
+        raise InputError("covariance: no row has any weight")
+    spread = moments.scatter if overwrite else moments.scatter.copy(order="F")
+    spread /= divisor
+    spread = kernel_lda.shrink(spread, options.shrinkage, moments.degrees)
+    return kernel_lda.discriminants(
+        means,
+        spread,
+        ridge=ridge / divisor,
+        priors=class_priors(moments, options),
+        route=options.inverse,
+        overwrite=True,
+    )
+
+
+def class_priors(moments: Moments, options: MethodOptions) -> Matrix64 | None:
+    """Return the classes' shares of the weight (C,), or None for equal ones; an empty class counts one row."""
+    if options.class_priors == "equal":
+        return None
+    return np.maximum(moments.weight, 1.0)
+
+
+def filled(means: Matrix64, fallback: Matrix64 | None) -> Matrix64:
+    """Return means (C, D) with those of empty classes, which are NaN, from ``fallback``."""
     empty = np.asarray(np.isnan(means).any(axis=1))
-    if empty.any() and fallback is None:
+    if not empty.any():
+        return means
+    if fallback is None:
         names = listed(np.flatnonzero(empty))
         raise InputError(f"no sample of class {names}; give a fallback mean for it")
-    if fallback is not None:
-        means = np.where(empty.reshape(-1, 1), fallback, means)
-    spread = moments.covariance() if options.divide_scatter else moments.scatter
-    spread = kernel_lda.shrink(spread, options.shrinkage, moments.degrees)
-    if options.ridge_kind == "relative":
-        ridge = kernel_lda.relative_ridge(spread, ridge)
-    return kernel_lda.discriminants(means, spread, ridge=ridge, route=options.inverse)
+    return np.where(empty.reshape(-1, 1), fallback, means)

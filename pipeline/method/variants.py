@@ -17,12 +17,15 @@ from pipeline.method.kernel_lda import SHRINKAGES, Route, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
 Statistics = Literal["exact", "printed", "batch_centred"]
+Arithmetic = Literal["float32", "float64"]
 Logits = Literal["lda", "mahalanobis"]
 ClassScope = Literal["seen", "all"]
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "predictor": ("adapted", "source", "clip", "nearest_mean"),
     "statistics": ("exact", "printed", "batch_centred"),
+    "arithmetic": ("float32", "float64"),
+    "class_priors": ("equal", "counted"),
     "ridge_kind": ("relative", "absolute"),
     "inverse": ("cholesky", "pinverse"),
     "logits": ("lda", "mahalanobis"),
@@ -42,17 +45,22 @@ class MethodOptions:
     source_views: the source statistics take the same views; otherwise the original alone.
     statistics: ``exact``: sums that add, METHOD.md's last column; ``printed``: eqs. (16), (17) as
         they stand; ``batch_centred``: the released code's, each batch about the mean so far.
+    arithmetic: of the exact statistics: ``float32`` products with float64 sums, or ``float64`` throughout, which
+        any batching leaves unchanged to 1e-9.
     divide_scatter: scatter / Σω, a covariance; or the raw scatter, whose confidence grows with N.
     batch_images: images (with all their views) per batch; only ``batch_centred`` depends on it.
-    ridge, ridge_kind: added to the diagonal: relative is λ·tr A/D, absolute is λ.
+    ridge, ridge_kind: added to the diagonal: relative is λ·tr A/D, absolute is λ. A task's relative ridge is set by
+        its first labels and stays in its rounds.
     source_ridge: the same for the source model.
     shrinkage: None, a number, ``oas`` or ``ledoit_wolf``, before the ridge; ``exact`` only.
     inverse: ``cholesky``, or the released code's ``pinverse``.
     source_covariance: pool the source's within-class scatter with the target's, each by its Σω.
     prior_count: source means enter the target's as so many samples.
+    class_priors: ``equal``, or ``counted``: log of each class's share of the weight is added to its logit.
     logits: eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z).
     temperature: divides the KLDA logits.
     use_clip: without it both fusions are the KLDA branch alone.
+    clip_in_kernel: λ of CLIP's image embedding beside the vision model's in the kernel, see `joint_rows`; 0: none.
     clip_scale: ``model``: its own learned logit scale; or a number.
     clip_classes_at_test: softmax of the CLIP branch over the classes seen, or over all and sliced.
     fusion_adapt, fusion_test: see `pipeline.method.fusion`.
@@ -66,6 +74,7 @@ class MethodOptions:
     views: tuple[str, ...] = ("original", "zeros", "rand")
     source_views: bool = True
     statistics: Statistics = "exact"
+    arithmetic: Arithmetic = "float32"
     divide_scatter: bool = True
     batch_images: int = 64
     ridge: float = 0.3
@@ -75,9 +84,11 @@ class MethodOptions:
     inverse: Route = "cholesky"
     source_covariance: bool = True
     prior_count: float = 5.0
+    class_priors: Literal["equal", "counted"] = "equal"
     logits: Logits = "lda"
     temperature: float = 1.0
     use_clip: bool = True
+    clip_in_kernel: float = 0.5
     clip_scale: Literal["model"] | float = "model"
     clip_classes_at_test: ClassScope = "seen"
     fusion_adapt: FusionKind = "max_probability"
@@ -108,7 +119,14 @@ class MethodOptions:
             raise ParamsError(f"clip_scale: 'model' or a number, not {self.clip_scale!r}")
 
     def _check_numbers(self) -> None:
-        from_zero = ("ridge", "source_ridge", "prior_count", "threshold", "rounds")
+        from_zero = (
+            "ridge",
+            "source_ridge",
+            "prior_count",
+            "threshold",
+            "rounds",
+            "clip_in_kernel",
+        )
         for name in from_zero:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ParamsError(f"{name}: a number from 0 on, not {getattr(self, name)!r}")
@@ -141,9 +159,11 @@ CALIBRATED = MethodOptions()
 # temperature, a vanishing ridge because the printed inverse does not exist below D samples.
 PAPER = MethodOptions(
     prior_count=0.0,
+    clip_in_kernel=0.0,
     source_views=False,
     source_covariance=False,
     statistics="printed",
+    arithmetic="float64",  # float32 products would drown so small a ridge
     ridge=1e-4,
     source_ridge=1e-4,
     rounds=0,
@@ -153,6 +173,7 @@ PAPER = MethodOptions(
 # of the views, not of the method. Their pinverse of scatter + 1e-6 I, a positive definite matrix,
 # is its inverse: Cholesky gives the same probabilities (a test holds both to the oracle), sooner.
 RELEASED = MethodOptions(
+    clip_in_kernel=0.0,
     source_views=False,
     source_covariance=False,
     statistics="batch_centred",
@@ -174,7 +195,7 @@ VARIANTS: dict[str, MethodOptions] = {
     "calibrated": CALIBRATED,
     "paper": PAPER,
     "released": RELEASED,
-    "no_clip": replace(CALIBRATED, use_clip=False),
+    "no_clip": replace(CALIBRATED, use_clip=False, clip_in_kernel=0.0),
     "no_augmentation": replace(CALIBRATED, views=("original",)),
     "no_weighting": replace(CALIBRATED, use_weights=False),
     "clip_zero_shot": replace(CALIBRATED, predictor="clip"),

@@ -28,23 +28,31 @@ def percent(fraction: float | np.floating[Any]) -> float:
     return round(100 * float(fraction), 2)
 
 
-def headline(scores: Sequence[Scores], quality: Float) -> dict[str, Any]:
-    """Return the headline of a problem from every seed's scores and pseudo-label quality (S, T, 2)."""
-    final = [final_accuracy(s.accuracy) for s in scores]
-    incremental = [average_incremental_accuracy(s.accuracy) for s in scores]
-    told: dict[str, Any] = {
+def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
+    """Return the figures of every seed's accuracy matrix (T, T): final, incremental, forgetting; in percent."""
+    final = [final_accuracy(matrix) for matrix in matrices]
+    return {
         "A_T": percent(np.mean(final)),
         "A_T_sd": percent(np.std(final)),
-        "average_incremental": percent(np.mean(incremental)),
-        "forgetting": percent(np.mean([forgetting(s.accuracy) for s in scores])),
+        "average_incremental": percent(
+            np.mean([average_incremental_accuracy(matrix) for matrix in matrices])
+        ),
+        "forgetting": percent(np.mean([forgetting(matrix) for matrix in matrices])),
+        "A_T_per_seed": [percent(value) for value in final],
     }
+
+
+def headline(scores: Sequence[Scores], quality: Float) -> dict[str, Any]:
+    """Return the headline of a problem from every seed's scores and pseudo-label quality (S, T, 2)."""
+    told = accuracy_figures([s.accuracy for s in scores])
+    per_seed = told.pop("A_T_per_seed")
     for name in scores[0].references:
         reference = [final_accuracy(s.references[name]) for s in scores]
         told[f"{name}_only_A_T"] = percent(np.mean(reference))
     told["pseudo_label_accuracy"] = percent(np.nanmean(quality[..., 0]))
     told["pseudo_labels_kept"] = percent(np.mean(quality[..., 1]))
     told["ece"] = {name: percent(np.mean([s.ece[name] for s in scores])) for name in scores[0].ece}
-    told["A_T_per_seed"] = [percent(value) for value in final]
+    told["A_T_per_seed"] = per_seed
     return told
 
 

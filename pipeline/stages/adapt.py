@@ -15,9 +15,8 @@ from pathlib import Path
 
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
-from pipeline.method.adaptation import adapt_task
+from pipeline.method.adaptation import adapt_task, nothing_yet
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.source_model import accumulator
 from pipeline.method.variants import MethodOptions
 from pipeline.params import load_params, named
 from pipeline.stages import places
@@ -55,7 +54,7 @@ def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Place
     refined_views = inputs.refined.of_seed(index, like=rows.views)
     pooled = options.source_covariance
     source = read_source(inputs.source_path, index, rows.class_names, with_scatter=pooled)
-    running = accumulator(basis, options, source=False)
+    running = nothing_yet(basis, options)
     classifiers: list[Classifier] = []
     placed: list[Placed] = []
     for task, model in enumerate(source):
@@ -96,13 +95,13 @@ def main(argv: list[str] | None = None) -> int:
     seeds = for_each_seed(
         partial(adapt_seed, inputs),
         len(rows.tasks.seeds),
-        D=inputs.bases.recipe.D,
+        D=inputs.bases.recipe.D * inputs.bases.recipe.members,
         workers=params.runtime.workers,
     )
     classifiers = [of_seed for of_seed, _ in seeds]
     arrays = {
         **classifier_arrays(classifiers),
-        **label_arrays([placed for _, placed in seeds], len(rows.cosines)),
+        **label_arrays([placed for _, placed in seeds], rows.rows),
     }
     seen = [len(classifier.b) for classifier in classifiers[0]]
     attributes = {"problem": name, "seen": seen, "classes": rows.class_names}

@@ -1,7 +1,7 @@
 """Stage `basis@SOURCE`: the random Fourier bases, one per seed, shared by a source and its targets.
 
 Writes cache/bases/SOURCE.json, the recipe of every seed's basis, and how well they approximate the kernel on a sample
-of source rows as a metric. Under `median` the bandwidth comes from the source's train rows alone.
+of the source's vision rows as a metric. Under `median` the bandwidth comes from the source's train rows alone.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from pipeline.write_aside import write_aside
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
 
 
-def recipe(rff: RandomFourierFeatures, x: npt.NDArray[np.floating], tasks: Tasks) -> BasisRecipe:
-    """Return the recipe of all seeds' bases for source rows ``x`` (n, d)."""
+def recipe(
+    rff: RandomFourierFeatures, x: npt.NDArray[np.floating], tasks: Tasks, d_clip: int
+) -> BasisRecipe:
+    """Return the recipe of all seeds' bases for source rows ``x`` (n, d); ``d_clip``: width of CLIP's."""
     convention: Convention = "bandwidth" if rff.convention == "median" else rff.convention
     sigmas = [
         rff.sigma * median_bandwidth(x[~tasks.is_test(seed)])
@@ -35,7 +37,16 @@ def recipe(rff: RandomFourierFeatures, x: npt.NDArray[np.floating], tasks: Tasks
         else rff.sigma
         for seed in tasks.seeds
     ]
-    return BasisRecipe(x.shape[1], rff.D, convention, rff.orthogonal, tasks.seeds, tuple(sigmas))
+    return BasisRecipe(
+        d=x.shape[1],
+        D=rff.D,
+        convention=convention,
+        orthogonal=rff.orthogonal,
+        seeds=tasks.seeds,
+        sigmas=tuple(sigmas),
+        members=rff.bases,
+        d_clip=d_clip,
+    )
 
 
 def sample(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
@@ -53,7 +64,8 @@ def main(argv: list[str] | None = None) -> int:
     named("sources", params.sources, source)
     x = open_embeddings(places.embeddings(source, params.vision)).read("original")
     tasks = read_tasks(places.manifest_folder(source) / "tasks.csv", rows=len(x))
-    made = recipe(params.rff, x, tasks)
+    said = open_embeddings(places.embeddings(source, params.language))
+    made = recipe(params.rff, x, tasks, said.width)
     drawn = [made.draw(index) for index in range(len(made.seeds))]
     errors = np.array([kernel_error(basis, sample(x)) for basis in drawn])  # (S, 3)
     write_bases(places.bases(source), made, [basis_digest(basis) for basis in drawn])

@@ -16,12 +16,14 @@ from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
+from pipeline.method.task_features import subset
 from pipeline.params import load_params, named
 from pipeline.report.problem_tables import Float, Labels, headline, write_tables
 from pipeline.stages import places
 from pipeline.stages.adapt import SCHEMA
 from pipeline.stages.method_options import method_options
 from pipeline.stages.target_rows import TargetRows, read_target
+from pipeline.stages.task_classes import task_classes
 from pipeline.store.array_store import ArrayStore, open_arrays
 from pipeline.store.basis_file import read_bases
 from pipeline.store.classifier_store import read_classifiers
@@ -35,9 +37,9 @@ def quality_per_task(model: ArrayStore, rows: TargetRows, truth: Labels) -> Floa
     return np.array(
         [
             [
-                pseudo_label_quality(labels.of(place, len(target.classes)), truth[place])
-                for task in range(len(model.attributes["seen"]))
-                for place, target in [(rows.train_rows(seed, task), rows.train_task(seed, task))]
+                pseudo_label_quality(labels.of(place, len(classes)), truth[place])
+                for task, classes in enumerate(task_classes(rows.classes))
+                for place in [rows.train_rows(seed, task)]
             ]
             for index, seed in enumerate(rows.tasks.seeds)
             for labels in [read_labels_of_seed(model, index)]
@@ -65,24 +67,28 @@ def main(argv: list[str] | None = None) -> int:
     seen = model.attributes["seen"]
 
     def score_seed(index: int) -> Scores:
-        test = rows.tasks.is_test(rows.tasks.seeds[index])
+        test = rows.test_rows(rows.tasks.seeds[index])
         images = TestImages(
-            {view: x[test] for view, x in rows.views.items()},
-            rows.cosines[test],
+            rows.views_of(test),
+            rows.cosines(test),
             truth[test],
             rows.tasks.task[test],
+            subset(rows.said, test),
         )
         return score(
             bases.basis(index),
             images,
-            read_source(places.source_model(problem.source), index, rows.class_names),
+            list(read_source(places.source_model(problem.source), index, rows.class_names)),
             read_classifiers(model, index, seen),
             options=options,
             clip_scale=rows.clip_scale,
         )
 
     scores = for_each_seed(
-        score_seed, len(rows.tasks.seeds), D=bases.recipe.D, workers=params.runtime.workers
+        score_seed,
+        len(rows.tasks.seeds),
+        D=bases.recipe.D * bases.recipe.members,
+        workers=params.runtime.workers,
     )
     tested = [truth[rows.tasks.is_test(seed)] for seed in rows.tasks.seeds]
     quality = quality_per_task(model, rows, truth)

@@ -80,3 +80,18 @@ def metrics(problem: str) -> Path:
 def tables(problem: str) -> Path:
     """Per-task and per-class tables of a problem, for plots."""
     return RESULTS / "tables" / problem
+
+
+def comparison(problem: str) -> Path:
+    """Every compared method's figures on a problem."""
+    return RESULTS / "comparison" / f"{problem}.json"
+
+
+def sensitivity(problem: str) -> Path:
+    """Accuracy over D and over sigma, D.csv and sigma.csv."""
+    return RESULTS / "sensitivity" / problem
+
+
+def suite_tables() -> Path:
+    """The tables of all problems together."""
+    return RESULTS / "suite"

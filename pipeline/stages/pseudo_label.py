@@ -54,17 +54,20 @@ def main(argv: list[str] | None = None) -> int:
         ]
 
     seeds = for_each_seed(
-        label_seed, len(rows.tasks.seeds), D=bases.recipe.D, workers=params.runtime.workers
+        label_seed,
+        len(rows.tasks.seeds),
+        D=bases.recipe.D * bases.recipe.members,
+        workers=params.runtime.workers,
     )
     write_arrays(
         places.pseudo_labels(name),
         SCHEMA,
-        label_arrays(seeds, len(rows.cosines)),
+        label_arrays(seeds, rows.rows),
         {"problem": name},
     )
     kept = np.mean([labels.kept.mean() for tasks in seeds for _, labels in tasks])
     sys.stdout.write(
-        f"pseudo_label {name}: {len(rows.cosines)} rows, {kept:.1%} of the train images kept\n"
+        f"pseudo_label {name}: {rows.rows} rows, {kept:.1%} of the train images kept\n"
     )
     return 0
 

@@ -32,18 +32,21 @@ from pipeline.encoders.view_refiner import ViewRefiner
 from pipeline.errors import ModelError, ParamsError
 from pipeline.execution.extraction import worker_count
 from pipeline.execution.ordered_map import ordered_map
-from pipeline.method.adversarial_refinement import Ascent, SourceBranch
+from pipeline.method.adversarial_refinement import Ascent, JointConstant, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.params import Params
 from pipeline.stages import places
 from pipeline.stages.backbones import build_image_encoder
+from pipeline.stages.method_options import method_options
 from pipeline.stages.task_classes import task_classes
 from pipeline.stages.wanted_views import wanted_views
 from pipeline.store.array_store import open_arrays
 from pipeline.store.basis_file import read_bases
+from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.pseudo_label_store import SCHEMA as LABELS
 from pipeline.store.refined_store import write_refined
 from pipeline.store.source_store import read_source
+from pipeline.store.stored_rows import rows_of
 
 Rows = npt.NDArray[np.intp]
 Embedded = Mapping[str, npt.NDArray[np.floating]]
@@ -53,7 +56,8 @@ Embedded = Mapping[str, npt.NDArray[np.floating]]
 class Piece:
     """Images that are refined together: row numbers (n,), the branch whose loss they climb, and their pseudo-labels.
 
-    places: (n,), the labels by their places among the task's classes. Without steps there is no branch.
+    places: (n,) or (n, 2), the labels by their places among the task's classes, as `SourceBranch.log_odds` takes them.
+    Without steps there is no branch.
     """
 
     rows: Rows
@@ -205,15 +209,26 @@ def _refine_each_seed(
     bases = read_bases(places.bases(source))
     labels = open_arrays(places.pseudo_labels(name), LABELS)
     class_names = [row.class_name for row in target.classes]
+    share = method_options(params.method).clip_in_kernel
+    said = rows_of(
+        open_embeddings(places.embeddings(params.problems[name].target, params.language)),
+        "original",
+    )
     for index, seed in enumerate(target.tasks.seeds):
         label = labels.read("label", index)
-        models = read_source(places.source_model(source), index, class_names)
+        models = list(read_source(places.source_model(source), index, class_names))
         basis, train = bases.basis(index), ~target.tasks.is_test(seed)
         pieces: list[Piece] = []
         for task, classes in enumerate(task_classes(target.classes)):
             rows = np.flatnonzero((target.tasks.task == task) & train)
-            branch = SourceBranch(basis, models[task].classifier, classes)
             in_task = np.searchsorted(classes, label[rows])
+            clip = None
+            if (
+                share
+            ):  # CLIP's part of the kernel's input is the original's, whatever the view's pixels
+                clip = JointConstant(basis, said[rows], share)
+                in_task = np.stack([in_task, np.arange(len(rows))], axis=1)
+            branch = SourceBranch(basis, models[task].classifier, classes, clip)
             pieces += _pieces(rows, branch, in_task, worker.refiner.rows)
         worker.fill({view: array[index] for view, array in filled.items()}, pieces)
 

@@ -14,14 +14,16 @@ import numpy as np
 from pipeline.datasets.manifest_files import read_classes, read_images, read_labels, read_tasks
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
-from pipeline.method.source_model import SourceModel, fit_source
+from pipeline.method.source_model import source_models
+from pipeline.method.task_features import subset
 from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
 from pipeline.stages.task_classes import task_classes
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings, rows_digest
-from pipeline.store.source_store import write_source
+from pipeline.store.source_store import writing_source
+from pipeline.store.stored_rows import rows_of
 
 
 @exits_cleanly
@@ -40,25 +42,35 @@ def main(argv: list[str] | None = None) -> int:
     classes = read_classes(folder / "classes.csv")
     store = open_embeddings(places.embeddings(source, params.vision))
     store.require({"rows_digest": rows_digest(image.sha256 for image in images)})
-    views = {view: store.read(view) for view in options.views_of_source if view in store.views}
+    views = {view: rows_of(store, view) for view in options.views_of_source if view in store.views}
+    said = open_embeddings(places.embeddings(source, params.language))
+    said.require({"rows_digest": store.provenance["rows_digest"]})
+    clip = rows_of(said, "original")
     bases = read_bases(places.bases(source))
 
-    def fit_seed(index: int) -> list[SourceModel]:
-        train = ~tasks.is_test(tasks.seeds[index])
-        rows = {view: x[train] for view, x in views.items()}
-        return fit_source(bases.basis(index), rows, labels[train], task_classes(classes), options)
+    recipe, seeds = bases.recipe, len(tasks.seeds)
+    sets = task_classes(classes)
 
-    models = for_each_seed(
-        fit_seed, len(tasks.seeds), D=bases.recipe.D, workers=params.runtime.workers
-    )
-    write_source(
+    with writing_source(
         places.source_model(source),
-        models,
         [row.class_name for row in classes],
-        with_scatter=options.source_covariance,
-    )
+        seeds=seeds,
+        tasks=len(sets),
+    ) as writer:
+        if options.source_covariance:
+            writer.reserve(recipe.members, recipe.D)
+
+        def fit_seed(index: int) -> None:
+            train = np.flatnonzero(~tasks.is_test(tasks.seeds[index]))
+            rows = {view: subset(x, train) for view, x in views.items()}
+            models = source_models(
+                bases.basis(index), rows, labels[train], sets, options, clip=subset(clip, train)
+            )
+            writer.write_seed(index, models)
+
+        for_each_seed(fit_seed, seeds, D=recipe.D * recipe.members, workers=params.runtime.workers)
     sys.stdout.write(
-        f"source {source}: {len(classes)} classes in {len(models[0])} tasks, {len(models)} seeds\n"
+        f"source {source}: {len(classes)} classes in {len(sets)} tasks, {seeds} seeds\n"
     )
     return 0
 

@@ -12,50 +12,76 @@ from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read
 from pipeline.errors import StoreError
 from pipeline.method.adaptation import TargetTask
 from pipeline.method.prediction import cosines
+from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.params import Params
 from pipeline.stages import places
 from pipeline.stages.task_classes import task_classes
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.prompt_store import open_prompts
+from pipeline.store.stored_rows import rows_of
 
 Matrix = npt.NDArray[np.floating]
+Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class TargetRows:
-    """All n rows of a target domain."""
+    """All n rows of a target domain, read when they are needed where they are many."""
 
-    views: Mapping[str, Matrix]  # (n, d) each
-    cosines: npt.NDArray[np.float64]  # (n, C), image to text
+    views: Mapping[str, Rows]  # (n, d) each
+    said: Rows  # (n, d) of the language model
+    text: Matrix  # (C, d) prompts
     clip_scale: float
     tasks: Tasks
     classes: list[ClassRow]
+
+    @property
+    def rows(self) -> int:
+        """How many images there are."""
+        return len(self.said)
 
     @property
     def class_names(self) -> list[str]:
         """The class (folder) names, in order."""
         return [row.class_name for row in self.classes]
 
-    def train_rows(self, seed: int, task: int) -> npt.NDArray[np.intp]:
+    def train_rows(self, seed: int, task: int) -> Places:
         """Return the row numbers of a task's train images."""
         return np.flatnonzero((self.tasks.task == task) & ~self.tasks.is_test(seed))
+
+    def test_rows(self, seed: int) -> Places:
+        """Return the row numbers of the test images."""
+        return np.flatnonzero(self.tasks.is_test(seed))
 
     def train_task(self, seed: int, task: int) -> TargetTask:
         """Return the unlabelled train images of a task."""
         rows = self.train_rows(seed, task)
-        views = {name: x[rows] for name, x in self.views.items()}
-        return TargetTask(task_classes(self.classes)[task], views, self.cosines[rows])
+        return TargetTask(
+            task_classes(self.classes)[task],
+            self.views_of(rows),
+            self.cosines(rows),
+            subset(self.said, rows),
+        )
+
+    def views_of(self, rows: Places) -> dict[str, Rows]:
+        """Return the views of some rows."""
+        return {name: subset(x, rows) for name, x in self.views.items()}
+
+    def cosines(self, rows: Places) -> npt.NDArray[np.float64]:
+        """Return the cosines (n, C) of some rows' images to every class's prompt."""
+        parts = [
+            cosines(self.said[rows[block]], self.text) for block in blocks_of(len(rows), IMAGES)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.text)))
 
 
-def with_views(
-    task: TargetTask, refined: Mapping[str, Matrix], place: npt.NDArray[np.intp]
-) -> TargetTask:
+def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -> TargetTask:
     """Return the task with the rows ``place`` of ``refined`` views (n, d) in place of its own views of that name."""
     return replace(task, views={**task.views, **{name: x[place] for name, x in refined.items()}})
 
 
 def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows:
-    """Read a target domain: the vision model's ``views`` and the language model's original."""
+    """Open a target domain: the vision model's ``views`` and the language model's original."""
     folder = places.manifest_folder(domain)
     seen = open_embeddings(places.embeddings(domain, params.vision))
     said = open_embeddings(places.embeddings(domain, params.language))
@@ -67,8 +93,9 @@ def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows
             f"{places.prompts(domain)}: its classes are not those of the manifest; run dvc repro"
         )
     return TargetRows(
-        {view: seen.read(view) for view in views},
-        cosines(said.read("original"), prompts.text),
+        {view: rows_of(seen, view) for view in views},
+        rows_of(said, "original"),
+        prompts.text,
         prompts.logit_scale,
         read_tasks(folder / "tasks.csv", rows=seen.rows),
         classes,

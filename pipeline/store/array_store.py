@@ -6,7 +6,8 @@ at all. Each array is one chunk per first index, so that one seed is read withou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,23 +21,50 @@ from pipeline.errors import StoreError
 from pipeline.write_aside import write_aside
 
 
+@dataclass(frozen=True)
+class ArrayWriter:
+    """A group under way; parts may be written from several threads, each its own chunks."""
+
+    group: zarr.Group
+
+    def reserve(
+        self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1
+    ) -> zarr.Array[Any]:
+        """Make an array with one chunk per index of its ``leading`` axes; fill it part by part."""
+        return self.group.create_array(
+            name,
+            shape=shape,
+            dtype=dtype,
+            chunks=(1,) * leading + shape[leading:],
+            shards=None,
+            compressors=Crc32cCodec(),
+            config={"write_empty_chunks": True},  # a chunk that is absent is then always a loss
+        )
+
+    def write(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Write whole arrays."""
+        for name, values in arrays.items():
+            self.reserve(name, values.shape, values.dtype)[...] = values
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Add attributes."""
+        self.group.attrs.update(attributes)
+
+
+@contextmanager
+def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
+    """Write a group aside; it takes its place when all went well."""
+    with write_aside(path) as aside:
+        yield ArrayWriter(zarr.create_group(aside, zarr_format=3, attributes={"schema": schema}))
+
+
 def write_arrays(
     path: Path, schema: str, arrays: Mapping[str, npt.NDArray[Any]], attributes: Mapping[str, Any]
 ) -> None:
     """Write a whole group aside and rename it into place."""
-    with write_aside(path) as aside:
-        group = zarr.create_group(aside, zarr_format=3, attributes={"schema": schema, **attributes})
-        for name, values in arrays.items():
-            array = group.create_array(
-                name,
-                shape=values.shape,
-                dtype=values.dtype,
-                chunks=(1, *values.shape[1:]),
-                shards=None,
-                compressors=Crc32cCodec(),
-                config={"write_empty_chunks": True},  # a chunk that is absent is then always a loss
-            )
-            array[...] = values
+    with writing(path, schema) as store:
+        store.describe(attributes)
+        store.write(arrays)
 
 
 @dataclass(frozen=True)
@@ -47,8 +75,8 @@ class ArrayStore:
     attributes: dict[str, Any]
     group: zarr.Group
 
-    def read(self, name: str, index: int | None = None) -> npt.NDArray[Any]:
-        """Return a whole array, or what it holds at ``index`` of its first axis."""
+    def read(self, name: str, index: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
+        """Return a whole array, or what it holds at ``index`` of its first axis or axes."""
         array = self.group.get(name)
         if not isinstance(array, zarr.Array):
             raise StoreError(f"{self.path}: has no array {name!r}; {remedy(self.path)}")

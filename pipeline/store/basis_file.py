@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import StoreError
-from pipeline.method.random_fourier_features import Basis, Convention, draw_basis
+from pipeline.method.random_fourier_features import Basis, Convention, draw_ensemble
 from pipeline.write_aside import write_aside
 
 
@@ -27,22 +27,27 @@ class BasisRecipe:
     orthogonal: bool
     seeds: tuple[int, ...]
     sigmas: tuple[float, ...]
+    members: int = 1  # bases of an ensemble, D columns each
+    d_clip: int = 0  # width of CLIP's embeddings, which may enter the kernel
 
     def draw(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index``."""
-        return draw_basis(
+        return draw_ensemble(
             self.d,
             self.D,
             self.sigmas[index],
             self.convention,
             self.seeds[index],
             orthogonal=self.orthogonal,
+            members=self.members,
+            d_clip=self.d_clip,
         )
 
 
 def basis_digest(basis: Basis) -> str:
     """Return sha256 of a basis's numbers."""
-    return hashlib.sha256(basis.omega.tobytes() + basis.beta.tobytes()).hexdigest()
+    clip = b"" if basis.clip is None else basis.clip.tobytes()
+    return hashlib.sha256(basis.omega.tobytes() + basis.beta.tobytes() + clip).hexdigest()
 
 
 def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:

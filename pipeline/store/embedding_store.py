@@ -117,6 +117,10 @@ class EmbeddingStore:
                 f"{self.path}/{view}: damaged ({reason}); {remedy(self.path)}"
             ) from None
 
+    def row_bytes(self, view: str) -> int:
+        """Return the size of a row."""
+        return int(self.width * self._array(view).dtype.itemsize)
+
     def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Rows]:
         """Yield the rows of a view in order, ``size`` at a time: contiguous reads, bounded memory."""
         for start in range(0, self.rows, size):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import StoreError
+from pipeline.method.task_features import Rows
 from pipeline.store.array_store import ArrayStore, open_arrays, remedy, write_arrays
 
 SCHEMA = "referee-refined/1"
@@ -34,7 +35,7 @@ class RefinedViews:
 
     store: ArrayStore
 
-    def of_seed(self, seed_index: int, like: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    def of_seed(self, seed_index: int, like: Mapping[str, Rows]) -> dict[str, Matrix]:
         """Return the refined views (n, d) of one seed, none if off; ``like``: the views they take the place of."""
         if self.store.attributes["off"]:
             return {}

@@ -2,56 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import StoreError
-from pipeline.method.class_statistics import packed, unpacked
-from pipeline.method.moments import Moments
-from pipeline.method.source_model import SourceModel
-from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
+from pipeline.method.source_model import SourceModel, SourceSpread
+from pipeline.store.array_store import ArrayWriter, open_arrays, writing
 from pipeline.store.classifier_store import classifier_arrays, read_classifiers
 
-SCHEMA = "referee-source/1"
+SCHEMA = "referee-source/2"
 
 
-def write_source(
-    path: Path,
-    seeds: Sequence[Sequence[SourceModel]],
-    classes: Sequence[str],
-    *,
-    with_scatter: bool,
-) -> None:
-    """Write the models after each task (inner) of each seed (outer).
+@dataclass(frozen=True)
+class SourceWriter:
+    """A source store under way.
 
     A class's mean does not change after its task (tasks have disjoint classes), so the last task's means are those of
-    all tasks. ``with_scatter``: also the D×D scatter after each task, for targets that pool it with their own; one
-    triangle in float32, which a ridge of any size hides, and still the bulk of the store.
+    all tasks. Scatters, the bulk of the store, are written as they come: one is in memory at a time.
     """
-    last = [tasks[-1] for tasks in seeds]
-    arrays: dict[str, npt.NDArray[np.floating]] = {
-        **classifier_arrays([[model.classifier for model in tasks] for tasks in seeds]),
-        "means": np.stack([model.moments.means for model in last]),
-        "embedding_means": np.stack([model.embedding_means for model in last]),
-    }
-    if with_scatter:
-        moments = [[model.moments for model in tasks] for tasks in seeds]
-        arrays["total"] = np.array([[m.total for m in tasks] for tasks in moments])
-        arrays["degrees"] = np.array([[m.degrees for m in tasks] for tasks in moments])
-        arrays["scatter"] = np.stack(
-            [[packed(m.scatter).astype(np.float32) for m in tasks] for tasks in moments]
+
+    store: ArrayWriter
+    seeds: int
+    tasks: int
+    _models: dict[int, list[SourceModel]] = field(default_factory=dict)
+
+    def reserve(self, members: int, D: int) -> None:
+        """Make room for the scatters of models that are pooled with the target's."""
+        shape = (self.seeds, self.tasks, members)
+        self.store.reserve("scatter", (*shape, D * (D + 1) // 2), np.float32, leading=3)
+        self.store.reserve("total", shape, np.float64, leading=2)
+        self.store.reserve("degrees", shape, np.float64, leading=2)
+
+    def write_seed(self, index: int, models: Iterable[SourceModel]) -> None:
+        """Write the models after each task of the seed at ``index``; seeds may come from several threads."""
+        kept = []
+        for task, model in enumerate(models):
+            for m, spread in enumerate(model.spreads):
+                self.store.group["scatter"][index, task, m] = spread.triangle  # type: ignore[index]
+            if model.spreads:
+                self.store.group["total"][index, task] = [s.total for s in model.spreads]  # type: ignore[index]
+                self.store.group["degrees"][index, task] = [s.degrees for s in model.spreads]  # type: ignore[index]
+            kept.append(replace(model, spreads=()))
+        self._models[index] = kept
+
+    def finish(self, classes: Sequence[str]) -> None:
+        """Write what is small, once all seeds are there."""
+        seeds = [self._models[index] for index in range(self.seeds)]
+        last = [models[-1] for models in seeds]
+        self.store.write(
+            {
+                **classifier_arrays([[model.classifier for model in models] for models in seeds]),
+                "means": np.stack([model.means for model in last]),
+                "embedding_means": np.stack([model.embedding_means for model in last]),
+            }
         )
-    seen = [len(model.classifier.b) for model in seeds[0]]
-    write_arrays(path, SCHEMA, arrays, {"classes": list(classes), "seen": seen})
+        seen = [len(model.classifier.b) for model in seeds[0]]
+        self.store.describe({"classes": list(classes), "seen": seen})
+
+
+@contextmanager
+def writing_source(
+    path: Path, classes: Sequence[str], *, seeds: int, tasks: int
+) -> Iterator[SourceWriter]:
+    """Write a source store aside, seed by seed; it takes its place when all went well."""
+    with writing(path, SCHEMA) as store:
+        writer = SourceWriter(store, seeds, tasks)
+        yield writer
+        writer.finish(classes)
 
 
 def read_source(
     path: Path, seed_index: int, classes: Sequence[str], *, with_scatter: bool = False
-) -> list[SourceModel]:
-    """Return the models after each task of one seed; ``classes`` are the target's, which must be the same."""
+) -> Iterator[SourceModel]:
+    """Yield the models after each task of one seed; ``classes`` are the target's, which must be the same.
+
+    with_scatter: read each task's scatter when its model is asked for.
+    """
     store = open_arrays(path, SCHEMA)
     if store.attributes["classes"] != list(classes):
         raise StoreError(
@@ -60,23 +90,15 @@ def read_source(
         )
     seen = store.attributes["seen"]
     means, embedding_means = (store.read(name, seed_index) for name in ("means", "embedding_means"))
-    scatters = (
-        _scatters(store, seed_index) if with_scatter else [(np.zeros((0, 0)), 0.0, 0.0)] * len(seen)
-    )
-    return [
-        SourceModel(Moments(means[:K], *spread), classifier, embedding_means[:K])
-        for K, classifier, spread in zip(
-            seen, read_classifiers(store, seed_index, seen), scatters, strict=True
+    classifiers = read_classifiers(store, seed_index, seen)
+
+    def spreads(task: int) -> tuple[SourceSpread, ...]:
+        total, degrees = (store.read(name, (seed_index, task)) for name in ("total", "degrees"))
+        return tuple(
+            SourceSpread(store.read("scatter", (seed_index, task, m)), float(n), float(rows))
+            for m, (n, rows) in enumerate(zip(total, degrees, strict=True))
         )
-    ]
 
-
-def _scatters(
-    store: ArrayStore, seed_index: int
-) -> list[tuple[npt.NDArray[np.float64], float, float]]:
-    total, degrees = store.read("total", seed_index), store.read("degrees", seed_index)
-    triangles = store.read("scatter", seed_index)
-    return [
-        (unpacked(triangle.astype(np.float64)), float(n), float(rows))
-        for triangle, n, rows in zip(triangles, total, degrees, strict=True)
-    ]
+    for task, (K, classifier) in enumerate(zip(seen, classifiers, strict=True)):
+        of_task = spreads(task) if with_scatter else ()
+        yield SourceModel(means[:K], classifier, embedding_means[:K], of_task)

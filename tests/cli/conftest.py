@@ -9,7 +9,7 @@ def embedded(tmp_path_factory):
     made = SmallProject(tmp_path_factory.mktemp("embedded")).create(per_class=3)
     params = made.read_params()
     del params["domains"]["right"]
-    params["problems"], params["sources"] = {}, {}
+    params["problems"], params["sources"], params["swept"] = {}, {}, {}
     made.write_params(params)
     for stage in (
         ("manifest", "left"),

@@ -16,8 +16,8 @@ def data():
     labels = np.arange(90) % 3
     x = rng.normal(size=(90, 8)) + 1.5 * np.eye(8)[labels]
     basis = draw_basis(8, 20, 1.0, "bandwidth", 0)
-    delta = deviation(basis, x)
-    return delta, labels, rng.uniform(0.2, 1, 90), delta.astype(np.float64) + basis.pivot
+    delta = deviation(basis, x).astype(np.float64)
+    return delta, labels, rng.uniform(0.2, 1, 90), delta + basis.pivot
 
 
 def test_deviation_coordinates_change_no_probability(data):

@@ -25,10 +25,17 @@ def test_released_is_the_contracts_column():
     assert not released.divide_scatter
 
 
-@pytest.mark.parametrize("name", ["no_clip", "no_augmentation", "no_weighting"])
-def test_an_ablation_differs_from_calibrated_in_one_option(name):
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("no_clip", {"use_clip", "clip_in_kernel"}),  # neither CLIP's words nor its eyes
+        ("no_augmentation", {"views"}),
+        ("no_weighting", {"use_weights"}),
+    ],
+)
+def test_an_ablation_differs_from_calibrated_in_what_its_name_says(name, changed):
     a, b = vars(variant("calibrated")), vars(variant(name))
-    assert sum(a[key] != b[key] for key in a) == 1
+    assert {key for key in a if a[key] != b[key]} == changed
 
 
 def test_scale_and_fusion_follow_the_options():

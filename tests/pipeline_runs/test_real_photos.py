@@ -66,6 +66,9 @@ def caltech_params(images: str) -> dict:
         "rff": {},
         "method": {},
         "refinement": {},
+        "swept": {},
+        "compare": {"methods": ["calibrated"]},
+        "sensitivity": {"D": [10], "sigma": [1e-4]},
     }
 
 

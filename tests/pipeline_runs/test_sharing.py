@@ -32,8 +32,10 @@ def shared(tmp_path_factory):
 def test_a_teammate_without_images_or_weights(shared, tmp_path):
     shared.run("git", "clone", "--quiet", str(shared.folder), str(tmp_path / "mate"))
     mate = SmallProject(tmp_path / "mate")
-    (mate.folder / "cache" / "lists").mkdir(parents=True, exist_ok=True)
-    shutil.copy(shared.folder / "cache" / "lists" / "README.md", mate.folder / "cache" / "lists")
+    # folders that stages depend on; in the real repository git keeps them
+    for folder in ("cache/lists", "results/comparison", "results/sensitivity"):
+        (mate.folder / folder).mkdir(parents=True, exist_ok=True)
+        shutil.copy(shared.folder / folder / "README.md", mate.folder / folder)
     assert not (mate.folder / "data").exists()
     assert not (mate.folder / "weights").exists()
     mate.run("dvc", "pull", "--allow-missing")

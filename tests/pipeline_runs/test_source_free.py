@@ -26,8 +26,10 @@ def expanded():
                 for d in params["domains"]
                 for m in params["models"]
             }
-        else:
+        elif "foreach" in body:
             cases = params[body["foreach"].strip("${}")]
+        else:  # one stage for all problems
+            cases = {"": {}}
         for key, item in cases.items():
             values = {"key": key, "vision": params["vision"], "language": params["language"]}
             values |= {f"item.{k}": v for k, v in item.items()}
@@ -40,7 +42,7 @@ def expanded():
                 next(iter(o)) if isinstance(o, dict) else o
                 for o in do.get("outs", []) + do.get("metrics", [])
             ]
-            stages[f"{name}@{key}"] = (
+            stages[f"{name}@{key}" if key else name] = (
                 [fill(dep) for dep in do["deps"]],
                 [fill(out) for out in outs],
             )

@@ -39,14 +39,20 @@ def adapt(sources, tasks, *, ridge, scale, rounds):
     results = []
     for (mu, A), (classes, views, cosines) in zip(sources, tasks, strict=True):
         labels, weights, fusions = label(views[0], mu, A, cosines, classes, scale)
+        kappa = None
         for left in range(rounds, -1, -1):
             rows = kept_rows + [z for view in views for z in view]
             all_labels = kept_labels + labels * len(views)
             all_weights = kept_weights + weights * len(views)
             K = max(classes) + 1
+            cov, total = covariance(rows, all_labels, all_weights, K), sum(all_weights)
+            if (
+                kappa is None
+            ):  # the ridge of a task, in units of the scatter, is that of its first labels
+                kappa = ridge * total * np.trace(cov) / len(cov)
             target = (
                 means(rows, all_labels, all_weights, K),
-                regularised(covariance(rows, all_labels, all_weights, K), ridge),
+                cov + kappa / total * np.eye(len(cov)),
             )
             if left:
                 labels, weights, fusions = label(views[0], *target, cosines, classes, scale)

@@ -39,6 +39,9 @@ views: {}
 rff: {}
 method: {}
 refinement: {}
+swept: {}
+compare: {methods: [calibrated]}
+sensitivity: {D: [10], sigma: [1e-4]}
 """
 
 

@@ -1,0 +1,111 @@
+"""The algorithm of the authors' released code as METHOD.md describes it, written for itself: nothing from `pipeline`.
+
+float64 features, the scatter by the full product of each centred batch, a pseudo-inverse after each task, Mahalanobis
+products sample by sample. It is the baseline of `benchmarks.statistics` and is not meant to be fast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+RIDGE, FLOOR, WARM_START, BATCH = 1e-6, 0.2, 25.0, 64
+
+
+class Model:
+    """Running means and one raw scatter."""
+
+    def __init__(self, D: int) -> None:
+        self.means: dict[int, torch.Tensor] = {}
+        self.counts: dict[int, float] = {}
+        self.scatter = torch.zeros(D, D, dtype=torch.float64)
+        self.inverse = torch.zeros(D, D, dtype=torch.float64)
+
+    def add_batch(self, z: torch.Tensor, labels: list[int], weights: torch.Tensor) -> None:
+        """Move the means, then add the batch's scatter about them."""
+        for c in set(labels):
+            mine = torch.tensor([label == c for label in labels])
+            count, mean = self.counts.get(c, 0.0), self.means.get(c, torch.zeros(z.shape[1]))
+            total = count + float(weights[mine].sum())
+            self.means[c] = (count * mean + (weights[mine, None] * z[mine]).sum(0)) / total
+            self.counts[c] = total
+        centred = z - torch.stack([self.means[c] for c in labels])
+        self.scatter += (weights[:, None] * centred).T @ centred
+
+    def invert(self) -> None:
+        """Once per task."""
+        eye = torch.eye(len(self.scatter), dtype=torch.float64)
+        self.inverse = torch.pinverse(self.scatter + RIDGE * eye)
+
+    def logits(self, z: torch.Tensor, classes: list[int]) -> torch.Tensor:
+        """−(μ−z)ᵀS⁻¹(μ−z) of one sample over ``classes``."""
+        difference = torch.stack([self.means[c] for c in classes]) - z
+        return -((difference @ self.inverse) * difference).sum(1)
+
+
+def features(x: np.ndarray, omega: np.ndarray, beta: np.ndarray) -> torch.Tensor:
+    """z(x) of rows (n, d), eq. (7)."""
+    unit = torch.from_numpy(x / np.linalg.norm(x, axis=1, keepdims=True))
+    return np.sqrt(2 / len(beta)) * torch.cos(
+        unit @ torch.from_numpy(omega) + torch.from_numpy(beta)
+    )
+
+
+def margin(p: torch.Tensor) -> float:
+    """Difference of the two largest."""
+    top = torch.topk(p, min(2, len(p))).values
+    return float(top[0] - top[1]) if len(top) > 1 else float(top[0])
+
+
+def run(source, target, test, omega, beta) -> list[list[int]]:
+    """Return the test predictions after each task.
+
+    source: (rows, labels) per task; target: (classes, views, cosines) per task; test: (rows, cosines).
+    """
+    D = omega.shape[1]
+    ours, theirs = Model(D), Model(D)
+    predictions: list[list[int]] = []
+    seen: list[int] = []
+    for (rows, labels), (classes, views, cosines) in zip(source, target, strict=True):
+        z = features(rows, omega, beta)
+        for start in range(0, len(z), BATCH):
+            part = slice(start, start + BATCH)
+            ours.add_batch(
+                z[part], list(labels[part]), torch.ones(len(z[part]), dtype=torch.float64)
+            )
+        ours.invert()
+        _adapt(ours, theirs, classes, [features(v, omega, beta) for v in views], cosines)
+        theirs.invert()
+        seen += list(classes)
+        predictions.append(_predict(theirs, features(test[0], omega, beta), test[1], seen))
+    return predictions
+
+
+def _adapt(source: Model, target: Model, classes, views, cosines) -> None:
+    labels, weights = [], []
+    for z, cosine in zip(views[0], cosines, strict=True):
+        p = torch.softmax(source.logits(z, list(classes)), 0)
+        q = torch.softmax(torch.from_numpy(cosine[classes]), 0)
+        both = margin(p) + margin(q)
+        alpha = min(max(margin(p) / both if both else 0.5, 0.2), 0.8)
+        fused = alpha * p + (1 - alpha) * q
+        labels.append(int(classes[int(fused.argmax())]))
+        entropy = float(-(fused * torch.log(fused.clamp_min(1e-300))).sum())
+        weights.append(max(1 - entropy / np.log(len(classes)), FLOOR))
+    for c in classes:
+        target.means[int(c)], target.counts[int(c)] = source.means[int(c)].clone(), WARM_START
+    for start in range(0, len(labels), BATCH):
+        part = slice(start, start + BATCH)
+        batch = torch.cat([view[part] for view in views])
+        weight = torch.tensor(weights[part] * len(views), dtype=torch.float64)
+        target.add_batch(batch, labels[part] * len(views), weight)
+
+
+def _predict(model: Model, rows, cosines, seen: list[int]) -> list[int]:
+    predicted = []
+    for z, cosine in zip(rows, cosines, strict=True):
+        p = torch.softmax(model.logits(z, seen), 0)
+        q = torch.softmax(torch.from_numpy(cosine), 0)[seen]
+        alpha = float(p.max() / (p.max() + q.max()))
+        predicted.append(seen[int((alpha * p + (1 - alpha) * q).argmax())])
+    return predicted

@@ -1,0 +1,63 @@
+"""A small made-up problem: seven classes in three tasks, a shifted target, a weak CLIP."""
+
+import numpy as np
+
+from pipeline.method.adaptation import TargetTask
+from pipeline.method.prediction import cosines, predict
+from pipeline.method.random_fourier_features import deviation, draw_basis
+from pipeline.method.source_model import fit_source
+from pipeline.method.task_features import TaskFeatures
+
+TASKS = [np.array([0, 1]), np.array([2, 3]), np.array([4, 5, 6])]
+M, d, SCALE = 7, 10, 40.0
+VIEWS = ("original", "zeros", "rand")
+
+
+class Problem:
+    """Seven classes in two domains: the target is a shifted, noisier source; CLIP is weak."""
+
+    def __init__(self, seed, D=16, n=84):
+        rng = np.random.default_rng(seed)
+        centres = 2 * rng.normal(size=(M, d))
+        self.basis = draw_basis(d, D, 1.0, "bandwidth", seed)
+        self.source_y = np.arange(n) % M
+        self.source_x = centres[self.source_y] + rng.normal(size=(n, d))
+        self.source_views = dict.fromkeys(VIEWS, self.source_x)
+        shift = 0.7 * rng.normal(size=d)
+        texts = rng.normal(size=(M, 5))
+
+        def target(count):
+            y = np.arange(count) % M
+            x = centres[y] + shift + 1.2 * rng.normal(size=(count, d))
+            views = {name: x + 0.2 * k * rng.normal(size=x.shape) for k, name in enumerate(VIEWS)}
+            return y, views, cosines(texts[y] + 0.7 * rng.normal(size=(count, 5)), texts)
+
+        self.y, self.views, self.cosines = target(n)
+        self.test_y, self.test_views, self.test_cosines = target(35)
+
+    def tasks(self):
+        for classes in TASKS:
+            rows = np.isin(self.y, classes)
+            views = {name: x[rows] for name, x in self.views.items()}
+            yield TargetTask(classes, views, self.cosines[rows])
+
+    def sources(self, options):
+        return fit_source(self.basis, self.source_views, self.source_y, TASKS, options)
+
+    def z(self, x):
+        return list(deviation(self.basis, x).astype(np.float64) + self.basis.pivot)
+
+    def oracle_tasks(self):
+        for task in self.tasks():
+            views = [self.z(task.views[name]) for name in VIEWS]
+            yield task.classes.tolist(), views, task.cosines.tolist()
+
+    def predictions(self, options, sources, adapted):
+        return [
+            predict(
+                TaskFeatures(self.basis, self.test_views), self.test_cosines,
+                source=source, classifier=after.classifier if after else None,
+                options=options, clip_scale=SCALE,
+            )
+            for source, after in zip(sources, adapted, strict=True)
+        ]  # fmt: skip
