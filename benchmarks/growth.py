@@ -107,12 +107,10 @@ def measured() -> dict[str, tuple[list[int], list[float], str]]:
 
 def main() -> int:
     """Measure, fit, draw."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 3, figsize=(12, 7), layout="constrained")
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    axes = figure.subplots(2, 3)
     for axis, (name, (sizes, values, unit)) in zip(axes.flat, measured().items(), strict=True):
         power = exponent(sizes, values)
         axis.loglog(sizes, values, "o-")

@@ -147,13 +147,14 @@ def scatter(n: int, D: int) -> list[Row]:
     baseline = f"torch float32 ZᵀZ: {matmul:.2f} s"
     return [
         Row(f"scatter accumulation, {size}", ours / matmul, baseline, "≤ 0.65", ours / matmul <= 0.65, f"{ours:.2f} s"),
-        Row(f"the same with the map to Fourier features", with_map / matmul, baseline, "≤ 1.0", with_map / matmul <= 1.0, f"{with_map:.2f} s"),
+        Row("the same with the map to Fourier features", with_map / matmul, baseline, "≤ 1.0",
+            with_map / matmul <= 1.0, f"{with_map:.2f} s"),
     ]  # fmt: skip
 
 
 def sweep_over_D(
     largest: int, values: Sequence[float] = (1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4, 1)
-) -> Row:  # noqa: N802
+) -> Row:
     """Eight values of D against one run at the largest."""
     widths = [int(largest * value) for value in values]
     problem = made_up(draw_basis(WIDTH, largest, 1e-4, "gamma", 0))

@@ -143,19 +143,21 @@ def _read(path: Path) -> bytes:
 
 def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = True) -> Image.Image:
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            width, height = image.size
-            if width * height > max_pixels:
-                raise _unreadable(
-                    path,
-                    f"{width} x {height} pixels are more than the limit of {max_pixels:,}",
-                    "shrink the image, or raise the limit if you trust the file",
-                )
-            image.load()
-            # After load(): the TIFF decoder turns the image itself then, and PNG may keep EXIF at
-            # its end.
-            orientation = _orientation(image) if upright else 1
-            rgb = _to_rgb(image)
+        image = Image.open(
+            io.BytesIO(data), formats=FORMATS
+        )  # of memory: there is nothing to close
+        width, height = image.size
+        if width * height > max_pixels:
+            raise _unreadable(
+                path,
+                f"{width} x {height} pixels are more than the limit of {max_pixels:,}",
+                "shrink the image, or raise the limit if you trust the file",
+            )
+        image.load()
+        # After load(): the TIFF decoder turns the image itself then, and PNG may keep EXIF at
+        # its end.
+        orientation = _orientation(image) if upright else 1
+        rgb = _to_rgb(image)
         return rgb.transpose(_UNTURN[orientation]) if orientation in _UNTURN else rgb
     except UnidentifiedImageError as error:
         raise _unreadable(path, "not a JPEG, PNG, WebP, BMP, GIF or TIFF image") from error
@@ -176,14 +178,14 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    """Convert any mode that `FORMATS` decode to, to an RGB image of its own."""
+    """Convert any mode that `FORMATS` decode to, to RGB; an RGB image is returned as it is."""
     if image.mode in _SIXTEEN_BIT:
         image = _from_sixteen_bits(image)
     elif image.mode == "F":
         image = _from_floats(image)
     elif image.has_transparency_data:
         return _over_white(image)
-    return image.copy() if image.mode == "RGB" else image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:

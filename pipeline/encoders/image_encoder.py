@@ -36,18 +36,26 @@ class ImageEncoder:
         description: Mapping[str, Any],
         device: torch.device,
         precision: str = "float32",
+        compiled: bool = False,
     ) -> None:
-        """Freeze ``module``; its ``forward`` maps normalised (n, 3, h, w) to (n, d)."""
+        """Freeze ``module``; its ``forward`` maps normalised (n, 3, h, w) to (n, d).
+
+        ``compiled``: let `torch.compile` fuse its operations. It rounds elsewhere, so it is part of the description.
+        """
         if precision not in PRECISIONS:
             raise ModelError(f"precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
         module.float().eval().requires_grad_(requires_grad=False)
         self.fingerprint = state_fingerprint(module)
         self.module = module.to(device)
+        if device.type == "cuda":  # the layout in which tensor cores take convolutions
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.preprocessing = preprocessing
-        self.description = dict(description)
+        self.description = {**description, "compiled": True} if compiled else dict(description)
         self.device = device
         self.precision = precision
-        self._forward = forward
+        self.compiled = compiled
+        # One shape, the fixed rows of a pass: nothing is compiled again in the middle of a run.
+        self._forward = torch.compile(forward, dynamic=False) if compiled else forward
         if device.type == "cuda" and precision == "float32":
             keep_float32_exact()
         self._mean = torch.tensor(preprocessing.mean, device=device).reshape(1, 3, 1, 1)
@@ -66,7 +74,13 @@ class ImageEncoder:
             )
         if len(images) == 0:
             return images.new_empty((0, self.width))
-        return self.run(self._forward, (images - self._mean) / self._std)
+        return self.embed_normalised((images - self._mean) / self._std)
+
+    def embed_normalised(self, images: torch.Tensor) -> torch.Tensor:
+        """As `embed`, for ``images`` that mean and standard deviation are already taken out of."""
+        if self.device.type == "cuda":
+            images = images.contiguous(memory_format=torch.channels_last)
+        return self.run(self._forward, images)
 
     def run(
         self, function: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor

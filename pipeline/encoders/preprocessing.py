@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from pipeline.encoders.resample import crop_of_resized
 from pipeline.errors import ModelError, did_you_mean
 
 if TYPE_CHECKING:
@@ -102,8 +103,17 @@ class Preprocessing:
         new_width, new_height = self._resized(image.width, image.height)
         if new_width * new_height > MAX_RESIZED_PIXELS:
             return self._crop_of_giant(image, new_width, new_height, resampling)
-        resized = image.resize((new_width, new_height), resampling)
         left, top = self._corner(new_width, new_height)
+        crop = crop_of_resized(
+            image,
+            (new_width, new_height),
+            (left, top),
+            (self.width, self.height),
+            self.interpolation,
+        )
+        if crop is not None:
+            return crop
+        resized = image.resize((new_width, new_height), resampling)
         page = Image.new("RGB", (self.width, self.height), self.fill_color)
         page.paste(resized, (-left, -top))
         return np.array(page, dtype=np.uint8)

@@ -2,7 +2,7 @@
 
 Memory holds a few batches however many images there are. Decoding runs beside the model: on the CPU each worker
 thread decodes a batch and embeds it itself (nothing to hand over, no oversubscription); on an accelerator the workers
-decode ahead and the main thread keeps the device busy.
+decode ahead and the main thread keeps the device busy, one batch ahead of the rows it waits for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from pipeline.execution.ordered_map import ordered_map
 
 Crops = npt.NDArray[np.uint8]
 Embedded = Mapping[str, npt.NDArray[np.floating]]
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def _pieces(pictures: Iterable[Picture], size: int) -> Iterator[tuple[Picture, .
 def extract(
     batches: Sequence[Batch],
     *,
-    crop: Callable[[Picture], Crops],
-    embed: Callable[[Crops, Batch], Embedded],
+    load: Callable[[Batch], Loaded],
+    start: Callable[[Loaded], Callable[[], Embedded]],
     record: Callable[[Batch, Embedded], None],
     workers: int,
     embed_in_workers: bool,
@@ -80,25 +82,41 @@ def extract(
 ) -> None:
     """Decode, embed and record every batch, in order.
 
-    ``crop`` gives one image (h, w, 3); ``embed`` maps crops (n, h, w, 3) to rows (n, d) per view; ``record`` is only
-    called from this thread.
+    ``load`` decodes a batch; ``start`` sets the model to work on it and returns a function that waits for its rows
+    (n, d) per view; ``record`` is only called from this thread.
     """
 
-    def decode(batch: Batch) -> tuple[Batch, Crops]:
-        return batch, np.stack([crop(picture) for picture in batch.pictures])
+    def whole(batch: Batch) -> tuple[Batch, Embedded]:
+        return batch, start(load(batch))()
 
-    def decode_and_embed(batch: Batch) -> tuple[Batch, Embedded]:
-        return batch, embed(decode(batch)[1], batch)
+    def part(batch: Batch) -> tuple[Batch, Loaded]:
+        return batch, load(batch)
 
     ahead = 2 * workers
     if embed_in_workers:
         for batch, embedded in ordered_map(
-            decode_and_embed, batches, workers=workers, ahead=ahead, initializer=initializer
+            whole, batches, workers=workers, ahead=ahead, initializer=initializer
         ):
             record(batch, embedded)
-    else:
-        for batch, crops in ordered_map(decode, batches, workers=workers, ahead=ahead):
-            record(batch, embed(crops, batch))
+        return
+    waiting: list[tuple[Batch, Callable[[], Embedded]]] = []
+    try:
+        for batch, loaded in ordered_map(
+            part, batches, workers=workers, ahead=ahead, initializer=initializer
+        ):
+            waiting.append((batch, start(loaded)))
+            if len(waiting) > 1:  # the accelerator has its next batch before we wait for the last
+                _record_first(waiting, record)
+    finally:  # also where an image cannot be read: what was under way is not lost
+        while waiting:
+            _record_first(waiting, record)
+
+
+def _record_first(
+    waiting: list[tuple[Batch, Callable[[], Embedded]]], record: Callable[[Batch, Embedded], None]
+) -> None:
+    batch, finish = waiting.pop(0)
+    record(batch, finish())
 
 
 def worker_count(asked: int) -> int:

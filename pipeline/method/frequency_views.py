@@ -6,8 +6,8 @@ the detail sub-bands LH, HL, HH of all levels become zeros (view ``zeros``) or n
 
 The released code draws unit noise from a global generator, so that most pixels of ``rand`` clip.
 Here the scale is a setting, and the noise of an image is a function of (seed, sha256 of the image)
-alone: the same whatever the batch, the worker or the order. It is drawn on the CPU, float32, from
-PCG64: coarsest level first; within a level LH, HL, HH; within those channel, row, column.
+alone (`image_noise`): the same whatever the batch, the worker or the order. Its words stand for the
+coarsest level first; within a level LH, HL, HH; within those channel, row, column.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import pywt
 import torch
 from torch import Tensor
 
 from pipeline.errors import ParamsError, did_you_mean
+from pipeline.method.image_noise import Words, draw_words, normal
 from pipeline.method.wavelet_transform import Transform, detail_shape, largest_level, transform
 
 VIEWS = ("original", "zeros", "rand")
@@ -75,24 +75,36 @@ def _check_noise(noise: object) -> None:
 
 
 def frequency_views(
-    images: Tensor, views: Sequence[str], settings: ViewSettings, keys: Sequence[bytes]
+    images: Tensor,
+    views: Sequence[str],
+    settings: ViewSettings,
+    keys: Sequence[bytes],
+    words: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Return the named ``views`` of a batch of images, eq. (15).
 
     images: (n, c, h, w), floating point in [0, 1], on any device.
     keys: the sha256 digests of the n images; only ``rand`` reads them.
+    words: what `noise_words` gives for these keys, on the images' device, where it was drawn beforehand.
     Each view is (n, c, h, w) on the same device; an image's view has the same bits in every batch.
     """
     _check_batch(images, views, keys)
     made = {"original": images}
-    if "zeros" in views or "rand" in views:
-        low_pass = _low_pass(images, settings)
-        if "zeros" in views:
-            made["zeros"] = low_pass.clamp(0, 1)
-        if "rand" in views:
-            noise = _noise_image(images, settings, keys)
-            made["rand"] = (low_pass + noise).clamp_(0, 1)
+    if "zeros" in views:
+        made["zeros"] = _low_pass(images, settings).clamp(0, 1)
+    if "rand" in views:
+        if words is None:
+            words = torch.from_numpy(noise_words(images.shape, settings, keys)).to(images.device)
+        made["rand"] = _with_noise(images, settings, words).clamp(0, 1)
     return {view: made[view] for view in views}
+
+
+def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[bytes]) -> Words:
+    """Return the words (n, count) of the noise of ``rand`` for n images of ``shape`` (…, c, h, w)."""
+    channels, height, width = shape[-3:]
+    sizes = _sizes((height, width), settings)
+    count = sum(math.prod(_band_shape(channels, size, settings)) for size in sizes)
+    return draw_words(settings.seed, keys, count)
 
 
 def removed(images: Tensor, settings: ViewSettings) -> Tensor:
@@ -115,7 +127,7 @@ def _low_pass(images: Tensor, settings: ViewSettings) -> Tensor:
     """Return the images (n, c, h, w) from their deepest LL alone, not clipped."""
     dwt = transform(settings.wavelet)
     low = images
-    sizes = _sizes(images, settings)
+    sizes = _sizes((images.shape[-2], images.shape[-1]), settings)
     for _ in range(settings.level):
         low = dwt.approximation(low)
     for size in reversed(sizes):  # eq. (15), LH = HL = HH = 0
@@ -123,61 +135,57 @@ def _low_pass(images: Tensor, settings: ViewSettings) -> Tensor:
     return low
 
 
-def _noise_image(images: Tensor, settings: ViewSettings, keys: Sequence[bytes]) -> Tensor:
-    """Return the image (n, c, h, w) of noise in all detail sub-bands over an LL of zeros.
-
-    The transform is linear, so this plus `_low_pass` is the view ``rand`` before clipping.
-    """
+def _with_noise(images: Tensor, settings: ViewSettings, words: Tensor) -> Tensor:
+    """Return the images (n, c, h, w) from their deepest LL and noise in all detail sub-bands, not clipped."""
     dwt = transform(settings.wavelet)
-    sizes = _sizes(images, settings)
-    scales = _noise_scales(images, settings, dwt)
-    shapes = [(3, images.shape[1], *detail_shape(size, settings.wavelet)) for size in sizes]
-    drawn = _draw(settings.seed, keys, shapes)
-    noise: Tensor | None = None
-    for level in reversed(range(settings.level)):  # eq. (15), LH, HL, HH ~ N(0, scale²)
-        bands = torch.from_numpy(drawn[level]).to(images) * scales[level]
-        noise = dwt.from_details(bands, noise, sizes[level])
-    assert noise is not None  # noqa: S101  a level is at least 1
-    return noise
+    sizes = _sizes((images.shape[-2], images.shape[-1]), settings)
+    low, scales = _low_and_scales(images, settings, dwt)
+    noise, start = normal(words).to(images.dtype), 0
+    for size, scale in zip(reversed(sizes), reversed(scales), strict=True):  # coarsest first
+        shape = _band_shape(images.shape[1], size, settings)
+        stop = start + math.prod(shape)
+        bands = noise[:, start:stop].view(-1, *shape) * scale
+        low = dwt.from_details(bands, low, size)  # eq. (15), LH, HL, HH ~ N(0, scale²)
+        start = stop
+    return low
 
 
-def _noise_scales(
+def _low_and_scales(
     images: Tensor, settings: ViewSettings, dwt: Transform
-) -> list[Tensor] | list[float]:
-    """Return, finest level first, the noise's standard deviation: a number or (n, 3, c, 1, 1)."""
-    if settings.noise != "matched":
-        return [1.0 if settings.noise == "unit" else float(settings.noise)] * settings.level
-    scales = []
+) -> tuple[Tensor, list[Tensor | float]]:
+    """Return the deepest LL and, finest level first, the noise's scale: a number or (n, 3, c, 1, 1)."""
     low = images
-    for level in range(settings.level):
-        if level:
+    if settings.noise != "matched":
+        for _ in range(settings.level):
             low = dwt.approximation(low)
-        scales.append(_deviation(dwt.details(low)))
-    return scales
+        scale = 1.0 if settings.noise == "unit" else float(settings.noise)
+        return low, [scale] * settings.level
+    scales: list[Tensor | float] = []
+    for _ in range(settings.level):
+        low, bands = dwt.both(low)
+        scales.append(_deviation(bands))
+    return low, scales
 
 
 def _deviation(bands: Tensor) -> Tensor:
-    """Return the population standard deviation of each sub-band: (…, h, w) to (…, 1, 1)."""
-    centred = bands - bands.mean(dim=(-2, -1), keepdim=True)
+    """Return the population standard deviation of each sub-band: (…, h, w) to (…, 1, 1).
+
+    Summed in float64 and rounded once: in which order the device adds does not show.
+    """
+    exact = bands.double()
+    centred = exact - exact.mean(dim=(-2, -1), keepdim=True)
     # Same definition as Tensor.std(correction=0), which takes nine times as long on the CPU.
     norm: Tensor = torch.linalg.vector_norm(centred, dim=(-2, -1), keepdim=True)
-    return norm / math.sqrt(bands.shape[-2] * bands.shape[-1])
+    return (norm / math.sqrt(bands.shape[-2] * bands.shape[-1])).to(bands.dtype)
 
 
-def _draw(seed: int, keys: Sequence[bytes], shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-    """Return standard normal noise (n, *shape) per level, finest first; a stream per image."""
-    drawn = [np.empty((len(keys), *shape), dtype=np.float32) for shape in shapes]
-    for i, key in enumerate(keys):
-        stream = np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(seed,))
-        generator = np.random.Generator(np.random.PCG64(stream))
-        for level in reversed(drawn):  # coarsest first
-            generator.standard_normal(dtype=np.float32, out=level[i])
-    return drawn
+def _band_shape(channels: int, size: Size, settings: ViewSettings) -> tuple[int, int, int, int]:
+    """Return the shape (3, c, h', w') of the detail sub-bands of an image of ``size``."""
+    return (3, channels, *detail_shape(size, settings.wavelet))
 
 
-def _sizes(images: Tensor, settings: ViewSettings) -> list[Size]:
-    """Return the size (h, w) that each level transforms, finest first."""
-    size = (images.shape[-2], images.shape[-1])
+def _sizes(size: Size, settings: ViewSettings) -> list[Size]:
+    """Return the size (h, w) that each level of an image of ``size`` transforms, finest first."""
     most = largest_level(size, settings.wavelet)
     if settings.level > most:
         remedy = f"the largest level is {most}"

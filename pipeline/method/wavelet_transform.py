@@ -37,11 +37,14 @@ class Transform(Protocol):
     def details(self, images: Tensor) -> Tensor:
         """Return LH, HL, HH: (n, c, h, w) to (n, 3, c, h', w')."""
 
+    def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `approximation` and `details` of the same images."""
+
     def from_approximation(self, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert LL with details of zero: (n, c, h', w') to (n, c, *size)."""
 
-    def from_details(self, details: Tensor, low: Tensor | None, size: tuple[int, int]) -> Tensor:
-        """Invert LH, HL, HH (n, 3, c, h', w') with ``low`` or, if None, zeros as LL."""
+    def from_details(self, details: Tensor, low: Tensor, size: tuple[int, int]) -> Tensor:
+        """Invert LH, HL, HH (n, 3, c, h', w') with ``low`` (n, c, h', w') as LL."""
 
 
 def transform(wavelet: str) -> Transform:
@@ -122,18 +125,20 @@ class MatrixTransform:
         lh, hl = _across(high, columns.low), _across(low, columns.high)
         return torch.stack([lh, hl, _across(high, columns.high)], dim=1)
 
+    def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Return LL and the details, see `Transform`."""
+        return self.approximation(images), self.details(images)
+
     def from_approximation(self, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert LL alone, see `Transform`."""
         rows, columns = self._axes(size, low)
         return _across(_down(rows.from_low, low), columns.from_low)
 
-    def from_details(self, details: Tensor, low: Tensor | None, size: tuple[int, int]) -> Tensor:
+    def from_details(self, details: Tensor, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert the details and ``low``, see `Transform`."""
         rows, columns = self._axes(size, details)
         lh, hl, hh = details.unbind(1)
-        left = _down(rows.from_high, lh)
-        if low is not None:
-            left = left + _down(rows.from_low, low)
+        left = _down(rows.from_high, lh) + _down(rows.from_low, low)
         right = _down(rows.from_low, hl) + _down(rows.from_high, hh)
         return _across(left, columns.from_low) + _across(right, columns.from_high)
 
@@ -149,33 +154,40 @@ class _Haar:
 
     def details(self, images: Tensor) -> Tensor:
         """Return LH, HL, HH, see `Transform`."""
+        return self.both(images)[1]
+
+    def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Return LL and the details, see `Transform`."""
         images = _even(images)
         sums = images[..., 0::2, :] + images[..., 1::2, :]
         differences = images[..., 0::2, :] - images[..., 1::2, :]
         n, c, h, w = images.shape
+        low = images.new_empty(n, c, h // 2, w // 2)
         bands = images.new_empty(n, 3, c, h // 2, w // 2)
+        torch.add(sums[..., 0::2], sums[..., 1::2], out=low)
         torch.add(differences[..., 0::2], differences[..., 1::2], out=bands[:, 0])
         torch.sub(sums[..., 0::2], sums[..., 1::2], out=bands[:, 1])
         torch.sub(differences[..., 0::2], differences[..., 1::2], out=bands[:, 2])
-        return bands.mul_(0.5)
+        return low.mul_(0.5), bands.mul_(0.5)
 
     def from_approximation(self, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert LL alone, see `Transform`."""
         doubled = (low * 0.5).repeat_interleave(2, dim=-1).repeat_interleave(2, dim=-2)
         return doubled[..., : size[0], : size[1]]
 
-    def from_details(self, details: Tensor, low: Tensor | None, size: tuple[int, int]) -> Tensor:
+    def from_details(self, details: Tensor, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert the details and ``low``, see `Transform`."""
-        lh, hl, hh = details.unbind(1)
-        top, bottom = (lh, -lh) if low is None else (low + lh, low - lh)
+        lh, hl, hh = (details * 0.5).unbind(1)
+        half = low * 0.5
+        top, bottom = half + lh, half - lh
         top_change, bottom_change = hl + hh, hl - hh
-        n, c, h, w = lh.shape
-        image = lh.new_empty(n, c, 2 * h, 2 * w)
+        n, c, h, w = low.shape
+        image = low.new_empty(n, c, 2 * h, 2 * w)
         torch.add(top, top_change, out=image[..., 0::2, 0::2])
         torch.sub(top, top_change, out=image[..., 0::2, 1::2])
         torch.add(bottom, bottom_change, out=image[..., 1::2, 0::2])
         torch.sub(bottom, bottom_change, out=image[..., 1::2, 1::2])
-        return image.mul_(0.5)[..., : size[0], : size[1]]
+        return image[..., : size[0], : size[1]]
 
 
 def _even(images: Tensor) -> Tensor:

@@ -21,13 +21,15 @@ from pipeline.encoders import (
     clip_weights,
     image_decoding,
     image_encoder,
+    normalised_views,
     preprocessing,
+    resample,
     timm_encoder,
     view_embedder,
 )
 from pipeline.encoders.device import choose_device
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.view_embedder import ViewEmbedder
+from pipeline.encoders.view_embedder import Prepared, ViewEmbedder
 from pipeline.execution.extraction import (
     Batch,
     Crops,
@@ -37,7 +39,7 @@ from pipeline.execution.extraction import (
     plan_batches,
     worker_count,
 )
-from pipeline.method import frequency_views, wavelet_transform
+from pipeline.method import frequency_views, image_noise, wavelet_transform
 from pipeline.params import Model, Params, Runtime
 from pipeline.stages import places
 from pipeline.stages.backbones import build_image_encoder
@@ -61,7 +63,10 @@ DECIDING_CODE = (
     frequency_views,
     image_decoding,
     image_encoder,
+    image_noise,
+    normalised_views,
     preprocessing,
+    resample,
     timm_encoder,
     view_embedder,
     wavelet_transform,
@@ -73,10 +78,19 @@ def embed_images(params: Params, domain: str, model: str, images: list[ImageRow]
     """Embed what is not in the progress logs, then write the store from them; return what to tell."""
     spec = params.models[model]
     torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
-    device = choose_device(params.runtime.device)
-    encoder = build_image_encoder(spec, device)
+    encoder = build_image_encoder(spec, choose_device(params.runtime.device))
+    return embed_with(encoder, params, domain, model, images)
+
+
+def embed_with(
+    encoder: ImageEncoder, params: Params, domain: str, model: str, images: list[ImageRow]
+) -> str:
+    """As `embed_images`, with the model already built."""
+    spec = params.models[model]
     settings = frequency_views.ViewSettings(**params.views.model_dump())
-    embedder = ViewEmbedder(encoder, settings, device=device, rows=params.runtime.batch_size)
+    embedder = ViewEmbedder(
+        encoder, settings, device=encoder.device, rows=params.runtime.batch_size
+    )
     identity = _identity(encoder, spec)
     pictures = [Picture(Path(image.path), bytes.fromhex(image.sha256)) for image in images]
     views = {
@@ -151,8 +165,9 @@ def _fill(
         )
         return encoder.preprocessing.crop(image)
 
-    def embed(crops: Crops, batch: Batch) -> Embedded:
-        return embedder(crops, batch.digests, batch.views, dtype)
+    def load(batch: Batch) -> Prepared:
+        crops = np.stack([crop(picture) for picture in batch.pictures])
+        return embedder.prepare(crops, batch.digests, batch.views)
 
     def record(batch: Batch, embedded: Embedded) -> None:
         for view, rows in embedded.items():
@@ -163,8 +178,8 @@ def _fill(
     with tqdm(total=todo, unit=" images", disable=None, smoothing=0.05) as bar:
         extract(
             batches,
-            crop=crop,
-            embed=embed,
+            load=load,
+            start=lambda prepared: embedder.start(prepared, dtype),
             record=record,
             workers=worker_count(runtime.workers),
             embed_in_workers=embedder.is_thread_parallel,

@@ -21,6 +21,7 @@ from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
 from pipeline.store.array_store import remedy
+from pipeline.store.shard_reader import shard_reader
 from pipeline.write_aside import write_aside
 
 SCHEMA = "referee-embeddings/1"
@@ -105,8 +106,11 @@ class EmbeddingStore:
     def read(self, view: str, start: int = 0, stop: int | None = None) -> Rows:
         """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
         array = self._array(view)
+        first, last, _ = slice(start, stop).indices(self.rows)
         try:
-            return np.asarray(array[start:stop])
+            if reader := shard_reader(self.path / view):
+                return reader.read(first, max(first, last))
+            return np.asarray(array[first:last])
         except (ValueError, OSError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise StoreError(

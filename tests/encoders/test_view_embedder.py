@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.encoders.view_embedder import CPU_ROWS, ViewEmbedder
 from pipeline.errors import ModelError
 from pipeline.method.frequency_views import ViewSettings, frequency_views
@@ -16,11 +17,14 @@ VIEWS = ("original", "zeros", "rand")
 class Encoder:
     """Means over quarters of the image; remembers how many rows each pass had, and has limited memory."""
 
-    def __init__(self, most_rows: int = 10_000) -> None:
+    preprocessing = Preprocessing(8, 8, 1.0, "shortest", "bicubic", (0.5,) * 3, (0.25,) * 3)
+
+    def __init__(self, most_rows: int = 10_000, *, compiled: bool = False) -> None:
         self.most_rows = most_rows
+        self.compiled = compiled
         self.passes: list[int] = []
 
-    def embed(self, images: torch.Tensor) -> torch.Tensor:
+    def embed_normalised(self, images: torch.Tensor) -> torch.Tensor:
         if len(images) > self.most_rows:
             raise torch.OutOfMemoryError("CUDA out of memory")
         self.passes.append(len(images))
@@ -35,7 +39,7 @@ def batch(n: int):
 def embedder(encoder: Encoder, device: str = "cpu", rows: int = 64) -> ViewEmbedder:
     made = ViewEmbedder(encoder, ViewSettings(), device=torch.device("cpu"), rows=rows)
     if device != "cpu":  # the accelerator's way, on tensors of the CPU: no GPU here
-        made._fixed, made._rows = False, rows
+        made._on_cpu, made._fixed, made._rows = False, encoder.compiled, rows
     return made
 
 
@@ -44,7 +48,8 @@ def test_every_view_goes_through_the_model():
     got = embedder(Encoder())(crops, digests, VIEWS, "float32")
     images = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
     for view, made in frequency_views(images, VIEWS, ViewSettings(), digests).items():
-        expected = torch.nn.functional.adaptive_avg_pool2d(made, 2).flatten(1).numpy()
+        seen = (made - 0.5) / 0.25
+        expected = torch.nn.functional.adaptive_avg_pool2d(seen, 2).flatten(1).numpy()
         assert np.array_equal(got[view], expected)
         assert got[view].dtype == np.float32
 
@@ -80,16 +85,46 @@ def test_when_memory_runs_out_the_batch_is_halved_and_stays_halved():
 
 
 def test_memory_that_runs_out_while_making_the_views_halves_too(monkeypatch):
+    crops, digests = batch(16)
+    made = embedder(Encoder(), "accelerator", rows=16)
+    make_views = made._make_views
+
     def hungry(images, *rest):
         if len(images) > 5:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return frequency_views(images, *rest)
+        return make_views(images, *rest)
 
-    monkeypatch.setattr("pipeline.encoders.view_embedder.frequency_views", hungry)
-    crops, digests = batch(16)
-    made = embedder(Encoder(), "accelerator", rows=16)
+    monkeypatch.setattr(made, "_make_views", hungry)
     assert made(crops, digests, VIEWS, "float32")["rand"].shape == (16, 12)
     assert made.rows == 4
+
+
+def test_a_compiled_model_sees_one_shape_only():
+    encoder = Encoder(compiled=True)
+    crops, digests = batch(11)
+    rows = embedder(encoder, "accelerator", rows=8)(crops, digests, ("zeros",), "float32")["zeros"]
+    assert encoder.passes == [8, 8]
+    assert np.array_equal(rows, embedder(Encoder())(crops, digests, ("zeros",), "float32")["zeros"])
+
+
+def test_several_batches_may_be_under_way():
+    crops, digests = batch(12)
+    made = embedder(Encoder(), "accelerator", rows=4)
+    parts = [slice(0, 4), slice(4, 8), slice(8, 12)]
+    waiting = [
+        made.start(made.prepare(crops[part], digests[part], VIEWS), "float16") for part in parts
+    ]
+    whole = made(crops, digests, VIEWS, "float16")
+    for part, finish in reversed(list(zip(parts, waiting, strict=True))):
+        for view, rows in finish().items():
+            assert rows.dtype == np.float16
+            assert np.array_equal(rows, whole[view][part])
+
+
+def test_noise_is_prepared_only_for_rand():
+    crops, digests = batch(2)
+    assert embedder(Encoder()).prepare(crops, digests, ("original", "zeros")).words is None
+    assert embedder(Encoder()).prepare(crops, digests, VIEWS).words.shape == (2, 3 * 3 * 4 * 4)
 
 
 def test_when_one_image_does_not_fit_the_remedy_is_told():

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from pipeline.errors import ParamsError
 from pipeline.method import frequency_views as module
-from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, removed
+from pipeline.method.frequency_views import (
+    VIEWS,
+    ViewSettings,
+    frequency_views,
+    noise_words,
+    removed,
+)
 from pipeline.method.wavelet_transform import MatrixTransform, _Haar
 from reference.frequency_views import standard_noise, views
 
@@ -41,9 +47,8 @@ def digests(n):
 
 
 def generator(seed, key):
-    """The documented stream of an image."""
-    stream = np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(seed,))
-    return np.random.Generator(np.random.PCG64(stream))
+    """The documented bits of an image."""
+    return np.random.PCG64(np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(seed,)))
 
 
 def assert_same_bits(one, other):
@@ -69,21 +74,22 @@ def test_views_are_those_of_pywavelets(wavelet, level, noise):
 
 
 @pytest.mark.parametrize("size", [(6, 8), (7, 9), (2, 3), (17, 32), (224, 224)])
-@pytest.mark.parametrize("with_low", [True, False])
-def test_haar_by_sums_equals_haar_by_matrices(size, with_low):
+def test_haar_by_sums_equals_haar_by_matrices(size):
     fast, general = _Haar(), MatrixTransform("haar")
     images = photos(2, 3, *size)
     low, details = general.approximation(images), general.details(images)
     torch.testing.assert_close(fast.approximation(images), low)
     torch.testing.assert_close(fast.details(images), details)
+    for transform in (fast, general):
+        together = transform.both(images)
+        assert torch.equal(together[0], transform.approximation(images))
+        assert torch.equal(together[1], transform.details(images))
     torch.testing.assert_close(
         fast.from_approximation(low, size), general.from_approximation(low, size)
     )
-    kept = low if with_low else None
-    back = fast.from_details(details, kept, size)
-    torch.testing.assert_close(back, general.from_details(details, kept, size))
-    if with_low:
-        torch.testing.assert_close(back, images)
+    back = fast.from_details(details, low, size)
+    torch.testing.assert_close(back, general.from_details(details, low, size))
+    torch.testing.assert_close(back, images)
 
 
 @pytest.mark.parametrize("wavelet", ["haar", "bior3.5", "db4"])
@@ -120,7 +126,7 @@ def test_a_view_does_not_depend_on_the_others_asked_for(wavelet):
 
 
 def test_noise_is_drawn_only_for_rand(monkeypatch):
-    monkeypatch.setattr(module, "_draw", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(module, "draw_words", lambda *_: pytest.fail("noise was drawn"))
     frequency_views(photos(1, 3, 8, 8), ("original", "zeros"), ViewSettings(), digests(1))
 
 
@@ -150,6 +156,15 @@ def test_matched_noise_has_the_spread_of_what_it_replaces(wavelet):
     torch.testing.assert_close(after, before, rtol=0.03, atol=0)
     both = torch.stack([dwt.details(images).ravel(), dwt.details(rand).ravel()])
     assert torch.corrcoef(both)[0, 1].abs() < 0.05  # noise, not the old details
+
+
+def test_words_drawn_beforehand_are_the_same_noise():
+    images, keys, how = photos(3, 3, 20, 24), digests(3), ViewSettings("db2", 2, seed=8)
+    words = torch.from_numpy(noise_words(images.shape, how, keys))
+    assert_same_bits(
+        frequency_views(images, ("rand",), how, keys, words),
+        frequency_views(images, ("rand",), how, keys),
+    )
 
 
 def test_noise_of_zero_is_the_zeros_view_and_one_is_unit():

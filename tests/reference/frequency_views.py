@@ -1,5 +1,9 @@
 """Oracle of METHOD.md step 6, eq. (15): PyWavelets, channel by channel, float64."""
 
+import functools
+import math
+from statistics import NormalDist
+
 import numpy as np
 import pywt
 
@@ -10,10 +14,27 @@ def subband_shapes(size, wavelet, level):
     return [band.shape for band, _, _ in coefficients[1:]]
 
 
-def standard_noise(generator, channels, size, wavelet, level):
-    """One image's noise: per level, coarsest first, (3, channels, h', w') float32."""
-    shapes = subband_shapes(size, wavelet, level)
-    return [generator.standard_normal((3, channels, *shape), dtype=np.float32) for shape in shapes]
+@functools.cache
+def normal_values():
+    """The values that 16 bits, read as a signed number, stand for: 65,536 quantiles, variance one."""
+    values = [NormalDist().inv_cdf((i + 0.5) / 2**16) for i in range(2**16)]
+    deviation = math.sqrt(math.fsum(value**2 for value in values) / 2**16)
+    return np.array([value / deviation for value in values])
+
+
+def standard_noise(bits, channels, size, wavelet, level):
+    """One image's noise: per level, coarsest first, (3, channels, h', w').
+
+    bits: a generator of 64 bits at a time, the lowest 16 of which come first.
+    """
+    shapes = [(3, channels, *shape) for shape in subband_shapes(size, wavelet, level)]
+    counts = [math.prod(shape) for shape in shapes]
+    drawn = [int(bits.random_raw()) for _ in range(math.ceil(sum(counts) / 4))]
+    words = np.array([word >> shift & 0xFFFF for word in drawn for shift in (0, 16, 32, 48)])
+    signed = np.where(words < 2**15, words, words - 2**16)
+    values = normal_values()[signed + 2**15]
+    parts = np.split(values, np.cumsum(counts))
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)]
 
 
 def views(images, wavelet, level, scale, noise):

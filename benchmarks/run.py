@@ -1,0 +1,86 @@
+"""Run the benchmarks, each in a process of its own, print one table, write results/benchmarks.json.
+
+`python -m benchmarks.run [--quick] [--only NAME]`. A benchmark is a module of this package with a function
+`rows(quick: bool) -> list[Row]`, named in `BENCHMARKS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.row import Row
+
+BENCHMARKS = (
+    *("input_side", "views", "embed_end_to_end", "store_read", "dvc_no_op"),
+    *("statistics", "stages"),
+)
+RESULTS = Path("results/benchmarks.json")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_apart(name: str, *, quick: bool) -> list[Row]:
+    """Run a benchmark in a fresh process, so that memory, threads and imports of others do not show."""
+    with tempfile.TemporaryDirectory() as folder:
+        into = Path(folder) / "rows.json"
+        command = [sys.executable, "-m", "benchmarks.run", "--only", name, "--into", str(into)]
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        done = subprocess.run(
+            command + ["--quick"] * quick,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=sys.stderr,
+            check=False,
+        )
+        if done.returncode != 0:
+            return [Row(name, float("nan"), "–", "–", False, f"failed, exit {done.returncode}")]
+        return [Row(**row) for row in json.loads(into.read_text())]
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = ["| what | measured | against | wanted | met | detail |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        measured = f"{row.ratio:.2f} s" if row.unit == "s" else f"{row.ratio:.2f}{row.unit}"
+        met = "yes" if row.met else "**no**"
+        cells = (row.name, measured, row.baseline, row.target, met, row.detail)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_results(rows: list[Row], path: Path) -> None:
+    """Write the rows as a JSON list."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run all benchmarks, or those asked for; fail only if one could not be run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller models")
+    parser.add_argument("--only", action="append", choices=BENCHMARKS, metavar="NAME")
+    parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # we are the fresh process
+    args = parser.parse_args(argv)
+    if args.into:
+        module = importlib.import_module(f"benchmarks.{args.only[0]}")
+        write_results(module.rows(quick=args.quick), args.into)
+        return 0
+    rows: list[Row] = []
+    for name in args.only or BENCHMARKS:
+        began = time.perf_counter()
+        rows += run_apart(name, quick=args.quick)
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    print(table(rows))
+    write_results(rows, RESULTS)
+    return 1 if any(row.ratio != row.ratio for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
