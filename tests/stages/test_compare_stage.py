@@ -1,4 +1,4 @@
-"""`compare` and `sensitivity` from real caches of a tiny project: the same figures as `evaluate`; mistakes in one line."""
+"""`compare` and `sensitivity` from real caches of a tiny project; mistakes are one line."""
 
 import csv
 import json
