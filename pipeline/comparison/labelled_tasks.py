@@ -52,6 +52,6 @@ def pseudo_labelled_tasks(problem: SeedProblem) -> Iterator[LabelledTask]:
     A class may be left with no row; what stands in for it is the method's to say.
     """
     for task, labels in zip(problem.target, first_labels(problem), strict=True):
-        used = labels.kept & (labels.weight > 0)
+        used = np.flatnonzero(labels.kept & (labels.weight > 0))
         rows = task.views["original"][used]
         yield LabelledTask(task.classes, rows, labels.label[used], labels.weight[used])

@@ -130,9 +130,7 @@ def source_moments(
             )
             for m, member in enumerate(running)
         ]
-        new = _embedding_means(
-            of_task["original"], labels[rows] - classes.min(), len(classes)
-        )
+        new = _embedding_means(of_task["original"], labels[rows] - classes.min(), len(classes))
         means = np.vstack([means, new])
         yield [member.moments() for member in running], means
 

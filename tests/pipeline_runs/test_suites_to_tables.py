@@ -94,7 +94,10 @@ def run_suite(folder, suite, **changes):
 
 
 def rows_of(project, domain):
-    return len((project.folder / "cache/manifests" / domain / "images.csv").read_text().splitlines()) - 1
+    return (
+        len((project.folder / "cache/manifests" / domain / "images.csv").read_text().splitlines())
+        - 1
+    )
 
 
 def test_visda(tmp_path):
