@@ -44,7 +44,7 @@ def test_seeds_and_tasks_re_embed_nothing(project):
 
 
 def test_the_variant_reruns_the_source_and_below(project):
-    project.change_params(method={"variant": "paper"})
+    project.change_params(method={"variant": "no_weighting"})
     assert repro(project) == {"source@left", "sensitivity@left-right"} | ADAPT
 
 
