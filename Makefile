@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help env repro test lint types imports use doctor relock clean-progress
+.PHONY: help env repro test test-long lint types imports use doctor relock clean-progress
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,6 +28,9 @@ repro: env  ## run the pipeline of params.yaml: from images to figures
 
 test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests
 	pytest --numprocesses 2 --dist loadfile
+
+test-long: env  ## every suite of the paper from images to tables, on small image sets: many minutes
+	pytest -m long --numprocesses 2
 
 lint: env
 	ruff check .

@@ -112,24 +112,30 @@ class SmallProject:
         for seed, name in enumerate(("left", "right")):
             draw_domain(self.folder / "data" / name, ("ant", "bee", "cat", "dog"), per_class, seed)
         self.write_params(small_params())
-        # folders that stages depend on
-        for folder in ("cache/lists", "results/comparison", "results/sensitivity"):
-            (self.folder / folder).mkdir(parents=True)
-            (self.folder / folder / "README.md").write_text("keeps the folder there\n")
+        self.make_kept_folders()
         if dvc:
-            shutil.copy(ROOT / "dvc.yaml", self.folder)
-            shutil.copytree(
-                ROOT / "pipeline",
-                self.folder / "pipeline",
-                ignore=shutil.ignore_patterns("__pycache__"),
-            )
-            (self.folder / ".gitignore").write_text(
-                "/data\n/cache\n/results\n/weights\n/.referee\n"
-            )
-            self.run("git", "init", "--quiet")
-            self.run("dvc", "init", "--quiet")
-            self.run("dvc", "config", "core.analytics", "false")
+            self.add_graph()
         return self
+
+    def make_kept_folders(self) -> None:
+        """Make the folders that stages depend on; in the real repository git keeps them."""
+        for folder in ("cache/lists", "results/comparison", "results/sensitivity"):
+            (self.folder / folder).mkdir(parents=True, exist_ok=True)
+            (self.folder / folder / "README.md").write_text("keeps the folder there\n")
+
+    def add_graph(self) -> None:
+        """Copy dvc.yaml and the package, and make the two repositories."""
+        shutil.copy(ROOT / "dvc.yaml", self.folder)
+        shutil.copytree(
+            ROOT / "pipeline",
+            self.folder / "pipeline",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+        (self.folder / ".gitignore").write_text("/data\n/cache\n/results\n/weights\n/.referee\n")
+        self.run("git", "init", "--quiet")
+        self.run("dvc", "init", "--quiet")
+        shutil.copytree(ROOT / ".dvc" / "plots", self.folder / ".dvc" / "plots")
+        self.run("dvc", "config", "core.analytics", "false")
 
     def write_params(self, params: dict[str, Any]) -> None:
         """Write params.yaml."""

@@ -1,7 +1,8 @@
 """Stage `compare@PROBLEM`: every method of `compare.methods` on the same cached features, in one process.
 
 Reads the caches of both domains and the target's labels, to score with. Writes results/comparison/PROBLEM.json: one
-entry per method, in percent, mean and standard deviation over the seeds.
+entry per method, in percent, mean and standard deviation over the seeds; and of it, for `dvc metrics`, whose tables
+have a column for every value of a file, A_T alone: results/methods/PROBLEM.json.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Matrix = npt.NDArray[np.float64]
 
 @exits_cleanly
 def main(argv: list[str] | None = None) -> int:
-    """Write results/comparison/PROBLEM.json."""
+    """Write results/comparison/PROBLEM.json and results/methods/PROBLEM.json."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.stages.compare", description=__doc__)
     parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
     name = parser.parse_args(argv).problem
@@ -57,12 +58,15 @@ def main(argv: list[str] | None = None) -> int:
         }
         for method, compared in methods.items()
     }
-    with write_aside(places.comparison(name)) as aside:
-        aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    best = max(told, key=lambda method: told[method]["A_T"])
-    sys.stdout.write(
-        f"compare {name}: {len(methods)} methods, best {best} with A_T {told[best]['A_T']}\n"
-    )
+    final = {method: figures["A_T"] for method, figures in told.items()}
+    for place, content in (
+        (places.method_metrics(name), {"A_T": final}),
+        (places.comparison(name), told),
+    ):
+        with write_aside(place) as aside:
+            aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    best = max(final, key=final.__getitem__)
+    sys.stdout.write(f"compare {name}: {len(methods)} methods, best {best}, A_T {final[best]}\n")
     return 0
 
 

@@ -87,6 +87,11 @@ def comparison(problem: str) -> Path:
     return RESULTS / "comparison" / f"{problem}.json"
 
 
+def method_metrics(problem: str) -> Path:
+    """Of those figures, A_T of every method, for `dvc metrics`."""
+    return RESULTS / "methods" / f"{problem}.json"
+
+
 def sensitivity(problem: str) -> Path:
     """Accuracy over D and over sigma, D.csv and sigma.csv."""
     return RESULTS / "sensitivity" / problem

@@ -1,0 +1,132 @@
+"""Each suite of the paper, on a tiny image set laid out as the dataset is downloaded: `use`, `dvc repro`, tables."""
+
+import csv
+import shutil
+
+import pytest
+
+from downloaded_datasets import PER_CLASS, UNPACK
+from small_project import ROOT, VIT_KWARGS, SmallProject, write_tiny_weights
+
+pytestmark = pytest.mark.slow
+
+PROBLEMS = {"office31": 6, "officehome": 12, "visda": 1, "domainnet": 2}
+# one of every group; `paper` divides by the weight of a task less one, and these tasks have too few images for it
+METHODS = ("clip_zero_shot", "source_only", "no_clip", "released", "calibrated", "ranpac-pseudo")
+SMALL = {
+    "data": {"seeds": [0]},
+    "rff": {"D": 30},
+    "sensitivity": {"D": [10, 30], "sigma": [1e-5, 1e-4]},
+    "compare": {"methods": list(METHODS)},
+    "runtime": {"device": "cpu"},
+    "models": {
+        "vit": {
+            "library": "timm",
+            "name": "vit_tiny_patch16_224",
+            "origin": "weights/vit",
+            "kwargs": VIT_KWARGS,
+        },
+        "clip": {"library": "open_clip", "name": "tiny", "origin": "weights/clip"},
+    },
+}
+
+
+def suite_project(folder, suite):
+    """Return a project as a user has it after unpacking the dataset and `referee use SUITE`, then made small."""
+    project = SmallProject(folder)
+    for name in ("params.yaml", "suites"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    write_tiny_weights(folder / "weights")
+    for origin in ("vit_base_patch16_224", "clip_vit_b32_openai"):  # as in a clone: no weights yet
+        shutil.copytree(ROOT / "weights" / origin, folder / "weights" / origin)
+    project.make_kept_folders()
+    project.add_graph()
+    project.run("referee", "use", suite)  # to learn the names of the classes
+    classes = list(project.read_params()["datasets"][suite]["class_names"])
+    UNPACK[suite](folder / "data" / suite, classes)
+    said = project.run("referee", "use", suite).stdout
+    assert "data/" not in said, f"images are not where the suite looks for them:\n{said}"
+    project.change_params(**SMALL)
+    return project
+
+
+def read_table(project, name):
+    with (project.folder / "results/suite" / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def assert_tables(project, problems):
+    """Every problem in every table, every figure a percentage, what the paper published apart."""
+    folder = project.folder / "results/suite"
+    names = ("ablation", "comparison", "headline", "sensitivity")
+    assert sorted(file.name for file in folder.iterdir()) == [
+        f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")
+    ]
+    rows = read_table(project, "comparison")
+    measured = {row["method"]: row for row in rows if row["kind"] == "measured"}
+    published = [row for row in rows if row["kind"] == "published"]
+    assert set(measured) == set(METHODS)
+    assert {row["title"] for row in published} >= {"REFEREE", "CDCL"}
+    for row in rows:
+        assert all(0 <= float(row[problem]) <= 100 for problem in problems), row
+    headline = {row["problem"]: row for row in read_table(project, "headline")}
+    assert set(headline) - {"mean"} == set(problems)
+    for problem, row in headline.items():
+        if problem in problems:
+            assert row["calibrated"] == measured["calibrated"][problem]
+    assert "published (other protocol)" in (folder / "comparison.md").read_text()
+    assert "published (other protocol)" in (folder / "comparison.tex").read_text()
+
+
+def run_suite(folder, suite, **changes):
+    project = suite_project(folder, suite)
+    project.change_params(**changes)
+    params = project.read_params()
+    ran = project.repro()
+    problems = list(params["problems"])
+    assert len(problems) == PROBLEMS[suite]
+    assert {s for s in ran if s.startswith("source@")} == {f"source@{s}" for s in params["sources"]}
+    assert_tables(project, problems)
+    said = project.run("dvc", "repro").stdout
+    assert "Running stage" not in said
+    assert "Stage 'tables' didn't change, skipping" in said
+    return project
+
+
+def rows_of(project, domain):
+    return (
+        len((project.folder / "cache/manifests" / domain / "images.csv").read_text().splitlines())
+        - 1
+    )
+
+
+def test_visda(tmp_path):
+    project = run_suite(tmp_path, "visda")
+    assert rows_of(project, "visda_train") == 12 * PER_CLASS
+
+
+@pytest.mark.long
+def test_office31(tmp_path):
+    run_suite(tmp_path, "office31")
+
+
+@pytest.mark.long
+def test_officehome(tmp_path):
+    run_suite(tmp_path, "officehome")
+
+
+@pytest.mark.long
+def test_domainnet_by_folders_and_by_its_published_lists(tmp_path):
+    """Clipart by the lists, as suites/domainnet.yaml explains it, sketch by its folders."""
+    lists = {
+        f"domainnet_clipart_{part}": {
+            "file": f"data/domainnet/clipart_{part}.txt",
+            "domain": "domainnet_clipart",
+            "root": "data/domainnet",
+        }
+        for part in ("train", "test")
+    }
+    project = run_suite(tmp_path, "domainnet", lists=lists)
+    assert rows_of(project, "domainnet_clipart") == 345 * PER_CLASS  # one image is in no list
+    assert rows_of(project, "domainnet_sketch") == 345 * PER_CLASS
