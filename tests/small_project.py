@@ -117,7 +117,8 @@ class SmallProject:
             (self.folder / folder).mkdir(parents=True)
             (self.folder / folder / "README.md").write_text("keeps the folder there\n")
         if dvc:
-            shutil.copy(ROOT / "dvc.yaml", self.folder)
+            for name in ("dvc.yaml", ".dvcignore"):
+                shutil.copy(ROOT / name, self.folder)
             shutil.copytree(
                 ROOT / "pipeline",
                 self.folder / "pipeline",
