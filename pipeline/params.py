@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from ruamel.yaml import YAML
@@ -65,8 +66,19 @@ class Dataset(Section):
     """Classes shared by the domains of a dataset, and how they arrive in tasks."""
 
     classes_per_task: Annotated[int, Field(ge=1)]
-    # folder name -> name as people say it, for prompts; {}: the folders found, underscores as spaces
+    # Folder name -> name as people say it, for prompts; {}: the folders found, underscores as spaces. A block of text
+    # (`class_names: |`) means the same, and DVC, which parses params.yaml once per stage, reads it as one value.
     class_names: dict[str, str]
+
+    @field_validator("class_names", mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return YAML(typ="safe", pure=True).load(value) or {}
+        except YAMLError:
+            return value  # refused as the text it is
 
 
 class Generated(Section):

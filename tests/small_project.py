@@ -125,7 +125,8 @@ class SmallProject:
 
     def add_graph(self) -> None:
         """Copy dvc.yaml and the package, and make the two repositories."""
-        shutil.copy(ROOT / "dvc.yaml", self.folder)
+        for name in ("dvc.yaml", ".dvcignore"):
+            shutil.copy(ROOT / name, self.folder)
         shutil.copytree(
             ROOT / "pipeline",
             self.folder / "pipeline",

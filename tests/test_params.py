@@ -29,6 +29,16 @@ def test_what_is_shipped_is_valid():
     assert params.rff.sigma == 1e-4  # YAML 1.1 would read 1e-4 as text
 
 
+def test_class_names_may_be_a_block_of_text():
+    names = SHIPPED["datasets"]["digits"]["class_names"]
+    text = "".join(f'"{folder}": {name}  # said so\n' for folder, name in names.items())
+    params = parse_params(changed("datasets", "digits", "class_names", value=text))
+    assert params == parse_params(SHIPPED)
+    assert list(params.datasets["digits"].class_names) == list(names)
+    empty = parse_params(changed("datasets", "digits", "class_names", value=""))
+    assert empty.datasets["digits"].class_names == {}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -37,6 +47,16 @@ def test_what_is_shipped_is_valid():
             ("generated", "uci", "folder"),
             "x",
             "generated.uci.folder: differs from domains.uci.images",
+        ),
+        (
+            ("datasets", "digits", "class_names"),
+            "a: b\n c: : d\n",
+            "datasets.digits.class_names: input should be an object, not 'a: b",
+        ),
+        (
+            ("datasets", "digits", "class_names"),
+            "just words",
+            "datasets.digits.class_names: input should be an object, not 'just words'",
         ),
         (("rff", "sigmaa"), 1, "rff.sigmaa: unknown key; did you mean 'sigma'?"),
         (("rff", "sigma"), 0, "rff.sigma: input should be greater than 0, not 0"),

@@ -12,6 +12,11 @@ PROGRESS = Path(
 )  # outside every stage's outputs, so DVC neither tracks nor deletes it
 
 
+def code(stage: str) -> Path:
+    """Digests of the code that a stage runs."""
+    return CACHE / "code" / f"{stage}.json"
+
+
 def manifest_folder(domain: str) -> Path:
     """images.csv, tasks.csv, classes.csv, labels.csv and report.json of a domain."""
     return CACHE / "manifests" / domain

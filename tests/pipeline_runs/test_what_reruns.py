@@ -89,3 +89,16 @@ def test_one_image_re_embeds_its_domain_and_computes_only_that_image(project):
     assert ran - {"tables"} == embedded | ADAPT | COMPARE
     told = [line for line in done.stdout.splitlines() if line.startswith("embed right")]
     assert [line.split("; ")[1].split(" (")[0] for line in told] == ["1 embedded now"] * 2
+
+
+def test_code_reruns_the_stages_that_import_it(project):
+    def edit(name):
+        with (project.folder / "pipeline" / name).open("a") as file:
+            file.write("# edited\n")
+
+    edit("cli/main.py")  # no stage imports it
+    assert project.repro() == {"code"}
+    edit("stages/probe.py")
+    assert project.repro() == {"code"} | PROBE
+    edit("method/continual_metrics.py")
+    assert not embeds(project.repro())
