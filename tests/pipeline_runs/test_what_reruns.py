@@ -101,4 +101,4 @@ def test_code_reruns_the_stages_that_import_it(project):
     edit("stages/probe.py")
     assert project.repro() == {"code"} | PROBE
     edit("method/continual_metrics.py")
-    assert not embeds(project.repro())
+    assert not project.repro() & EMBED
