@@ -52,8 +52,8 @@ def test_templates_rerun_only_the_prompts_of_their_domain(project):
     params = project.read_params()
     params["domains"]["left"]["templates"] = ["a photo of a {}", "a drawing of a {}"]
     project.write_params(params)
-    # the source's prompts adapt nothing
-    assert project.repro() == {"prompts@left", "probe@left"}
+    # the source's prompts adapt nothing; `tables` reads of which dataset a domain is
+    assert repro(project) == {"prompts@left", "probe@left"}
 
 
 def test_the_list_of_methods_reruns_the_comparison_alone(project):
