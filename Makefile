@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help env repro test test-long lint types imports use doctor relock clean-progress
+.PHONY: help env repro test test-long bench bench-quick lint types imports use doctor relock clean-progress
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -31,6 +31,12 @@ test: env lint types imports  ## everything that must hold: lint, types, import 
 
 test-long: env  ## every suite of the paper from images to tables, on small image sets: many minutes
 	pytest -m long --numprocesses 2
+
+bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: most of an hour
+	@python -m benchmarks.run
+
+bench-quick: env  ## the same on smaller sizes, in minutes
+	@python -m benchmarks.run --quick
 
 lint: env
 	ruff check .

@@ -1,0 +1,56 @@
+"""Start-up time is a feature: a stage imports torch, timm or open_clip only where it runs a model."""
+
+import json
+import sys
+
+import pytest
+
+from small_project import ROOT, SmallProject
+
+pytestmark = pytest.mark.slow
+
+HEAVY = ("torch", "torchvision", "timm", "open_clip", "pandas", "sklearn", "matplotlib", "dvc")
+WATCHED = """
+import atexit, json, runpy, sys
+def tell():
+    with open("imported.json", "w") as file:
+        json.dump([name for name in {heavy!r} if name in sys.modules], file)
+atexit.register(tell)
+sys.argv = {arguments!r}
+runpy.run_module({module!r}, run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return SmallProject(tmp_path_factory.mktemp("project")).create(per_class=4)
+
+
+def imported_by(project, stage, *arguments):
+    """Run a stage as dvc.yaml does; return which heavy packages it had imported when it ended."""
+    module = f"pipeline.stages.{stage}"
+    script = WATCHED.format(heavy=HEAVY, arguments=[module, *arguments], module=module)
+    project.run(sys.executable, "-c", script)
+    return set(json.loads((project.folder / "imported.json").read_text()))
+
+
+def test_only_what_runs_a_model_imports_one(project):
+    (project.folder / "pipeline").symlink_to(ROOT / "pipeline")
+    for stage in (("code",), ("model", "vit"), ("model", "clip")):
+        assert imported_by(project, *stage) == set(), stage
+    for domain in ("left", "right"):
+        assert imported_by(project, "manifest", domain) == set()
+    vit = imported_by(project, "embed", "left", "vit")
+    assert vit == {"torch", "torchvision", "timm"}  # and not open_clip
+    project.stage("embed", "right", "vit")
+    assert "open_clip" in imported_by(project, "embed", "right", "clip")
+    project.stage("embed", "left", "clip")
+    assert "open_clip" in imported_by(project, "prompts", "right")
+    project.stage("prompts", "left")
+    for stage in (
+        *(("probe", "right"), ("basis", "left"), ("source", "left")),
+        *(("pseudo_label", "left-right"), ("refine", "left-right"), ("adapt", "left-right")),
+        *(("evaluate", "left-right"), ("compare", "left-right"), ("sensitivity", "left-right")),
+        ("tables",),
+    ):
+        assert imported_by(project, *stage) == set(), stage
