@@ -24,7 +24,10 @@ def project(run_project):
 
 
 def repro(project):
-    """Return what ran, but for `tables`: it runs if a figure changed, and on images this few none may."""
+    """Return what ran, but for `tables`: it runs if a figure changed, and on images this few none may.
+
+    It also runs, for a second, if anything in `domains` changed: it asks there for a problem's dataset.
+    """
     return project.repro() - {"tables"}
 
 
@@ -53,7 +56,7 @@ def test_templates_rerun_only_the_prompts_of_their_domain(project):
     params["domains"]["left"]["templates"] = ["a photo of a {}", "a drawing of a {}"]
     project.write_params(params)
     # the source's prompts adapt nothing
-    assert project.repro() == {"prompts@left", "probe@left"}
+    assert repro(project) == {"prompts@left", "probe@left"}
 
 
 def test_the_list_of_methods_reruns_the_comparison_alone(project):
