@@ -75,7 +75,8 @@ def test_a_grid_runs_without_images_and_repeats_nothing(said):
     assert queued.count("Queued experiment") == 2
     ran = re.findall(r"Running stage '(.*)'", one(said, "dvc exp run --run-all"))
     assert set(ran) - {"tables"} == COMPUTED_ANEW
-    assert len(ran) == len(set(ran)), "sigma=1e-3 was computed a second time"
+    once = [stage for stage in ran if stage != "tables"]  # which reads all figures, whoever's
+    assert len(once) == len(set(once)), "sigma=1e-3 was computed a second time"
     shown = one(said, "dvc exp show").splitlines()
     header, *rows = [line for line in shown if line.strip(" ─")]
     assert header.split() == ["Experiment", "A_T.calibrated", "rff.D", "rff.sigma"]

@@ -29,8 +29,7 @@ def project(tmp_path_factory):
     made = SmallProject(tmp_path_factory.mktemp("project")).create()
     for stage in (
         *(("manifest", domain) for domain in ("left", "right")),
-        ("embed", "left", "vit"),
-        *(("embed", "right", model) for model in ("vit", "clip")),
+        *(("embed", d, model) for d in ("left", "right") for model in ("vit", "clip")),
         ("prompts", "right"),
         ("basis", "left"),
         ("source", "left"),

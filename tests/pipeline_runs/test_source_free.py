@@ -89,8 +89,7 @@ def test_with_source_data_and_all_labels_destroyed_adaptation_gives_the_same_byt
     project = SmallProject(tmp_path).create()
     for stage in (
         *(("manifest", domain) for domain in ("left", "right")),
-        ("embed", "left", "vit"),
-        *(("embed", "right", model) for model in ("vit", "clip")),
+        *(("embed", d, model) for d in ("left", "right") for model in ("vit", "clip")),
         ("prompts", "right"),
         ("basis", "left"),
         ("source", "left"),

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from downloaded_datasets import PER_CLASS, UNPACK
+from pipeline.params import load_params
 from small_project import ROOT, VIT_KWARGS, SmallProject, write_tiny_weights
 
 pytestmark = pytest.mark.slow
@@ -43,7 +44,7 @@ def suite_project(folder, suite):
     project.make_kept_folders()
     project.add_graph()
     project.run("referee", "use", suite)  # to learn the names of the classes
-    classes = list(project.read_params()["datasets"][suite]["class_names"])
+    classes = list(load_params(project.folder / "params.yaml").datasets[suite].class_names)
     UNPACK[suite](folder / "data" / suite, classes)
     said = project.run("referee", "use", suite).stdout
     assert "data/" not in said, f"images are not where the suite looks for them:\n{said}"
