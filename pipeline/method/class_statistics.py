@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy.linalg import lapack
 
 from pipeline.errors import InputError, ParamsError
+from pipeline.method.blas_products import product
 from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.zero_shot import Matrix
 
@@ -207,7 +208,7 @@ def add_rows(
         present, place = np.unique(labels[block], return_inverse=True)
         one_hot = np.zeros((len(present), len(rows)), dtype=rows.dtype)
         one_hot[place, np.arange(len(rows))] = omega[block]
-        statistics.sums[present] += one_hot @ rows
+        statistics.sums[present] += product(one_hot, rows)
     add_product(statistics.scatter, deviations, None if weights is None else omega)
 
 

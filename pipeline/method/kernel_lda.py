@@ -23,6 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from pipeline.errors import InputError, ParamsError, did_you_mean, listed
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import ClassStatistics, Matrix64, Vector64, symmetric
 from pipeline.method.zero_shot import Matrix
 
@@ -41,7 +42,7 @@ class Classifier:
 
     def scores(self, deviations: Matrix) -> Matrix64:
         """Return F, (n, C), eq. (13), of rows z − pivot (n, D), up to a constant per row."""
-        return np.asarray(deviations.astype(np.float64) @ self.W + self.b)
+        return np.asarray(product(deviations.astype(np.float64), self.W) + self.b)
 
 
 def averaged(classifiers: Sequence[Classifier]) -> Classifier:
@@ -111,7 +112,7 @@ def discriminants(
     regular = covariance if overwrite else covariance.copy(order="F")
     regular[np.diag_indices_from(regular)] += ridge
     if route == "pinverse":
-        W = scipy.linalg.pinvh(symmetric(regular)) @ means.T
+        W = product(scipy.linalg.pinvh(symmetric(regular)), means.T)
     else:
         try:
             factor = scipy.linalg.cho_factor(

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
 from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.task_features import IMAGES, TaskFeatures
@@ -264,5 +265,5 @@ def _move_means(
     added = one_hot.sum(axis=1)
     moved = added > 0
     total = (counts + added)[moved, None]
-    means[moved] = (counts[moved, None] * means[moved] + (one_hot @ rows)[moved]) / total
+    means[moved] = (counts[moved, None] * means[moved] + product(one_hot, rows)[moved]) / total
     counts += added

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.method.blas_products import product
 from pipeline.method.zero_shot import Matrix, unit_rows
 
 Convention = Literal["bandwidth", "spread", "gamma"]
@@ -249,7 +250,7 @@ def _phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
     if x.ndim != 2 or x.shape[1] != basis.d:
         raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
-    return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
+    return np.asarray(product(unit_rows(x).astype(np.float32), basis.omega))
 
 
 class KernelError(NamedTuple):
