@@ -28,7 +28,7 @@ from pipeline.method import class_statistics
 from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
 from pipeline.method.scatter_products import ROWS, add_product
-from pipeline.method.task_features import IMAGES, TaskFeatures
+from pipeline.method.task_features import TaskFeatures
 from pipeline.method.variants import Arithmetic
 from pipeline.method.zero_shot import Matrix
 
@@ -161,11 +161,12 @@ def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatisti
     """Return the statistics of a task's rows among its own classes."""
     statistics = class_statistics.zeros(len(task.classes), task.D)
     first = int(task.classes.min())
-    for place, views in task.batches(IMAGES):
-        labels, weights = task.labels[place] - first, task.weights[place]
-        for made in views.values():
-            rows = made.astype(arithmetic, copy=False)
-            class_statistics.add_rows(statistics, rows, labels, weights)
+    # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
+    for place, views in task.batches(max(1, ROWS // len(task.views))):
+        rows = np.concatenate(list(views.values()), dtype=arithmetic)
+        labels = np.tile(task.labels[place] - first, len(views))
+        weights = np.tile(task.weights[place], len(views))
+        class_statistics.add_rows(statistics, rows, labels, weights)
     return statistics
 
 
