@@ -165,7 +165,7 @@ class _Step:
                         self.options,
                         ridge=ridges[m],
                         fallback=self._source_means(m),
-                        overwrite=moments.scatter is not member.moments().scatter,
+                        overwrite=self.options.source_covariance,
                     )
                 )
             classifier = averaged(members)

@@ -121,6 +121,11 @@ def discriminants(
         except scipy.linalg.LinAlgError:
             raise InputError(SINGULAR) from None
         W = scipy.linalg.cho_solve(factor, means.T, check_finite=False)  # eq. (11)
+    return with_biases(means, np.asarray(W), priors)
+
+
+def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifier:
+    """Return the classifier of means (C, D) less the pivot and W (D, C) = A⁻¹μ, eq. (11)."""
     b = -0.5 * np.einsum("cd,dc->c", means, W)  # eq. (12)
     if not np.isfinite(b).all():
         raise InputError(
@@ -128,7 +133,7 @@ def discriminants(
         )
     if priors is not None:
         b = b + log_priors(priors, len(means))
-    return Classifier(np.asarray(W), np.asarray(b))
+    return Classifier(W, np.asarray(b))
 
 
 def log_priors(priors: Matrix, C: int) -> Vector64:

@@ -5,8 +5,7 @@ to the same thing, METHOD.md's table:
 
 - `ExactMoments`: `ClassStatistics`; any batching and order gives the same numbers;
 - `PrintedMoments`: eqs. (16) and (17) to the letter;
-- `BatchCentredMoments`: the released code's: each batch is centred on the means so far, which include the warm start,
-  so that the scatter depends on the batching.
+- `BatchCentredMoments`, in `batch_centred`: the released code's, whose scatter depends on the batching.
 
 Tasks have disjoint classes, so a class's mean and scatter about it are final once its task is folded in: what is kept
 is the means and the sum of the scatters, one D×D matrix. All are in deviation coordinates, δ = z − pivot. (16) is not
@@ -25,9 +24,9 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
-from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
-from pipeline.method.scatter_products import ROWS, add_product
+from pipeline.method.row_scatter import RowScatter
+from pipeline.method.scatter_products import ROWS
 from pipeline.method.task_features import TaskFeatures
 from pipeline.method.variants import Arithmetic
 from pipeline.method.zero_shot import Matrix
@@ -39,7 +38,7 @@ class Moments:
 
     means: (C, D) less the pivot, NaN where a class has no row. scatter: (D, D), lower triangle. weight: (C,) Σω of
     each class, priors included. total: what divides the scatter into a covariance. degrees: effective rows about the
-    means.
+    means. spanned: the same scatter by its rows, where it is not formed: ``scatter`` is then all NaN.
     """
 
     means: Matrix64
@@ -47,6 +46,7 @@ class Moments:
     weight: Vector64
     total: float
     degrees: float
+    spanned: RowScatter | None = None
 
     def covariance(self) -> Matrix64:
         """Return scatter / total, (D, D), lower triangle."""
@@ -214,57 +214,3 @@ class PrintedMoments:
         """Return the moments; A is a covariance as it stands."""
         ones = np.ones(len(self.means))
         return Moments(self.means, self.A, ones, total=1.0, degrees=self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class BatchCentredMoments:
-    """The released code's: running means from a warm start, each batch of images centred on them."""
-
-    known: Moments
-    batch_images: int
-
-    def with_task(self, task: LabelledTask) -> BatchCentredMoments:
-        """Fold in a task batch by batch, see `Accumulator`."""
-        start, count = task.prior_means()
-        means, counts = start.copy(), np.full(len(task.classes), count)
-        scatter, first = np.zeros((task.D, task.D), order="F"), int(task.classes.min())
-        centred: list[Matrix64] = []
-        for place, views in task.batches(self.batch_images):
-            rows = np.vstack([*views.values()]).astype(np.float64)
-            labels = np.tile(task.labels[place] - first, len(views))
-            weights = np.tile(task.weights[place], len(views))
-            _move_means(means, counts, rows, labels, weights)
-            rows -= means[labels]
-            rows *= np.sqrt(weights)[:, None]
-            centred.append(rows)
-            if sum(map(len, centred)) >= ROWS:  # one product of many batches: small ones are slow
-                add_product(scatter, np.vstack(centred))
-                centred = []
-        if centred:
-            add_product(scatter, np.vstack(centred))
-        total = float(task.weights[task.kept].sum() * len(task.views))
-        moments = Moments(
-            means=np.where((counts > 0)[:, None], means, np.nan),
-            scatter=scatter,
-            weight=counts,
-            total=total,
-            degrees=total,
-        )
-        return replace(self, known=self.known.folded(moments))
-
-    def moments(self) -> Moments:
-        """Return the moments; classes that no batch and no warm start has touched have no mean."""
-        return self.known
-
-
-def _move_means(
-    means: Matrix64, counts: Vector64, rows: Matrix, labels: Labels, weights: Vector64
-) -> None:
-    """Move running means (C, D) with their counts (C,) by a batch of rows (n, D), in place."""
-    one_hot = np.zeros((len(counts), len(labels)))
-    one_hot[labels, np.arange(len(labels))] = weights
-    added = one_hot.sum(axis=1)
-    moved = added > 0
-    total = (counts + added)[moved, None]
-    means[moved] = (counts[moved, None] * means[moved] + product(one_hot, rows)[moved]) / total
-    counts += added

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError, listed
 from pipeline.method import kernel_lda
+from pipeline.method.batch_centred import batch_centred
 from pipeline.method.class_statistics import Labels, Matrix64, packed
 from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.moments import (
     Accumulator,
-    BatchCentredMoments,
     ExactMoments,
     LabelledTask,
     Moments,
@@ -165,12 +165,24 @@ def _embedding_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
 def accumulator(basis: Basis, options: MethodOptions, *, source: bool) -> Accumulator:
     """Return an empty accumulator; on the source side the printed equations are the exact ones."""
     if options.statistics == "batch_centred":
-        return BatchCentredMoments(no_moments(basis.D), options.batch_images)
+        ridge = options.source_ridge if source else options.ridge
+        return batch_centred(
+            basis.D, options.batch_images, ridge if _solved_as_it_is(options) else None
+        )
     if options.statistics == "printed" and not source:
         D = basis.D
         return PrintedMoments(basis.pivot, np.zeros((0, D)), np.zeros((D, D), order="F"))
     # (9), (10): a running average is a covariance
     return ExactMoments(no_moments(basis.D), options.arithmetic)
+
+
+def _solved_as_it_is(options: MethodOptions) -> bool:
+    """Is scatter + ridge·I what is solved with, nothing pooled, divided, shrunk or relative to the scatter itself?"""
+    return (
+        (options.ridge_kind, options.inverse, options.shrinkage) == ("absolute", "cholesky", None)
+        and not options.divide_scatter
+        and not options.source_covariance
+    )
 
 
 def check_task_order(tasks: Sequence[Labels]) -> None:
@@ -201,6 +213,9 @@ def classifier_of(
     overwrite: in the memory of the moments' scatter, which is lost.
     """
     means = filled(moments.means, fallback)
+    priors = class_priors(moments, options)
+    if moments.spanned is not None:
+        return kernel_lda.with_biases(means, moments.spanned.solve(means.T), priors)
     divisor = moments.total if options.divide_scatter else 1.0
     if divisor <= 0:
         raise InputError("covariance: no row has any weight")
@@ -211,7 +226,7 @@ def classifier_of(
         means,
         spread,
         ridge=ridge / divisor,
-        priors=class_priors(moments, options),
+        priors=priors,
         route=options.inverse,
         overwrite=True,
     )
