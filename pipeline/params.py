@@ -235,6 +235,7 @@ class Runtime(Section):
     """How the work is done, never what comes out: no stage depends on these."""
 
     device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    statistics: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = "cpu"
     batch_size: Annotated[int, Field(ge=1)] = 64
     workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
 

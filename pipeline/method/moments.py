@@ -104,11 +104,15 @@ class LabelledTask:
         """Number of Fourier features."""
         return self.features.basis.D // self.features.basis.members
 
-    def batches(self, images: int) -> Iterator[tuple[npt.NDArray[np.intp], Mapping[str, Matrix]]]:
-        """Yield so many kept images at a time: their places (b,) and features (b, D) by view."""
+    def places(self, images: int) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield the places (b,) of so many kept images at a time."""
         places = np.flatnonzero(self.kept)
         for start in range(0, len(places), images):
-            place = places[start : start + images]
+            yield places[start : start + images]
+
+    def batches(self, images: int) -> Iterator[tuple[npt.NDArray[np.intp], Mapping[str, Matrix]]]:
+        """Yield so many kept images at a time: their places (b,) and features (b, D) by view."""
+        for place in self.places(images):
             yield place, {v: self.features.of(v, place, self.member) for v in self.views}
 
     def prior_means(self) -> tuple[Matrix64, float]:
@@ -159,10 +163,20 @@ class ExactMoments:
 
 def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatistics:
     """Return the statistics of a task's rows among its own classes."""
+    first, basis = int(task.classes.min()), task.features.basis
+    images = max(1, ROWS // len(task.views))
+    if basis.device and arithmetic == "float32":
+        from pipeline.method.device_statistics import statistics_on  # torch: seconds to import
+
+        blocks = (
+            (x, task.labels[place] - first, task.weights[place])
+            for place in task.places(images)
+            for x in (task.features.views[view][place] for view in task.views)
+        )
+        return statistics_on(basis.device, basis.member(task.member), blocks, len(task.classes))
     statistics = class_statistics.zeros(len(task.classes), task.D)
-    first = int(task.classes.min())
     # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
-    for place, views in task.batches(max(1, ROWS // len(task.views))):
+    for place, views in task.batches(images):
         rows = np.concatenate(list(views.values()), dtype=arithmetic)
         labels = np.tile(task.labels[place] - first, len(views))
         weights = np.tile(task.weights[place], len(views))

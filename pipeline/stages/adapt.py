@@ -21,6 +21,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
+from pipeline.stages.statistics_device import on_device, statistics_device
 from pipeline.stages.target_rows import TargetRows, read_target, with_views
 from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
 from pipeline.store.basis_file import Bases, read_bases
@@ -43,13 +44,14 @@ class Inputs:
     refined: RefinedViews
     source_path: Path
     options: MethodOptions
+    device: str = ""
 
 
 def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Placed]]:
     """Return one seed's classifier after each task, and each task's final pseudo-labels with their rows."""
     rows, options = inputs.rows, inputs.options
     seed = rows.tasks.seeds[index]
-    basis = inputs.bases.basis(index)
+    basis = on_device(inputs.bases.basis(index), inputs.device)
     first_labels = read_labels_of_seed(inputs.first_labels, index)
     refined_views = inputs.refined.of_seed(index, like=rows.views)
     pooled = options.source_covariance
@@ -90,6 +92,7 @@ def main(argv: list[str] | None = None) -> int:
         refined=open_refined(places.refined(name)),
         source_path=places.source_model(problem.source),
         options=options,
+        device=statistics_device(params.runtime),
     )
     rows = inputs.rows
     seeds = for_each_seed(

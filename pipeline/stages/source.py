@@ -19,6 +19,7 @@ from pipeline.method.task_features import subset
 from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
+from pipeline.stages.statistics_device import on_device, statistics_device
 from pipeline.stages.task_classes import task_classes
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings, rows_digest
@@ -47,6 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     said.require({"rows_digest": store.provenance["rows_digest"]})
     clip = rows_of(said, "original")
     bases = read_bases(places.bases(source))
+    device = statistics_device(params.runtime)
 
     recipe, seeds = bases.recipe, len(tasks.seeds)
     sets = task_classes(classes)
@@ -64,7 +66,12 @@ def main(argv: list[str] | None = None) -> int:
             train = np.flatnonzero(~tasks.is_test(tasks.seeds[index]))
             rows = {view: subset(x, train) for view, x in views.items()}
             models = source_models(
-                bases.basis(index), rows, labels[train], sets, options, clip=subset(clip, train)
+                on_device(bases.basis(index), device),
+                rows,
+                labels[train],
+                sets,
+                options,
+                clip=subset(clip, train),
             )
             writer.write_seed(index, models)
 
