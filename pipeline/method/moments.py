@@ -164,7 +164,8 @@ class ExactMoments:
 def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatistics:
     """Return the statistics of a task's rows among its own classes."""
     first, basis = int(task.classes.min()), task.features.basis
-    images = max(1, ROWS // len(task.views))
+    # a power of two, which divides `IMAGES`: the blocks of a range of rows are those of the whole
+    images = 2 ** int(math.log2(max(1, ROWS // len(task.views))))
     if basis.device and arithmetic == "float32":
         from pipeline.method.device_statistics import statistics_on  # torch: seconds to import
 
