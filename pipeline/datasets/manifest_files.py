@@ -124,7 +124,7 @@ def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*header, CRC))
         for number, last, fields in _numbered([str(value) for value in row] for row in rows):
-            writer.writerow((*fields, _crc(number, fields, last=last)))
+            writer.writerow((*fields, _crc(header, number, fields, last=last)))
 
 
 def _numbered(rows: Iterable[list[str]]) -> Iterator[tuple[int, bool, list[str]]]:
@@ -139,8 +139,10 @@ def _numbered(rows: Iterable[list[str]]) -> Iterator[tuple[int, bool, list[str]]
         yield number, True, held
 
 
-def _crc(number: int, fields: Sequence[str], *, last: bool) -> str:
-    text = "\x1f".join((f"{number}{' last' if last else ''}", *fields))
+def _crc(header: Sequence[str], number: int, fields: Sequence[str], *, last: bool) -> str:
+    """Return the checksum of a row; the first one answers for the header as well."""
+    place = f"{number}{' last' if last else ''}"
+    text = "\x1f".join((place, *(header if number == 0 else ()), *fields))
     return f"{google_crc32c.value(text.encode()):08x}"
 
 
@@ -258,9 +260,11 @@ def _read_csv(path: Path) -> Iterator[list[str]]:
             yield header[:-1] if sealed else header
             count = 0
             for number, last, row in _numbered(lines):
-                if sealed and (
-                    len(row) != len(header) or row[-1] != _crc(number, row[:-1], last=last)
-                ):
+                right = not sealed or (
+                    len(row) == len(header)
+                    and row[-1] == _crc(header[:-1], number, row[:-1], last=last)
+                )
+                if not right:
                     raise _broken(path, f"row {number} is damaged (the checksum is wrong)")
                 yield row[:-1] if sealed else row
                 count += 1
