@@ -99,11 +99,14 @@ def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows
         raise StoreError(
             f"{places.prompts(domain)}: its classes are not those of the manifest; run dvc repro"
         )
+    tasks = read_tasks(folder / "tasks.csv", rows=seen.rows)
+    if int(tasks.task.max()) > classes[-1].task:
+        raise StoreError(f"{folder}/tasks.csv: has a task that classes.csv has not; run dvc repro")
     return TargetRows(
         {view: rows_of(seen, view) for view in views},
         rows_of(said, "original"),
         prompts.text,
         prompts.logit_scale,
-        read_tasks(folder / "tasks.csv", rows=seen.rows),
+        tasks,
         classes,
     )
