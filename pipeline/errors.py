@@ -7,6 +7,7 @@ without a traceback and exit with status 2; any other exception is a bug of ours
 from __future__ import annotations
 
 import difflib
+import errno
 import functools
 import sys
 from collections.abc import Callable, Iterable
@@ -15,6 +16,17 @@ from typing import ParamSpec
 P = ParamSpec("P")
 
 EXIT_STATUS = 2
+OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
+    errno.ENOSPC: "free some disk space",
+    errno.EDQUOT: "free some of your disk quota",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
+    errno.EROFS: "make the disk or folder writable",
+    errno.EACCES: "give yourself permission to it",
+    errno.EPERM: "give yourself permission to it",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.EIO: "check the disk, which fails to read or write",
+    errno.ENOMEM: "free some memory",
+}
 
 
 class RefereeError(Exception):
@@ -45,8 +57,17 @@ def listed(items: Iterable[object], *, most: int = 8) -> str:
     return f"{', '.join(texts[:most])} and {len(texts) - most} more"
 
 
+def machine_line(error: OSError) -> str:
+    """Say in one line what the machine lacks: outputs appear whole or not at all, so running again is safe."""
+    remedy = OF_THE_MACHINE[error.errno or 0]
+    place = f"{error.filename}: " if error.filename else ""
+    return (
+        f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
+    )
+
+
 def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
-    """Turn a `RefereeError` that leaves ``main`` into one line on stderr and status 2."""
+    """Turn a `RefereeError` that leaves ``main``, or a full or read-only disk, into one line on stderr and status 2."""
 
     @functools.wraps(main)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
@@ -54,6 +75,11 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
             return main(*args, **kwargs)
         except RefereeError as error:
             sys.stderr.write(f"referee: error: {error}\n")
+            return EXIT_STATUS
+        except OSError as error:
+            if error.errno not in OF_THE_MACHINE:
+                raise
+            sys.stderr.write(f"referee: error: {machine_line(error)}\n")
             return EXIT_STATUS
         except KeyboardInterrupt:
             sys.stderr.write("referee: interrupted; run the same command again to continue\n")

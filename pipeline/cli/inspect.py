@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-ARRAY_STORES = (
-    "referee-source/1",
-    "referee-pseudo-labels/1",
-    "referee-refined/1",
-    "referee-target/1",
-)
-
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
@@ -33,7 +26,7 @@ def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
     finite = norms[np.isfinite(norms)]
     low, middle, high = np.quantile(finite, [0, 0.5, 1]) if finite.size else [np.nan] * 3
     return {
-        "dtype": str(store.group[view].dtype),  # type: ignore[union-attr]
+        "dtype": str(store.dtype(view)),
         "norm_min": float(low),
         "norm_median": float(middle),
         "norm_max": float(high),
@@ -56,7 +49,7 @@ def facts(path: Path) -> dict[str, Any]:
             "logit_scale": prompts.logit_scale,
             "provenance": prompts.provenance,
         }
-    if _schema(path) in ARRAY_STORES:
+    if _schema(path) in _array_schemas():
         return array_facts(path)
     store = open_embeddings(path)
     return {
@@ -75,7 +68,7 @@ def array_facts(path: Path) -> dict[str, Any]:
 
     store = open_arrays(path, str(_schema(path)))
     arrays = {}
-    for name in sorted(store.group.array_keys()):
+    for name in sorted(store.arrays):
         values = store.read(name)
         finite = bool(np.isfinite(values).all()) if values.dtype.kind == "f" else True
         arrays[name] = {"shape": list(values.shape), "dtype": str(values.dtype), "finite": finite}
@@ -83,11 +76,18 @@ def array_facts(path: Path) -> dict[str, Any]:
     return {"kind": "arrays", "arrays": arrays, "provenance": provenance}
 
 
+def _array_schemas() -> set[str]:
+    from pipeline.stages import adapt
+    from pipeline.store import pseudo_label_store, refined_store, source_store
+
+    return {module.SCHEMA for module in (source_store, pseudo_label_store, refined_store, adapt)}
+
+
 def _schema(path: Path) -> str | None:
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return str(attributes.get("schema"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None  # whatever is wrong, open_embeddings says it better
 
 

@@ -19,7 +19,12 @@ from pipeline.method.fusion import branch_probabilities, fuse, gate
 from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier, averaged
 from pipeline.method.moments import Accumulator, ExactMoments, LabelledTask, Moments
-from pipeline.method.prediction import klda_probabilities, logit_factor
+from pipeline.method.prediction import (
+    CosineRows,
+    clip_probabilities,
+    klda_probabilities,
+    logit_factor,
+)
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.relabelling import RowLabels, RowSpace
 from pipeline.method.source_model import SourceModel, absolute_ridge, accumulator, classifier_of
@@ -38,7 +43,7 @@ class TargetTask:
 
     classes: npt.NDArray[np.intp]
     views: Mapping[str, Rows]
-    cosines: Matrix64
+    cosines: Matrix64 | CosineRows
     clip: Rows | None = None
 
     def features(self, basis: Basis, options: MethodOptions) -> TaskFeatures:
@@ -102,7 +107,7 @@ def fused_labels(
 ) -> PseudoLabels:
     """Return the labels from the KLDA branch's probabilities (n, |C|): steps 2, 5 and 7."""
     scale = options.clip_logit_scale(clip_scale)
-    p_vlm = branch_probabilities(scale * task.cosines, task.classes)  # (1)
+    p_vlm = clip_probabilities(task.cosines, scale, task.classes)  # (1)
     fused = fuse(p, p_vlm, options.fusion(at_test=False))  # (14)
     kept = gate(fused, options.threshold)
     weight = np.ones(len(fused))

@@ -69,12 +69,17 @@ def expected_calibration_error(probabilities: Matrix, labels: Labels, *, bins: i
 
     Confidence is the largest probability; a bin (a, b] counts by its share of the samples.
     """
-    if not len(labels):
-        raise InputError("calibration error: no samples")
-    confidence = probabilities.max(axis=1).astype(np.float64)
     right: npt.NDArray[np.bool_] = probabilities.argmax(axis=1) == labels
+    return calibration_error(probabilities.max(axis=1), right, bins=bins)
+
+
+def calibration_error(confidence: Matrix, right: npt.NDArray[np.bool_], *, bins: int = 15) -> float:
+    """Return the ECE of predictions by their confidence (n,) and whether they are ``right`` (n,)."""
+    if not len(right):
+        raise InputError("calibration error: no samples")
+    confidence = confidence.astype(np.float64)
     edges = np.linspace(0, 1, bins + 1)
     bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
     # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
     gap = np.bincount(bin_of, right - confidence, minlength=bins)
-    return float(np.abs(gap).sum() / len(labels))
+    return float(np.abs(gap).sum() / len(right))

@@ -9,20 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.class_statistics import Labels, Matrix64, Vector64
 from pipeline.method.continual_metrics import (
     accuracy_matrix,
-    expected_calibration_error,
+    calibration_error,
     per_class_accuracy,
 )
 from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.prediction import Prediction, predict
+from pipeline.method.prediction import CosineRows, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.source_model import SourceModel
-from pipeline.method.task_features import Rows
+from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
@@ -35,10 +36,18 @@ class TestImages:
     __test__ = False  # not for pytest, whatever its name
 
     views: Mapping[str, Rows]
-    cosines: Matrix64
+    cosines: Matrix64 | CosineRows
     labels: Labels
     tasks: Labels
     clip: Rows | None = None
+
+    def features(
+        self, basis: Basis, options: MethodOptions, block: npt.NDArray[np.intp]
+    ) -> TaskFeatures:
+        """Return the features of some of the images, by their ascending places (b,)."""
+        views = {name: subset(rows, block) for name, rows in self.views.items()}
+        clip = None if self.clip is None else subset(self.clip, block)
+        return kernel_features(basis, views, clip, options.clip_in_kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,39 +74,49 @@ def score(
     options: MethodOptions,
     clip_scale: float,
 ) -> Scores:
-    """Score the models after every task on the test images of the tasks so far."""
-    features = kernel_features(basis, images.views, images.clip, options.clip_in_kernel)
+    """Score the models after every task on the test images of the tasks so far.
 
-    def after_each_task(options: MethodOptions) -> list[Prediction]:
-        return [
-            predict(
-                features,
-                images.cosines,
-                source=source,
-                classifier=classifier,
-                options=options,
-                clip_scale=clip_scale,
-            )
-            for source, classifier in zip(sources, classifiers, strict=True)
-        ]
-
-    def matrix(predictions: Sequence[Prediction]) -> Matrix64:
-        return accuracy_matrix([p.label for p in predictions], images.labels, images.tasks)
-
-    own = after_each_task(options)
-    last = own[-1]
+    Images are taken in blocks, each by all models, so that memory does not grow with the probabilities of all images.
+    """
+    n, T = len(images.labels), len(sources)
+    predictors = {"own": options} | {
+        name: replace(options, predictor=name)  # type: ignore[arg-type]
+        for name in REFERENCES
+    }
+    predicted = {name: np.empty((T, n), dtype=np.int32) for name in predictors}
+    branches = ("klda", "clip", "fused")
+    confidence = {name: np.empty(n) for name in branches}
+    right = {name: np.empty(n, dtype=np.bool_) for name in branches}
+    for block in blocks_of(n, IMAGES):
+        features = images.features(basis, options, block)
+        cosine = images.cosines[block]
+        for task, (source, classifier) in enumerate(zip(sources, classifiers, strict=True)):
+            for name, chosen in predictors.items():
+                made = predict(
+                    features,
+                    cosine,
+                    source=source,
+                    classifier=classifier,
+                    options=chosen,
+                    clip_scale=clip_scale,
+                )
+                predicted[name][task, block] = made.label
+                if name == "own" and task == T - 1:
+                    for branch in branches:
+                        p: Matrix64 = getattr(made, branch)
+                        confidence[branch][block] = p.max(axis=1)
+                        right[branch][block] = p.argmax(axis=1) == images.labels[block]
+    matrices = {
+        name: accuracy_matrix(list(labels), images.labels, images.tasks)
+        for name, labels in predicted.items()
+    }
+    last = predicted["own"][-1]
     return Scores(
-        accuracy=matrix(own),
-        references={
-            name: matrix(after_each_task(replace(options, predictor=name)))  # type: ignore[arg-type]
-            for name in REFERENCES
-        },
-        ece={
-            name: expected_calibration_error(getattr(last, name), images.labels)
-            for name in ("klda", "clip", "fused")
-        },
-        per_class=per_class_accuracy(last.label, images.labels, last.fused.shape[1]),
-        predicted=last.label,
+        accuracy=matrices.pop("own"),
+        references=matrices,
+        ece={name: calibration_error(confidence[name], right[name]) for name in branches},
+        per_class=per_class_accuracy(last, images.labels, len(sources[-1].means)),
+        predicted=last,
     )
 
 

@@ -13,7 +13,7 @@ from pipeline.method.fusion import branch_probabilities, fuse
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.source_model import SourceModel
-from pipeline.method.task_features import IMAGES, TaskFeatures, blocks_of
+from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import Matrix, unit_rows
 
@@ -35,6 +35,38 @@ class Prediction:
 def cosines(images: Matrix, texts: Matrix) -> Matrix64:
     """Return cos(v(x), t(c)), (n, M), of CLIP image (n, d) and text (M, d) embeddings."""
     return np.asarray(unit_rows(images) @ unit_rows(texts).T)
+
+
+@dataclass(frozen=True, eq=False)
+class CosineRows:
+    """Cosines (n, M) of CLIP image rows (n, d) and texts (M, d), computed when asked for: n × M grows with the rows."""
+
+    images: Rows
+    texts: Matrix
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As an array's."""
+        return len(self.images), len(self.texts)
+
+    def __getitem__(self, index: npt.NDArray[np.intp]) -> Matrix64:
+        """Return the rows at ascending ``index`` (b,)."""
+        return cosines(self.images[index], self.texts)
+
+    def subset(self, index: npt.NDArray[np.intp]) -> CosineRows:
+        """Return the rows at ``index``, not computed."""
+        return CosineRows(subset(self.images, index), self.texts)
+
+
+def clip_probabilities(cosine: Matrix64 | CosineRows, scale: float, classes: Labels) -> Matrix64:
+    """Return p_VLM (n, |classes|), eq. (1), of cosines (n, M), in blocks of rows."""
+    p = np.empty((len(cosine), len(classes)))
+    for block in blocks_of(len(cosine), IMAGES):
+        p[block] = branch_probabilities(scale * cosine[block], classes)
+    return p
 
 
 def logit_factor(options: MethodOptions) -> float:

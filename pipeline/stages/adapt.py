@@ -31,7 +31,7 @@ from pipeline.store.pseudo_label_store import Placed, label_arrays, read_labels_
 from pipeline.store.refined_store import RefinedViews, open_refined
 from pipeline.store.source_store import read_source
 
-SCHEMA = "referee-target/1"
+SCHEMA = "referee-target/2"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Place
     rows, options = inputs.rows, inputs.options
     seed = rows.tasks.seeds[index]
     basis = on_device(inputs.bases.basis(index), inputs.device)
-    first_labels = read_labels_of_seed(inputs.first_labels, index)
+    first_labels = read_labels_of_seed(inputs.first_labels, index, rows.rows)
     refined_views = inputs.refined.of_seed(index, like=rows.views)
     pooled = options.source_covariance
     source = read_source(inputs.source_path, index, rows.class_names, with_scatter=pooled)

@@ -12,7 +12,6 @@ import sys
 
 import numpy as np
 
-from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
@@ -21,6 +20,7 @@ from pipeline.params import load_params, named
 from pipeline.report.problem_tables import Float, Labels, headline, write_tables
 from pipeline.stages import places
 from pipeline.stages.adapt import SCHEMA
+from pipeline.stages.labels_of import read_truth
 from pipeline.stages.method_options import method_options
 from pipeline.stages.target_rows import TargetRows, read_target
 from pipeline.stages.task_classes import task_classes
@@ -42,7 +42,7 @@ def quality_per_task(model: ArrayStore, rows: TargetRows, truth: Labels) -> Floa
                 for place in [rows.train_rows(seed, task)]
             ]
             for index, seed in enumerate(rows.tasks.seeds)
-            for labels in [read_labels_of_seed(model, index)]
+            for labels in [read_labels_of_seed(model, index, rows.rows)]
         ]
     )
 
@@ -57,20 +57,19 @@ def main(argv: list[str] | None = None) -> int:
     problem = named("problems", params.problems, name)
     options = method_options(params.method)
     folder = places.manifest_folder(problem.target)
-    images = read_images(folder / "images.csv")
-    truth = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])
+    truth, _ = read_truth(folder)
     rows = read_target(
         params, problem.target, options.views if options.vote_at_test else ["original"]
     )
     bases = read_bases(places.bases(problem.source))
     model = open_arrays(places.target_model(name), SCHEMA)
-    seen = model.attributes["seen"]
+    seen = model.attribute("seen", list, of=int)
 
     def score_seed(index: int) -> Scores:
         test = rows.test_rows(rows.tasks.seeds[index])
         images = TestImages(
             rows.views_of(test),
-            rows.cosines(test),
+            rows.cosine_rows(test),
             truth[test],
             rows.tasks.task[test],
             subset(rows.said, test),

@@ -11,18 +11,19 @@ import sys
 
 import numpy as np
 
-from pipeline.datasets.manifest_files import read_classes, read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import read_classes, read_tasks
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
 from pipeline.method.source_model import source_models
 from pipeline.method.task_features import subset
 from pipeline.params import load_params, named
 from pipeline.stages import places
+from pipeline.stages.labels_of import read_truth
 from pipeline.stages.method_options import method_options
 from pipeline.stages.statistics_device import on_device, statistics_device
 from pipeline.stages.task_classes import task_classes
 from pipeline.store.basis_file import read_bases
-from pipeline.store.embedding_store import open_embeddings, rows_digest
+from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.source_store import writing_source
 from pipeline.store.stored_rows import rows_of
 
@@ -37,12 +38,11 @@ def main(argv: list[str] | None = None) -> int:
     named("sources", params.sources, source)
     options = method_options(params.method)
     folder = places.manifest_folder(source)
-    images = read_images(folder / "images.csv")
-    tasks = read_tasks(folder / "tasks.csv", rows=len(images))
-    labels = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])
+    labels, digest = read_truth(folder)
+    tasks = read_tasks(folder / "tasks.csv", rows=len(labels))
     classes = read_classes(folder / "classes.csv")
     store = open_embeddings(places.embeddings(source, params.vision))
-    store.require({"rows_digest": rows_digest(image.sha256 for image in images)})
+    store.require({"rows_digest": digest})
     views = {view: rows_of(store, view) for view in options.views_of_source if view in store.views}
     said = open_embeddings(places.embeddings(source, params.language))
     said.require({"rows_digest": store.provenance["rows_digest"]})

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read_tasks
 from pipeline.errors import StoreError
 from pipeline.method.adaptation import TargetTask
-from pipeline.method.prediction import cosines
+from pipeline.method.prediction import CosineRows
 from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.params import Params
 from pipeline.stages import places
@@ -19,6 +19,8 @@ from pipeline.stages.task_classes import task_classes
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.prompt_store import open_prompts
 from pipeline.store.stored_rows import rows_of
+
+COSINE_BYTES = 64 * 2**20  # of cosines kept in memory
 
 Matrix = npt.NDArray[np.floating]
 Places = npt.NDArray[np.intp]
@@ -59,7 +61,7 @@ class TargetRows:
         return TargetTask(
             task_classes(self.classes)[task],
             self.views_of(rows),
-            self.cosines(rows),
+            self.cosine_rows(rows),
             subset(self.said, rows),
         )
 
@@ -69,10 +71,15 @@ class TargetRows:
 
     def cosines(self, rows: Places) -> npt.NDArray[np.float64]:
         """Return the cosines (n, C) of some rows' images to every class's prompt."""
-        parts = [
-            cosines(self.said[rows[block]], self.text) for block in blocks_of(len(rows), IMAGES)
-        ]
+        unread = CosineRows(subset(self.said, rows), self.text)
+        parts = [unread[block] for block in blocks_of(len(rows), IMAGES)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.text)))
+
+    def cosine_rows(self, rows: Places) -> npt.NDArray[np.float64] | CosineRows:
+        """Return the cosines of some rows; of many, computed as they are asked for."""
+        if len(rows) * len(self.text) * 8 <= COSINE_BYTES:
+            return self.cosines(rows)
+        return CosineRows(subset(self.said, rows), self.text)
 
 
 def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -> TargetTask:
@@ -92,11 +99,14 @@ def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows
         raise StoreError(
             f"{places.prompts(domain)}: its classes are not those of the manifest; run dvc repro"
         )
+    tasks = read_tasks(folder / "tasks.csv", rows=seen.rows)
+    if int(tasks.task.max()) > classes[-1].task:
+        raise StoreError(f"{folder}/tasks.csv: has a task that classes.csv has not; run dvc repro")
     return TargetRows(
         {view: rows_of(seen, view) for view in views},
         rows_of(said, "original"),
         prompts.text,
         prompts.logit_scale,
-        read_tasks(folder / "tasks.csv", rows=seen.rows),
+        tasks,
         classes,
     )

@@ -12,6 +12,7 @@ writer cuts it off. Deleting the folder loses time, never results.
 from __future__ import annotations
 
 import fcntl
+import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
@@ -83,15 +84,18 @@ class ProgressLog:
         """Note where the rows of whole blocks are; return the length of the file up to the last of them."""
         whole = 0
         with path.open("rb") as file:
+            total = os.fstat(file.fileno()).st_size
             while len(head := file.read(HEADER.size)) == HEADER.size:
                 magic, count, width, itemsize, crc = HEADER.unpack(head)
                 if (magic, width, itemsize) != (MAGIC, self._width, self._dtype.itemsize):
                     break
-                payload = file.read(count * (DIGEST_BYTES + self._row_bytes))
+                size = count * (DIGEST_BYTES + self._row_bytes)
                 if (
-                    len(payload) != count * (DIGEST_BYTES + self._row_bytes)
-                    or zlib.crc32(payload) != crc
-                ):
+                    size > total - file.tell()
+                ):  # cut short, or a damaged number: ask for no such memory
+                    break
+                payload = file.read(size)
+                if len(payload) != size or zlib.crc32(payload) != crc:
                     break
                 self._note(
                     number,

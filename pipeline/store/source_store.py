@@ -11,10 +11,10 @@ import numpy as np
 
 from pipeline.errors import StoreError
 from pipeline.method.source_model import SourceModel, SourceSpread
-from pipeline.store.array_store import ArrayWriter, open_arrays, writing
+from pipeline.store.array_store import ArrayWriter, open_arrays, remedy, writing
 from pipeline.store.classifier_store import classifier_arrays, read_classifiers
 
-SCHEMA = "referee-source/2"
+SCHEMA = "referee-source/3"
 
 
 @dataclass(frozen=True)
@@ -83,21 +83,29 @@ def read_source(
     with_scatter: read each task's scatter when its model is asked for.
     """
     store = open_arrays(path, SCHEMA)
-    if store.attributes["classes"] != list(classes):
+    if store.attribute("classes", list, of=str) != list(classes):
         raise StoreError(
             f"{path}: its classes differ from the target's; "
             "a problem's two domains must have the same class folders"
         )
-    seen = store.attributes["seen"]
+    seen = store.attribute("seen", list, of=int)
     means, embedding_means = (store.read(name, seed_index) for name in ("means", "embedding_means"))
     classifiers = read_classifiers(store, seed_index, seen)
+    if sorted(set(seen)) != seen or seen[-1:] != [len(classes)]:
+        raise StoreError(f"{path}: its tasks do not end with all classes; {remedy(path)}")
+    D = len(classifiers[0].W)
+    store.expect("means", means, len(classes), D)
+    store.expect("embedding_means", embedding_means, len(classes), None)
 
     def spreads(task: int) -> tuple[SourceSpread, ...]:
         total, degrees = (store.read(name, (seed_index, task)) for name in ("total", "degrees"))
-        return tuple(
-            SourceSpread(store.read("scatter", (seed_index, task, m)), float(n), float(rows))
-            for m, (n, rows) in enumerate(zip(total, degrees, strict=True))
-        )
+        width = D // max(1, len(total))  # of one basis of the ensemble
+        spreads = []
+        for m, (n, rows) in enumerate(zip(total, degrees, strict=True)):
+            triangle = store.read("scatter", (seed_index, task, m))
+            store.expect("scatter", triangle, width * (width + 1) // 2)
+            spreads.append(SourceSpread(triangle, float(n), float(rows)))
+        return tuple(spreads)
 
     for task, (K, classifier) in enumerate(zip(seen, classifiers, strict=True)):
         of_task = spreads(task) if with_scatter else ()

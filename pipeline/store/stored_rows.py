@@ -15,6 +15,9 @@ import numpy.typing as npt
 from pipeline.method.task_features import Rows
 from pipeline.store.embedding_store import CHUNK_ROWS, EmbeddingStore
 
+RUN_CHUNKS = (
+    32  # read at once at most: a few rows out of all chunks must not mean all rows in memory
+)
 WHOLE_BYTES = 128 * 2**20  # of a view that is read at once
 
 Matrix = npt.NDArray[np.floating]
@@ -42,7 +45,9 @@ class StoredRows:
         wanted = self.places[index]
         if not len(wanted):
             return self.store.read(self.view, 0, 0)
-        runs = np.split(wanted, np.flatnonzero(np.diff(wanted // CHUNK_ROWS) > 1) + 1)
+        chunk = wanted // CHUNK_ROWS
+        apart = (np.diff(chunk) > 1) | (np.diff(chunk // RUN_CHUNKS) > 0)
+        runs = np.split(wanted, np.flatnonzero(apart) + 1)
         return np.concatenate([self._run(run) for run in runs])
 
     def _run(self, wanted: Places) -> Matrix:
