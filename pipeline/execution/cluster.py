@@ -221,6 +221,17 @@ def _cannot_start(error: Exception) -> str:
 
 
 @contextmanager
+def work_place(scratch: Path, paths: Sequence[Path] = ()) -> Iterator[Cluster | None]:
+    """Yield the cluster that the environment names, or None: this process. See `connected`."""
+    address = cluster_address()
+    if address is None:
+        yield None
+        return
+    with connected(address, scratch, paths) as cluster:
+        yield cluster
+
+
+@contextmanager
 def connected(address: str, scratch: Path, paths: Sequence[Path] = ()) -> Iterator[Cluster]:
     """Connect to the scheduler at ``address`` and look at its workers.
 
@@ -253,8 +264,7 @@ def _connect(address: str) -> Client:
             f"{ADDRESS} is set, but {error.name} is not installed; "
             f"pip install 'referee-pipeline[cluster]', or unset {ADDRESS}"
         ) from None
-    for name in ("distributed", "tornado", "asyncio"):  # their words are for people who run Dask
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _hush()
     # a classifier or a basis may be some megabytes: sent once, kept by the scheduler, so that it outlives a worker
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
     try:
@@ -266,3 +276,10 @@ def _connect(address: str) -> Client:
         raise ClusterError(
             f"{ADDRESS}={address}: no scheduler answers ({reason}); start one, or unset {ADDRESS}"
         ) from None
+
+
+def _hush() -> None:
+    """Silence Dask's loggers, each of which has a level of its own: tracebacks of a lost connection help no user."""
+    for name in ("tornado", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)

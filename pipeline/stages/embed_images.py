@@ -28,7 +28,7 @@ from pipeline.encoders import (
 )
 from pipeline.encoders.device import choose_device
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.execution.cluster import cluster_address
+from pipeline.execution.cluster import Cluster
 from pipeline.execution.extraction import Embedded, Picture, plan_batches, worker_count
 from pipeline.method import frequency_views, image_noise, wavelet_transform
 from pipeline.params import Model, Params
@@ -67,21 +67,15 @@ DECIDING_CODE = (
 DECIDING_LIBRARIES = ("torch", "timm", "open_clip_torch", "pillow", "pywavelets", "numpy")
 
 
-def embed_images(params: Params, domain: str, model: str, images: list[ImageRow]) -> str:
+def embed_images(
+    params: Params, domain: str, model: str, images: list[ImageRow], cluster: Cluster | None
+) -> str:
     """Embed what is not in the progress logs, then write the store from them; return what to tell."""
     spec = params.models[model]
     torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
     # with a cluster the workers embed; here the model only says who it is
-    device = "cpu" if cluster_address() else params.runtime.device
+    device = "cpu" if cluster else params.runtime.device
     encoder = build_image_encoder(spec, choose_device(device))
-    return embed_with(encoder, params, domain, model, images)
-
-
-def embed_with(
-    encoder: ImageEncoder, params: Params, domain: str, model: str, images: list[ImageRow]
-) -> str:
-    """As `embed_images`, with the model already built."""
-    spec = params.models[model]
     identity = _identity(encoder, spec)
     pictures = [Picture(Path(image.path), bytes.fromhex(image.sha256)) for image in images]
     views = {
@@ -96,7 +90,7 @@ def embed_with(
                 folder, f"{domain}-{model}", width=encoder.width, dtype=spec.stored_as
             )
             logs[view] = stack.enter_context(log)
-        told = _fill(logs, pictures, encoder, spec, params)
+        told = _fill(logs, pictures, cluster, encoder=encoder, spec=spec, params=params)
         rows = {
             view: ViewRows(
                 len(pictures), encoder.width, spec.stored_as, views[view], _shards(log, pictures)
@@ -129,6 +123,8 @@ def _log_key(identity: Provenance, view: str, made_with: Provenance, stored_as: 
 def _fill(
     logs: Mapping[str, ProgressLog],
     pictures: list[Picture],
+    cluster: Cluster | None,
+    *,
     encoder: ImageEncoder,
     spec: Model,
     params: Params,
@@ -146,15 +142,15 @@ def _fill(
             logs[view].append(digests, rows)
         bar.update(len(digests))
 
-    began, where = time.perf_counter(), ""
+    began = time.perf_counter()
     with tqdm(total=todo, unit=" images", disable=None, smoothing=0.05) as bar:
-        address = cluster_address()
-        if address and batches:
+        if cluster:
             backbone = Backbone.of(spec, params.views, runtime, encoder.fingerprint)
-            where = embed_on_cluster(address, backbone, batches, record)
+            embed_on_cluster(cluster, backbone, batches, record)
         else:
             threads = worker_count(runtime.workers)
             here.run(batches, lambda batch, rows: record(batch.digests, rows), threads)
+    where = f" on {cluster.address}" if cluster else ""
     rate = f" ({todo / (time.perf_counter() - began):.0f} images/s{where})" if todo else ""
     return f"{len(pictures)} images, {', '.join(logs)}; {todo} embedded now{rate}"
 

@@ -9,39 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from pipeline.errors import listed
 from pipeline.execution.block_sizes import BlockSizes
-from pipeline.execution.cluster import connected, say
+from pipeline.execution.cluster import Cluster, say
 from pipeline.execution.extraction import Batch, Embedded, Picture
-from pipeline.stages import places
 from pipeline.stages.embed_block import Backbone, embed_block
 
 
 def embed_on_cluster(
-    address: str,
+    cluster: Cluster,
     backbone: Backbone,
     batches: Sequence[Batch],
     record: Callable[[list[bytes], Embedded], None],
-) -> str:
-    """Embed the batches on the cluster at ``address``, recording rows as they come; return where, to tell."""
-    reachable = [_absolute(batch) for batch in batches]
-    origin, image = Path(backbone.spec.origin), reachable[0].pictures[0].path
+) -> None:
+    """Embed the batches on a cluster, recording rows as they come."""
     devices: set[str] = set()
-    with connected(address, places.SCRATCH, [origin, image]) as cluster:
-        blocks = BlockSizes(reachable, cluster.threads)
-        for block, made in cluster.collect(partial(embed_block, backbone), blocks):
-            for digests, embedded in made.batches:
-                record(digests, embedded)
-            blocks.took(len(block.pictures), made.seconds)
-            devices.add(made.device)
+    blocks = BlockSizes([_absolute(batch) for batch in batches], cluster.threads)
+    for block, made in cluster.collect(partial(embed_block, backbone), blocks):
+        for digests, embedded in made.batches:
+            record(digests, embedded)
+        blocks.took(len(block.pictures), made.seconds)
+        devices.add(made.device)
     if len(devices) > 1:
         say(
             f"the workers compute on {listed(sorted(devices))}, which may round differently: "
             "embedded again, last bits may differ"
         )
-    return f" on {address}"
 
 
 def _absolute(batch: Batch) -> Batch:
