@@ -21,6 +21,7 @@ from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_features import Rows
 from pipeline.method.variants import MethodOptions
@@ -39,6 +40,7 @@ class TestImages:
     labels: Labels
     tasks: Labels
     clip: Rows | None = None
+    elsewhere: RowRanges | None = None  # who takes ranges of the rows if they are many
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,9 @@ def score(
     clip_scale: float,
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far."""
-    features = kernel_features(basis, images.views, images.clip, options.clip_in_kernel)
+    features = kernel_features(
+        basis, images.views, images.clip, options.clip_in_kernel, images.elsewhere
+    )
 
     def after_each_task(options: MethodOptions) -> list[Prediction]:
         return [

@@ -12,6 +12,7 @@ from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read
 from pipeline.errors import StoreError
 from pipeline.method.adaptation import TargetTask
 from pipeline.method.prediction import cosines
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.params import Params
 from pipeline.stages import places
@@ -34,6 +35,12 @@ class TargetRows:
     clip_scale: float
     tasks: Tasks
     classes: list[ClassRow]
+    elsewhere: RowRanges | None = None  # who takes ranges of the rows if they are many
+
+    @property
+    def most_of_a_task(self) -> int:
+        """The number of images of the largest task."""
+        return int(np.bincount(self.tasks.task).max())
 
     @property
     def rows(self) -> int:
@@ -61,6 +68,7 @@ class TargetRows:
             self.views_of(rows),
             self.cosines(rows),
             subset(self.said, rows),
+            self.elsewhere,
         )
 
     def views_of(self, rows: Places) -> dict[str, Rows]:
@@ -80,8 +88,13 @@ def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -
     return replace(task, views={**task.views, **{name: x[place] for name, x in refined.items()}})
 
 
-def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows:
-    """Open a target domain: the vision model's ``views`` and the language model's original."""
+def read_target(
+    params: Params, domain: str, views: Iterable[str], *, unread: bool = False
+) -> TargetRows:
+    """Open a target domain: the vision model's ``views`` and the language model's original.
+
+    unread: leave all rows in the stores, for other processes to read.
+    """
     folder = places.manifest_folder(domain)
     seen = open_embeddings(places.embeddings(domain, params.vision))
     said = open_embeddings(places.embeddings(domain, params.language))
@@ -93,8 +106,8 @@ def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows
             f"{places.prompts(domain)}: its classes are not those of the manifest; run dvc repro"
         )
     return TargetRows(
-        {view: rows_of(seen, view) for view in views},
-        rows_of(said, "original"),
+        {view: rows_of(seen, view, unread=unread) for view in views},
+        rows_of(said, "original", unread=unread),
         prompts.text,
         prompts.logit_scale,
         read_tasks(folder / "tasks.csv", rows=seen.rows),

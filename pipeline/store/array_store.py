@@ -25,6 +25,7 @@ from pipeline.write_aside import write_aside
 class ArrayWriter:
     """A group under way; parts may be written from several threads, each its own chunks."""
 
+    path: Path
     group: zarr.Group
 
     def reserve(
@@ -55,7 +56,8 @@ class ArrayWriter:
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
     """Write a group aside; it takes its place when all went well."""
     with write_aside(path) as aside:
-        yield ArrayWriter(zarr.create_group(aside, zarr_format=3, attributes={"schema": schema}))
+        group = zarr.create_group(aside, zarr_format=3, attributes={"schema": schema})
+        yield ArrayWriter(aside, group)
 
 
 def write_arrays(
@@ -72,8 +74,13 @@ class ArrayStore:
     """A group opened for reading."""
 
     path: Path
+    schema: str
     attributes: dict[str, Any]
     group: zarr.Group
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path, which is opened there."""
+        return open_arrays, (self.path.absolute(), self.schema)
 
     def read(self, name: str, index: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
         """Return a whole array, or what it holds at ``index`` of its first axis or axes."""
@@ -104,7 +111,7 @@ def open_arrays(path: Path, schema: str) -> ArrayStore:
     found = attributes.pop("schema", None)
     if found != schema:
         raise StoreError(f"{path}: schema {found!r}, this version reads {schema!r}; {remedy(path)}")
-    return ArrayStore(path, attributes, group)
+    return ArrayStore(path, schema, attributes, group)
 
 
 def remedy(path: Path) -> str:

@@ -103,6 +103,10 @@ class EmbeddingStore:
     rows: int
     width: int
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path, which is opened there."""
+        return open_embeddings, (self.path.absolute(),)
+
     def read(self, view: str, start: int = 0, stop: int | None = None) -> Rows:
         """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
         array = self._array(view)
