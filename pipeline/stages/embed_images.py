@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from pipeline.method import frequency_views, image_noise, wavelet_transform
 from pipeline.params import Model, Params
 from pipeline.stages import places
 from pipeline.stages.backbones import build_image_encoder
-from pipeline.stages.embed_block import Backbone, BlockEmbedder
+from pipeline.stages.embed_block import Backbone, BlockEmbedder, embed_block
 from pipeline.stages.embed_on_cluster import embed_on_cluster
 from pipeline.stages.wanted_views import view_settings, wanted_views
 from pipeline.store.code_fingerprint import code_fingerprint
@@ -146,7 +147,7 @@ def _fill(
     with tqdm(total=todo, unit=" images", disable=None, smoothing=0.05) as bar:
         if cluster:
             backbone = Backbone.of(spec, params.views, runtime, encoder.fingerprint)
-            embed_on_cluster(cluster, backbone, batches, record)
+            embed_on_cluster(cluster, partial(embed_block, backbone), batches, record)
         else:
             threads = worker_count(runtime.workers)
             here.run(batches, lambda batch, rows: record(batch.digests, rows), threads)

@@ -8,25 +8,24 @@ for whatever reason, goes on from there with or without a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from pipeline.errors import listed
 from pipeline.execution.block_sizes import BlockSizes
 from pipeline.execution.cluster import Cluster, say
 from pipeline.execution.extraction import Batch, Embedded, Picture
-from pipeline.stages.embed_block import Backbone, embed_block
+from pipeline.stages.embed_block import BlockRows
 
 
 def embed_on_cluster(
     cluster: Cluster,
-    backbone: Backbone,
+    embed: Callable[[Batch], BlockRows],
     batches: Sequence[Batch],
     record: Callable[[list[bytes], Embedded], None],
 ) -> None:
-    """Embed the batches on a cluster, recording rows as they come."""
+    """Have workers ``embed`` the batches, recording rows as they come."""
     devices: set[str] = set()
     blocks = BlockSizes([_absolute(batch) for batch in batches], cluster.threads)
-    for block, made in cluster.collect(partial(embed_block, backbone), blocks):
+    for block, made in cluster.collect(embed, blocks):
         for digests, embedded in made.batches:
             record(digests, embedded)
         blocks.took(len(block.pictures), made.seconds)
