@@ -205,3 +205,44 @@ def test_an_image_that_cannot_be_read_names_the_worker_and_keeps_the_rest(projec
     assert "dog/0.png" in told
     assert "(on worker tcp://" in told
     assert rows(project) > 0
+
+
+def kill_one(cluster, workers):
+    workers[0].kill()
+
+
+def add_one(cluster, workers):
+    cluster.add_worker()
+
+
+def slow_one(cluster, workers):
+    workers[0].slow_down()
+
+
+def unplug_one(cluster, workers):
+    if not cluster.networks.apart:
+        pytest.skip("no right to make network namespaces")
+    cluster.networks.cut(2)  # the first worker's: nobody is told, packets vanish
+
+
+def kill_all_and_start_others(cluster, workers):
+    for worker in workers:
+        worker.kill()
+    cluster.add_worker()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "disturb", [kill_one, add_one, slow_one, unplug_one, kill_all_and_start_others]
+)
+def test_each_disturbance_alone_changes_no_byte(project, undisturbed, cluster, disturb):
+    workers = [cluster.add_worker(), cluster.add_worker()]
+    run = start(project, cluster.address)
+    wait_until(lambda: rows(project) > 0 or run.poll() is not None, "first rows")
+    disturb(cluster, workers)
+    disturbed_at = rows(project)
+    _, errors = run.communicate(timeout=400)
+    assert (run.returncode, errors) == (0, "")
+    assert disturbed_at < VIEWS * IMAGES
+    assert tree_digest(project.folder / STORE) == undisturbed
+    assert Counter(logged(project).values()) == {VIEWS: IMAGES}
