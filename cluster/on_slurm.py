@@ -36,7 +36,7 @@ def options(args: argparse.Namespace) -> dict[str, Any]:
         "job_script_prologue": [f"cd {os.getcwd()}"],  # noqa: PTH109
         "worker_extra_args": ["--lifetime", args.lifetime] if args.lifetime else [],
         "log_directory": ".referee/cluster",
-        "scheduler_options": {"dashboard": False},
+        "scheduler_options": {"dashboard_address": ":0"},  # any free port
     }
 
 
