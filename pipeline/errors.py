@@ -49,6 +49,10 @@ class StoreError(RefereeError):
     """A store under cache/ is stale, truncated, or belongs to other settings."""
 
 
+class ClusterError(RefereeError):
+    """The Dask cluster is not there, went away, or has a worker that must not work with us."""
+
+
 def listed(items: Iterable[object], *, most: int = 8) -> str:
     """Join ``items`` for a message, cutting a long list: ``a, b, c and 40 more``."""
     texts = [str(item) for item in items]

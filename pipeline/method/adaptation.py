@@ -27,6 +27,7 @@ from pipeline.method.prediction import (
 )
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.relabelling import RowLabels, RowSpace
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.source_model import SourceModel, absolute_ridge, accumulator, classifier_of
 from pipeline.method.task_features import Rows, TaskFeatures
 from pipeline.method.variants import MethodOptions
@@ -38,17 +39,18 @@ class TargetTask:
 
     classes: the task's class set. views: embeddings (n, d) by view. cosines: (n, M) between each
     image and the text of every class of the benchmark, in CLIP's space. clip: (n, d') embeddings of
-    the images there.
+    the images there. elsewhere: who takes ranges of the rows if they are many.
     """
 
     classes: npt.NDArray[np.intp]
     views: Mapping[str, Rows]
     cosines: Matrix64 | CosineRows
     clip: Rows | None = None
+    elsewhere: RowRanges | None = None
 
     def features(self, basis: Basis, options: MethodOptions) -> TaskFeatures:
         """Return the features of the kernel that the options ask for."""
-        return kernel_features(basis, self.views, self.clip, options.clip_in_kernel)
+        return kernel_features(basis, self.views, self.clip, options.clip_in_kernel, self.elsewhere)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -149,6 +150,10 @@ class ClassStatistics:
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
         arrays["scatter"] = packed(self.scatter)
         return arrays
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes as the packed triangle: half the bytes."""
+        return ClassStatistics.from_arrays, (self.to_arrays(),)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[np.float64]]) -> ClassStatistics:

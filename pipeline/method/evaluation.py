@@ -22,10 +22,12 @@ from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import CosineRows, predict
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 
+SENT = 64 * IMAGES  # images at a time where others take ranges of them
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
 
 
@@ -40,6 +42,7 @@ class TestImages:
     labels: Labels
     tasks: Labels
     clip: Rows | None = None
+    elsewhere: RowRanges | None = None  # who takes ranges of the rows if they are many
 
     def features(
         self, basis: Basis, options: MethodOptions, block: npt.NDArray[np.intp]
@@ -47,7 +50,7 @@ class TestImages:
         """Return the features of some of the images, by their ascending places (b,)."""
         views = {name: subset(rows, block) for name, rows in self.views.items()}
         clip = None if self.clip is None else subset(self.clip, block)
-        return kernel_features(basis, views, clip, options.clip_in_kernel)
+        return kernel_features(basis, views, clip, options.clip_in_kernel, self.elsewhere)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,8 @@ def score(
     branches = ("klda", "clip", "fused")
     confidence = {name: np.empty(n) for name in branches}
     right = {name: np.empty(n, dtype=np.bool_) for name in branches}
-    for block in blocks_of(n, IMAGES):
+    at_once = IMAGES if images.elsewhere is None else SENT
+    for block in blocks_of(n, at_once):
         features = images.features(basis, options, block)
         cosine = images.cosines[block]
         for task, (source, classifier) in enumerate(zip(sources, classifiers, strict=True)):

@@ -25,9 +25,11 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges, ranges_of
 from pipeline.method.row_scatter import RowScatter
 from pipeline.method.scatter_products import ROWS
-from pipeline.method.task_features import TaskFeatures
+from pipeline.method.task_features import Rows, TaskFeatures, subset
 from pipeline.method.variants import Arithmetic
 from pipeline.method.zero_shot import Matrix
 
@@ -163,6 +165,8 @@ class ExactMoments:
 
 def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatistics:
     """Return the statistics of a task's rows among its own classes."""
+    if task.features.elsewhere is not None and task.kept.any():
+        return _statistics_elsewhere(task, arithmetic, task.features.elsewhere)
     first, basis = int(task.classes.min()), task.features.basis
     # a power of two, which divides `IMAGES`: the blocks of a range of rows are those of the whole
     images = 2 ** int(math.log2(max(1, ROWS // len(task.views))))
@@ -183,6 +187,44 @@ def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatisti
         weights = np.tile(task.weights[place], len(views))
         class_statistics.add_rows(statistics, rows, labels, weights)
     return statistics
+
+
+@dataclass(frozen=True, eq=False)
+class _Range:
+    """The images of a task that one place adds up: their rows by view, labels and weights (n,)."""
+
+    views: Mapping[str, Rows]
+    labels: Labels
+    weights: Vector64
+
+
+def _statistics_elsewhere(
+    task: LabelledTask, arithmetic: Arithmetic, elsewhere: RowRanges
+) -> ClassStatistics:
+    """Return the sum of the statistics of ranges of a task's rows."""
+    parts = [
+        _Range(
+            {view: subset(task.features.views[view], places) for view in task.views},
+            task.labels[places],
+            task.weights[places],
+        )
+        for places in ranges_of(np.flatnonzero(task.kept), elsewhere.count())
+    ]
+    shared = (task.features.basis, task.member, task.classes, arithmetic)
+    total: ClassStatistics = elsewhere.summed(_range_statistics, shared, parts)
+    return total
+
+
+def _range_statistics(
+    shared: tuple[Basis, int, Labels, Arithmetic], part: _Range
+) -> ClassStatistics:
+    basis, member, classes, arithmetic = shared
+    features = TaskFeatures(basis, part.views, keep=False)
+    kept = np.ones(len(part.labels), np.bool_)
+    return task_statistics(
+        LabelledTask(features, member, list(part.views), part.labels, part.weights, kept, classes),
+        arithmetic,
+    )
 
 
 @dataclass(frozen=True, eq=False)

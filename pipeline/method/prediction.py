@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from pipeline.method.class_statistics import Labels, Matrix64
 from pipeline.method.fusion import branch_probabilities, fuse
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.nearest_mean import nearest_mean
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import ranges_of
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
 from pipeline.method.variants import MethodOptions
@@ -84,6 +87,11 @@ def klda_probabilities(
 ) -> Matrix64:
     """Return p (n, |classes|), eq. (13): of the original, or the mean over the views if they vote."""
     voters = options.views if vote else options.views[:1]
+    if features.elsewhere is not None:
+        ranges = ranges_of(np.arange(len(features)), features.elsewhere.count())
+        parts = [{v: subset(features.views[v], places) for v in voters} for places in ranges]
+        shared = (features.basis, classifier, classes, options, vote)
+        return np.concatenate(features.elsewhere.listed(_range_probabilities, shared, parts))
     factor = logit_factor(options)
     p = np.zeros((len(features), len(classes)))
     for images in blocks_of(len(features), IMAGES):
@@ -91,6 +99,14 @@ def klda_probabilities(
             logits = factor * classifier.scores(features.of(view, images))
             p[images] += branch_probabilities(logits, classes)
     return p / len(voters)
+
+
+def _range_probabilities(
+    shared: tuple[Basis, Classifier, Labels, MethodOptions, bool], views: Mapping[str, Rows]
+) -> Matrix64:
+    basis, classifier, classes, options, vote = shared
+    features = TaskFeatures(basis, views, keep=False)
+    return klda_probabilities(features, classifier, classes, options, vote=vote)
 
 
 def predict(

@@ -30,6 +30,7 @@ from pipeline.method.moments import (
     no_moments,
 )
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import unit_rows
@@ -91,9 +92,12 @@ def source_models(
     options: MethodOptions,
     *,
     clip: Rows | None = None,
+    elsewhere: RowRanges | None = None,
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task, see `source_moments`."""
-    for moments, embedding_means in source_moments(basis, views, labels, tasks, options, clip=clip):
+    for moments, embedding_means in source_moments(
+        basis, views, labels, tasks, options, clip=clip, elsewhere=elsewhere
+    ):
         yield model_of(moments, embedding_means, options)
 
 
@@ -105,12 +109,14 @@ def source_moments(
     options: MethodOptions,
     *,
     clip: Rows | None = None,
+    elsewhere: RowRanges | None = None,
 ) -> Iterator[tuple[list[Moments], Matrix64]]:
     """Yield after each task the moments of each member and the embedding means, from rows (n, d) by view, labels (n,).
 
     tasks: the class set of each task. A class without a row is an error. Of the views that the options ask for,
     those given are used: a domain that is only a source may have been embedded in the original alone. clip: (n, d')
-    CLIP's embeddings of the images, if they are to enter the kernel.
+    CLIP's embeddings of the images, if they are to enter the kernel. elsewhere: who takes ranges of
+    the rows if they are many.
     """
     check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
@@ -120,7 +126,7 @@ def source_moments(
         rows = np.flatnonzero(np.isin(labels, classes))  # nothing of an earlier task is read again
         of_task = {view: subset(views[view], rows) for view in used}
         said = None if clip is None else subset(clip, rows)
-        features = kernel_features(basis, of_task, said, options.clip_in_kernel)
+        features = kernel_features(basis, of_task, said, options.clip_in_kernel, elsewhere)
         n = len(features)
         running = [
             member.with_task(

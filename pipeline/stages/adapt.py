@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from pipeline.errors import exits_cleanly
+from pipeline.execution.cluster import work_place
 from pipeline.execution.seeds import for_each_seed
+from pipeline.execution.statistics_place import statistics_place
 from pipeline.method.adaptation import adapt_task, nothing_yet
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.variants import MethodOptions
@@ -85,22 +87,27 @@ def main(argv: list[str] | None = None) -> int:
     params = load_params()
     problem = named("problems", params.problems, name)
     options = method_options(params.method)
-    inputs = Inputs(
-        rows=read_target(params, problem.target, options.views),
-        bases=read_bases(places.bases(problem.source)),
-        first_labels=open_arrays(places.pseudo_labels(name), LABELS),
-        refined=open_refined(places.refined(name)),
-        source_path=places.source_model(problem.source),
-        options=options,
-        device=statistics_device(params.runtime),
-    )
-    rows = inputs.rows
-    seeds = for_each_seed(
-        partial(adapt_seed, inputs),
-        len(rows.tasks.seeds),
-        D=inputs.bases.recipe.D * inputs.bases.recipe.members,
-        workers=params.runtime.workers,
-    )
+    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
+        rows = read_target(params, problem.target, options.views, unread=cluster is not None)
+        bases = read_bases(places.bases(problem.source))
+        D = bases.recipe.D * bases.recipe.members
+        place = statistics_place(cluster, images=rows.most_of_a_task, views=len(options.views), D=D)
+        inputs = Inputs(
+            rows=replace(rows, elsewhere=place.ranges),
+            bases=bases,
+            first_labels=open_arrays(places.pseudo_labels(name), LABELS),
+            refined=open_refined(places.refined(name)),
+            source_path=places.in_any_folder(places.source_model(problem.source), cluster),
+            options=options,
+            device=statistics_device(params.runtime),
+        )
+        seeds = for_each_seed(
+            partial(adapt_seed, inputs),
+            len(rows.tasks.seeds),
+            D=D,
+            workers=params.runtime.workers,
+            cluster=place.seeds,
+        )
     classifiers = [of_seed for of_seed, _ in seeds]
     arrays = {
         **classifier_arrays(classifiers),

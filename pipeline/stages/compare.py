@@ -23,6 +23,7 @@ import numpy.typing as npt
 from pipeline.comparison.problem import ComparedMethod, SeedProblem
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, RefereeError, StoreError, exits_cleanly
+from pipeline.execution.cluster import work_place
 from pipeline.execution.seeds import for_each_seed
 from pipeline.params import load_params, named
 from pipeline.report.problem_tables import accuracy_figures
@@ -43,18 +44,19 @@ def main(argv: list[str] | None = None) -> int:
     params = load_params()
     problem = named("problems", params.problems, name)
     methods = {method: compared_method(method) for method in params.compare.methods}
-    caches = read_problem(params, name)
     bases = read_bases(places.bases(problem.source))
+    D, workers = bases.recipe.D * bases.recipe.members, params.runtime.workers
+    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
+        caches = read_problem(params, name, unread=cluster is not None)
 
-    def run_seed(index: int) -> dict[str, Matrix | str]:
-        seen = caches.of_seed(index, bases.basis(index))
-        return {
-            method: accuracies_or_reason(caches, index, compared, seen)
-            for method, compared in methods.items()
-        }
+        def run_seed(index: int) -> dict[str, Matrix | str]:
+            seen = caches.of_seed(index, bases.basis(index))
+            return {
+                method: accuracies_or_reason(caches, index, compared, seen)
+                for method, compared in methods.items()
+            }
 
-    D = bases.recipe.D * bases.recipe.members
-    seeds = for_each_seed(run_seed, len(caches.seeds), D=D, workers=params.runtime.workers)
+        seeds = for_each_seed(run_seed, len(caches.seeds), D=D, workers=workers, cluster=cluster)
     told = {
         method: {
             "title": compared.title,

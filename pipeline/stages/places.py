@@ -12,6 +12,11 @@ PROGRESS = Path(
 )  # outside every stage's outputs, so DVC neither tracks nor deletes it
 
 
+def in_any_folder(path: Path, wanted: object) -> Path:
+    """Return a path that holds in another process's folder, where that is ``wanted``."""
+    return path.absolute() if wanted else path
+
+
 def code(stage: str) -> Path:
     """Digests of the code that a stage runs."""
     return CACHE / "code" / f"{stage}.json"

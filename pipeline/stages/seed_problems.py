@@ -73,8 +73,8 @@ class ProblemCaches:
         return accuracy_matrix(list(predicted), self.truth[test], self.target.tasks.task[test])
 
 
-def read_problem(params: Params, name: str) -> ProblemCaches:
-    """Open the caches of a problem."""
+def read_problem(params: Params, name: str, *, unread: bool = False) -> ProblemCaches:
+    """Open the caches of a problem; unread: leave all rows in the stores, for other processes to read."""
     problem = params.problems[name]
     store = open_embeddings(places.embeddings(problem.source, params.vision))
     labels, digest = read_truth(places.manifest_folder(problem.source))
@@ -84,11 +84,13 @@ def read_problem(params: Params, name: str) -> ProblemCaches:
     truth, _ = read_truth(places.manifest_folder(problem.target))
     there = open_embeddings(places.embeddings(problem.target, params.vision)).views
     return ProblemCaches(
-        {view: rows_of(store, view) for view in VIEWS if view in store.views},
-        rows_of(said, "original"),
+        {view: rows_of(store, view, unread=unread) for view in VIEWS if view in store.views},
+        rows_of(said, "original", unread=unread),
         labels,
         read_tasks(places.manifest_folder(problem.source) / "tasks.csv", rows=store.rows),
-        read_target(params, problem.target, [view for view in VIEWS if view in there]),
+        read_target(
+            params, problem.target, [view for view in VIEWS if view in there], unread=unread
+        ),
         truth,
     )
 

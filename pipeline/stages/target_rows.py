@@ -12,6 +12,7 @@ from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read
 from pipeline.errors import StoreError
 from pipeline.method.adaptation import TargetTask
 from pipeline.method.prediction import CosineRows
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.params import Params
 from pipeline.stages import places
@@ -36,6 +37,12 @@ class TargetRows:
     clip_scale: float
     tasks: Tasks
     classes: list[ClassRow]
+    elsewhere: RowRanges | None = None  # who takes ranges of the rows if they are many
+
+    @property
+    def most_of_a_task(self) -> int:
+        """The number of images of the largest task."""
+        return int(np.bincount(self.tasks.task).max())
 
     @property
     def rows(self) -> int:
@@ -63,6 +70,7 @@ class TargetRows:
             self.views_of(rows),
             self.cosine_rows(rows),
             subset(self.said, rows),
+            self.elsewhere,
         )
 
     def views_of(self, rows: Places) -> dict[str, Rows]:
@@ -87,8 +95,13 @@ def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -
     return replace(task, views={**task.views, **{name: x[place] for name, x in refined.items()}})
 
 
-def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows:
-    """Open a target domain: the vision model's ``views`` and the language model's original."""
+def read_target(
+    params: Params, domain: str, views: Iterable[str], *, unread: bool = False
+) -> TargetRows:
+    """Open a target domain: the vision model's ``views`` and the language model's original.
+
+    unread: leave all rows in the stores, for other processes to read.
+    """
     folder = places.manifest_folder(domain)
     seen = open_embeddings(places.embeddings(domain, params.vision))
     said = open_embeddings(places.embeddings(domain, params.language))
@@ -103,8 +116,8 @@ def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows
     if int(tasks.task.max()) > classes[-1].task:
         raise StoreError(f"{folder}/tasks.csv: has a task that classes.csv has not; run dvc repro")
     return TargetRows(
-        {view: rows_of(seen, view) for view in views},
-        rows_of(said, "original"),
+        {view: rows_of(seen, view, unread=unread) for view in views},
+        rows_of(said, "original", unread=unread),
         prompts.text,
         prompts.logit_scale,
         tasks,

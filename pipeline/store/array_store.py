@@ -30,6 +30,7 @@ Value = TypeVar("Value")
 class ArrayWriter:
     """A group under way; parts may be written from several threads, each its own chunks."""
 
+    path: Path
     group: zarr.Group
 
     def reserve(
@@ -60,7 +61,8 @@ class ArrayWriter:
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
     """Write a group aside; it takes its place when all went well."""
     with write_aside(path) as aside:
-        yield ArrayWriter(zarr.create_group(aside, zarr_format=3, attributes={"schema": schema}))
+        group = zarr.create_group(aside, zarr_format=3, attributes={"schema": schema})
+        yield ArrayWriter(aside, group)
         seal(aside)
 
 
@@ -78,8 +80,13 @@ class ArrayStore:
     """A group opened for reading: its metadata was checked, its numbers are when they are read."""
 
     path: Path
+    schema: str
     attributes: dict[str, Any]
     arrays: Mapping[str, ArrayLayout]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path, which is opened there."""
+        return open_arrays, (self.path.absolute(), self.schema)
 
     def read(self, name: str, index: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
         """Return a whole array, or what it holds at ``index`` of its first axis or axes."""
@@ -122,7 +129,7 @@ def open_arrays(path: Path, schema: str) -> ArrayStore:
             arrays[name] = array_layout(path / name, of_array)
         except (ValueError, OSError) as error:
             raise damaged(path, name, error) from None
-    return ArrayStore(path, attributes, arrays)
+    return ArrayStore(path, schema, attributes, arrays)
 
 
 def damaged(path: Path, name: str, error: Exception) -> StoreError:

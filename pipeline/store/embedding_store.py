@@ -109,6 +109,10 @@ class EmbeddingStore:
     readers: Mapping[str, ShardReader]
     made_with: Mapping[str, Provenance]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path, which is opened there."""
+        return open_embeddings, (self.path.absolute(),)
+
     def read(self, view: str, start: int = 0, stop: int | None = None) -> Rows:
         """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
         reader = self._reader(view)

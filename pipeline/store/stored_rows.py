@@ -60,9 +60,9 @@ class StoredRows:
         return StoredRows(self.store, self.view, self.places[index])
 
 
-def rows_of(store: EmbeddingStore, view: str) -> Rows:
-    """Return all rows of a view: as an array if it is small."""
+def rows_of(store: EmbeddingStore, view: str, *, unread: bool = False) -> Rows:
+    """Return all rows of a view: as an array if it is small, unless they are to be read in another process."""
     whole = StoredRows(store, view, np.arange(store.rows))
-    if store.row_bytes(view) * store.rows <= WHOLE_BYTES:
+    if not unread and store.row_bytes(view) * store.rows <= WHOLE_BYTES:
         return store.read(view)
     return whole

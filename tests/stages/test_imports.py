@@ -10,6 +10,7 @@ from small_project import ROOT, SmallProject
 pytestmark = pytest.mark.slow
 
 HEAVY = ("torch", "torchvision", "timm", "open_clip", "pandas", "sklearn", "matplotlib", "dvc")
+HEAVY += ("dask", "distributed")
 WATCHED = """
 import atexit, json, runpy, sys
 def tell():
