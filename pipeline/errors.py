@@ -45,6 +45,11 @@ def listed(items: Iterable[object], *, most: int = 8) -> str:
     return f"{', '.join(texts[:most])} and {len(texts) - most} more"
 
 
+def one_line(error: BaseException) -> str:
+    """Return an error's text in one line, as it stands inside a message of ours."""
+    return " ".join(str(error).split())
+
+
 def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
     """Turn a `RefereeError` that leaves ``main`` into one line on stderr and status 2."""
 

@@ -185,9 +185,9 @@ class SmallProject:
         """Run one stage's command line."""
         return self.run(sys.executable, "-m", f"pipeline.stages.{name}", *args, ok=ok, **more)
 
-    def repro(self, *args: str) -> set[str]:
+    def repro(self, *args: str, **more: str) -> set[str]:
         """Run `dvc repro` and return the names of the stages that ran."""
-        done = self.run("dvc", "repro", *args)
+        done = self.run("dvc", "repro", *args, **more)
         return {
             line.split("'")[1]
             for line in done.stdout.splitlines()
