@@ -132,7 +132,9 @@ class SmallProject:
             self.folder / "pipeline",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        (self.folder / ".gitignore").write_text("/data\n/cache\n/results\n/weights\n/.referee\n")
+        (self.folder / ".gitignore").write_text(
+            "/data\n/cache\n/results\n/weights\n/.referee\n/private\n"
+        )
         self.run("git", "init", "--quiet")
         self.run("dvc", "init", "--quiet")
         shutil.copytree(ROOT / ".dvc" / "plots", self.folder / ".dvc" / "plots")

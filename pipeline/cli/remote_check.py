@@ -54,7 +54,7 @@ def check(name: str, config: Mapping[str, Any], kind: Kind, *, write: bool) -> N
             _write_and_remove(fs, path)
         else:
             _list(fs, path)
-    except _failures(kind) as error:
+    except failures(kind) as error:
         raise RemoteError(_told(url, error, kind, write=write)) from None
 
 
@@ -73,7 +73,7 @@ def _list(fs: Any, path: str) -> None:
     fs.ls(path)
 
 
-def _failures(kind: Kind) -> tuple[type[Exception], ...]:
+def failures(kind: Kind) -> tuple[type[Exception], ...]:
     """Return what the clients of a kind raise where a remote is out of reach."""
     from dvc.exceptions import DvcException
 

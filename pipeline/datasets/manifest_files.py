@@ -10,6 +10,8 @@ In cache/manifests/DOMAIN; images, tasks and labels are aligned row by row, sort
 ``report.json``  counts, duplicates, skipped    for people
 ===============  =============================  ==================================================
 
+Of a private domain the first, the fourth and the last are kept elsewhere: see `private_files`.
+
 A change of seeds or tasks leaves images.csv, hence all embeddings, as they are. The same images
 give the same bytes.
 """
@@ -27,11 +29,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.datasets import private_files
 from pipeline.errors import StoreError
 from pipeline.write_aside import write_aside
 
 IMAGES, TASKS, CLASSES, LABELS = "images.csv", "tasks.csv", "classes.csv", "labels.csv"
 REPORT = "report.json"
+KEPT_PRIVATE = (IMAGES, LABELS, REPORT)  # of a private domain
 
 _SIDES = {"train": False, "test": True}
 _SEED = "seed_"
@@ -89,8 +93,11 @@ class Manifest:
     report: dict[str, Any]
 
 
-def write(manifest: Manifest, folder: Path) -> None:
-    """Write the five files into ``folder``: all are whole before the first is put in its place."""
+def write(manifest: Manifest, folder: Path, *, private: bool = False) -> None:
+    """Write the five files into ``folder``: all are whole before the first is put in its place.
+
+    Where ``private``, those that tell an image's class are kept apart, and pointers to them are written.
+    """
     tasks = manifest.tasks
     sides = np.where(tasks.test, "test", "train")
     with ExitStack() as stack:
@@ -98,6 +105,9 @@ def write(manifest: Manifest, folder: Path) -> None:
             name: stack.enter_context(write_aside(folder / name))
             for name in (IMAGES, TASKS, CLASSES, LABELS, REPORT)
         }
+        pointers = {name: aside[name] for name in KEPT_PRIVATE if private}
+        for name in pointers:  # last in, so first in place
+            aside[name] = stack.enter_context(write_aside(private_files.kept_at(folder / name)))
         _write_csv(aside[IMAGES], ("path", "sha256", "width", "height"), manifest.images)
         _write_csv(
             aside[TASKS],
@@ -108,6 +118,9 @@ def write(manifest: Manifest, folder: Path) -> None:
         _write_csv(aside[LABELS], ("path", "class", "label"), manifest.labels)
         text = json.dumps(manifest.report, indent=2, ensure_ascii=False) + "\n"
         aside[REPORT].write_text(text, encoding="utf-8", newline="\n")
+        for name, place in pointers.items():
+            text = private_files.pointer(name, aside[name].read_bytes())
+            place.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
@@ -186,6 +199,8 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
         raise _missing(path) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise _broken(path, f"is not CSV: {error}") from None
+    if private_files.is_pointer(rows):
+        return _read_csv(private_files.followed(path, rows))
     if len(rows) < 2:
         raise _broken(path, "has no rows")
     return rows[0], rows[1:]

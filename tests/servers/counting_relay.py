@@ -44,6 +44,8 @@ def _serve(listener: socket.socket, port: int, counts: Counts, opened: list[sock
             client, _ = listener.accept()
             server = socket.create_connection((HOST, port))
             opened += client, server
+            for connection in (client, server):  # small answers must not wait for more to send
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for source, sink, direction in (
                 (client, server, "sent"),
                 (server, client, "received"),
