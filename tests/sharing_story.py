@@ -6,18 +6,19 @@ A runs the pipeline and pushes. B clones, changes sigma, runs one command. A tak
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
 from servers.counting_relay import Counts
-from small_project import SmallProject
+from small_project import ROOT, SmallProject, stages_run
 
 Entry = dict[str, Any]  # of dvc.lock: path, md5, size
 
-ONE_COMMAND = ("dvc", "repro", "--pull", "--allow-missing")
+PAGE = ROOT / "docs/how-to/sharing.md"
 COMPUTED_ANEW = {"basis@left", "source@left", "tables"} | {
     f"{stage}@left-right"
     for stage in ("pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity")
@@ -27,32 +28,51 @@ PNG = b"\x89PNG"
 PER_OBJECT, AT_ALL = 2_500, 30_000
 
 
+def commands_of(page: Path, section: str | None = None) -> list[str]:
+    """Return the commands of a page's ```bash blocks, or of those of one section."""
+    text = page.read_text(encoding="utf-8")
+    if section is not None:
+        text = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return "".join(blocks).splitlines()
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where to share: how `referee share` is called, what it needs in the environment, who counts the bytes."""
+    """Where to share: a section of docs/how-to/sharing.md and what stands for its examples here."""
 
-    share: tuple[str, ...]  # after `referee share`, by the first
-    join: tuple[str, ...]  # after `referee share`, by a teammate
-    environment: dict[str, str]
-    secrets: tuple[str, ...]  # what must not be in anything that git tracks
-    relay: Counts | None = None
+    section: str
+    instead: dict[str, str]  # of the page's example addresses, users and keys
+    environment: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()  # what must not be in anything that git tracks
+    relay: Counts | None = None  # who counts the bytes
+
+    def recipe(self) -> list[str]:
+        """Return the section's commands, three of A's and two of B's, for this place."""
+        lines = "\n".join(commands_of(PAGE, self.section))
+        for example, here in self.instead.items():
+            assert example in lines
+            lines = lines.replace(example, here)
+        assert len(lines.splitlines()) == 5, lines
+        return lines.splitlines()
 
 
-def tell(owner: SmallProject, folder: Path, place: Place) -> None:
-    """Tell the whole story; ``owner`` was run and committed."""
+def tell(owner: SmallProject, folder: Path, place: Place) -> SmallProject:
+    """Tell the story; ``owner`` was run and committed. Returns B's clone."""
     give(owner, place)
     mate = join(owner, folder / "mate", place)
     change_sigma_and_run(owner, mate, folder, place)
     hand_back(owner, mate)
-    same_change_elsewhere(mate, folder / "third", place)
+    return mate
 
 
 def give(owner: SmallProject, place: Place) -> None:
     """A sets up the remote, pushes, commits; no key is in what git tracks."""
-    told = owner.run("referee", "share", *place.share, **place.environment).stdout
-    assert "can be read and written; next: dvc push --run-cache" in told
-    owner.run("dvc", "push", "--run-cache")
-    owner.run("git", "commit", "--quiet", "-am", "where our features are")
+    share, *rest = place.recipe()[:3]
+    told = owner.run("bash", "-c", share, **place.environment).stdout
+    assert "can be read and written; next: dvc push --run-cache && git add dvc.lock" in told
+    for command in rest:
+        owner.run("bash", "-c", command)
     assert owner.run("git", "status", "--porcelain").stdout == ""
     tracked = owner.run("git", "grep", "-h", "", "HEAD").stdout
     assert "url = " in tracked
@@ -66,8 +86,8 @@ def join(owner: SmallProject, folder: Path, place: Place) -> SmallProject:
     mate.make_kept_folders()
     mate.run("git", "config", "user.email", "mate@example.invalid")
     mate.run("git", "config", "user.name", "Mate")
-    told = mate.run("referee", "share", *place.join, **place.environment).stdout
-    assert told.endswith(f"next: {' '.join(ONE_COMMAND)}\n")
+    share, then = place.recipe()[3:]
+    assert mate.run("bash", "-c", share, **place.environment).stdout.endswith(f"next: {then}\n")
     return mate
 
 
@@ -81,8 +101,9 @@ def change_sigma_and_run(
     mate.change_params(rff={"sigma": 1e-2})
     if place.relay:
         place.relay.reset()
-    ran = mate.repro(*ONE_COMMAND[2:], **without_encoders(folder))
-    assert ran == COMPUTED_ANEW
+    one_command = place.recipe()[-1]
+    said = mate.run("bash", "-c", one_command, **without_encoders(folder)).stdout
+    assert stages_run(said) == COMPUTED_ANEW
     assert not (folder / "an encoder was imported").exists()
     assert "A_T" in metrics(mate)
     assert metrics(mate) != metrics(owner)
@@ -111,13 +132,10 @@ def hand_back(owner: SmallProject, mate: SmallProject) -> None:
 
 def same_change_elsewhere(mate: SmallProject, folder: Path, place: Place) -> None:
     """Somebody who makes B's change without B's commit computes nothing either: the run-cache knows it."""
-    mate.run("git", "clone", "--quiet", str(mate.folder), str(folder))
-    third = SmallProject(folder)
-    third.make_kept_folders()
+    third = join(mate, folder, place)
     third.run("git", "reset", "--quiet", "--hard", "HEAD~1")
-    third.run("referee", "share", *place.join, **place.environment)
     third.change_params(rff={"sigma": 1e-2})
-    assert third.repro(*ONE_COMMAND[2:]) == set()
+    assert stages_run(third.run("bash", "-c", place.recipe()[-1]).stdout) == set()
     assert metrics(third) == metrics(mate)
 
 

@@ -189,9 +189,9 @@ class SmallProject:
 
     def repro(self, *args: str, **more: str) -> set[str]:
         """Run `dvc repro` and return the names of the stages that ran."""
-        done = self.run("dvc", "repro", *args, **more)
-        return {
-            line.split("'")[1]
-            for line in done.stdout.splitlines()
-            if line.startswith("Running stage '")
-        }
+        return stages_run(self.run("dvc", "repro", *args, **more).stdout)
+
+
+def stages_run(said: str) -> set[str]:
+    """Return the names of the stages that ran, by what `dvc repro` said."""
+    return {line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")}

@@ -51,26 +51,23 @@ def check(name: str, config: Mapping[str, Any], kind: Kind, *, write: bool) -> N
     logging.getLogger("asyncssh").setLevel(logging.CRITICAL)  # what it says is in the error
     try:
         if write:
+            if kind != "s3":  # which has no folders, and whose client would make a missing bucket
+                fs.makedirs(path, exist_ok=True)
             _write_and_remove(fs, path)
         else:
-            _list(fs, path)
+            fs.ls(path)
     except failures(kind) as error:
         raise RemoteError(_told(url, error, kind, write=write)) from None
 
 
 def _write_and_remove(fs: Any, path: str) -> None:
     probe = fs.join(path, f".referee-share-{secrets.token_hex(8)}")
-    fs.makedirs(path, exist_ok=True)
     fs.pipe_file(probe, PROBE)
     try:
         if fs.cat_file(probe) != PROBE:
             raise OSError("what was written is not what is read")
     finally:
         fs.rm_file(probe)
-
-
-def _list(fs: Any, path: str) -> None:
-    fs.ls(path)
 
 
 def failures(kind: Kind) -> tuple[type[Exception], ...]:

@@ -7,15 +7,15 @@ import pytest
 
 from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
 from pipeline.store.embedding_store import open_embeddings
-from sharing_story import COMPUTED_ANEW, Place, images_among, join, metrics
+from sharing_story import COMPUTED_ANEW, Place, commands_of, images_among, join, metrics
+from small_project import ROOT, stages_run
 
 pytestmark = pytest.mark.slow
 
 READING_LABELS = {"tables"} | {f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity")}
-# As docs/privacy.md has it, for `left` and `right`: what the target's side needs, and no row of the source.
-TARGET_SIDE = (
-    *("code", "model", "manifest@right", "embed@right-vit", "embed@right-clip", "prompts@right"),
-    *("basis", "source", "pseudo_label", "refine", "adapt"),
+# The commands of docs/privacy.md, run as they stand there.
+OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(
+    ROOT / "docs/privacy.md"
 )
 
 
@@ -35,10 +35,10 @@ def read_truth(project, domain):
     return images, [row.label for row in read_labels(folder / "labels.csv", images=images)]
 
 
-def push(project, remote, *what):
+def push(project, remote, command="dvc push"):
     """Push to a folder and return its files' content."""
-    project.run("dvc", "remote", "add", "elsewhere", str(remote))
-    project.run("dvc", "push", "--remote", "elsewhere", *what)
+    project.run("dvc", "remote", "add", "--default", "elsewhere", str(remote))
+    project.run("bash", "-c", command)
     project.run("dvc", "remote", "remove", "elsewhere")
     assert images_among(remote) == []
     return {file: file.read_bytes() for file in remote.rglob("*") if file.is_file()}
@@ -77,7 +77,7 @@ def test_the_check_would_find_a_leak(owner):
 
 def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):
     images, labels = read_truth(owner, "right")
-    pushed = push(owner, tmp_path / "remote", "--run-cache")
+    pushed = push(owner, tmp_path / "remote", "dvc push --run-cache")
     assert len(pushed) > 100
     assert {file.name: leaks(content, images, labels) for file, content in pushed.items()} == {
         file.name: [] for file in pushed
@@ -96,7 +96,7 @@ def test_the_order_of_rows_says_nothing_of_classes(owner):
 
 
 def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
-    pushed = push(owner, tmp_path / "remote", *TARGET_SIDE)
+    pushed = push(owner, tmp_path / "remote", WITHOUT_SOURCE)
     images, labels = read_truth(owner, "left")
     rows = [
         row.tobytes()
@@ -112,21 +112,20 @@ def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
 
 
 def test_a_mate_adapts_and_the_owner_evaluates(owner, tmp_path):
-    place = Place(share=(str(tmp_path / "team"),), join=(), environment={}, secrets=())
-    owner.run("referee", "share", *place.share)
-    owner.run("dvc", "push", "--with-deps", "adapt")
+    place = Place("A shared folder", {"/mnt/team/referee": str(tmp_path / "team")})
+    owner.run("bash", "-c", place.recipe()[0])
+    owner.run("bash", "-c", OWNER_PUSHES)
     owner.run("git", "commit", "--quiet", "-am", "where our features are")
     mate = join(owner, tmp_path / "mate", place)
     mate.change_params(rff={"sigma": 1e-2})
-    ran = mate.repro("--pull", "--allow-missing", "adapt")
-    assert ran == COMPUTED_ANEW - READING_LABELS
+    assert stages_run(mate.run("bash", "-c", MATE_ADAPTS).stdout) == COMPUTED_ANEW - READING_LABELS
     refused = mate.run("dvc", "repro", "--pull", "--allow-missing", "evaluate", ok=False)
     assert refused.returncode != 0
     assert "cache/manifests/right/images.csv: kept private (data.private)" in refused.stderr
-    mate.run("dvc", "push", "--with-deps", "adapt")
+    mate.run("bash", "-c", MATE_PUSHES)
     mate.run("git", "commit", "--quiet", "-am", "sigma 1e-2")
 
     before = metrics(owner)
     owner.run("git", "pull", "--quiet", "--ff-only", str(mate.folder), "HEAD")
-    assert owner.repro("--pull") == READING_LABELS
+    assert stages_run(owner.run("bash", "-c", OWNER_EVALUATES).stdout) == READING_LABELS
     assert metrics(owner) != before

@@ -1,4 +1,4 @@
-"""Features shared through a real SSH server that the test starts: OpenSSH."""
+"""Features shared through a real SSH server that the test starts: OpenSSH. The recipe is that of the how-to page."""
 
 import tempfile
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from servers.counting_relay import counting_relay
 from servers.openssh import running_ssh
-from sharing_story import Place, change_sigma_and_run, give, hand_back, join
+from sharing_story import Place, tell
 
 pytestmark = pytest.mark.slow
 
@@ -19,16 +19,17 @@ def server():
 
 
 def test_a_teammate_without_images_or_weights(run_project, server, tmp_path):
-    own = ("--user", server.user, "--key-file", str(server.keyfile))
     with counting_relay(server.port) as relay:
         place = Place(
-            share=(f"ssh://127.0.0.1:{relay.port}{tmp_path}/remote", *own),
-            join=own,
-            environment={},
+            section="SSH",
+            instead={
+                "host.example.org:22": f"127.0.0.1:{relay.port}",
+                "/data/referee": f"{tmp_path}/remote",
+                "--user me": f"--user {server.user}",
+                "~/.ssh/id_ed25519": str(server.keyfile),
+            },
             secrets=(f"user = {server.user}", str(server.keyfile)),
             relay=relay,
         )
-        give(run_project, place)
-        mate = join(run_project, tmp_path / "mate", place)
-        change_sigma_and_run(run_project, mate, tmp_path, place)
-        hand_back(run_project, mate)
+        tell(run_project, tmp_path, place)
+    assert list((tmp_path / "remote/files/md5").iterdir())

@@ -93,6 +93,7 @@ def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
         f"-filer.localSocket={folder / 'filer.sock'}",
         "-s3",
         f"-s3.config={keys}",
+        "-s3.autoCreateBucket=false",  # as Amazon's
         "-s3.port.iceberg=0",
         "-s3.port.lance=0",
         f"-s3.localSocket={folder / 's3.sock'}",
