@@ -70,6 +70,11 @@ def machine_line(error: OSError) -> str:
     )
 
 
+def one_line(error: BaseException) -> str:
+    """Return an error's text in one line, as it stands inside a message of ours."""
+    return " ".join(str(error).split())
+
+
 def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
     """Turn a `RefereeError` that leaves ``main``, or a full or read-only disk, into one line on stderr and status 2."""
 

@@ -55,6 +55,7 @@ class Data(Section):
     unreadable: Literal["stop", "skip"] = "stop"
     empty_class: Literal["stop", "report"] = "stop"
     max_pixels: Annotated[int, Field(ge=1)] = 100_000_000
+    private: tuple[str, ...] = ()  # domains whose paths and labels DVC never gets
 
     @model_validator(mode="after")
     def _seeds_differ(self) -> Data:
@@ -263,6 +264,19 @@ class Params(Section):
     sensitivity: Sensitivity
     refinement: Refinement
     runtime: Runtime = Runtime()
+
+    @model_validator(mode="after")
+    def _private_can_be_kept(self) -> Params:
+        for name in self.data.private:
+            if name not in self.domains:
+                near = did_you_mean(name, self.domains)
+                raise ValueError(f"data.private: {name!r} is not in domains{near}")
+            for key, image_list in self.lists.items():
+                if image_list.domain == name:
+                    raise ValueError(
+                        f"data.private: {name!r} comes from the list {key!r}, which DVC caches; use class folders"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _names_agree(self) -> Params:

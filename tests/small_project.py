@@ -132,7 +132,9 @@ class SmallProject:
             self.folder / "pipeline",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        (self.folder / ".gitignore").write_text("/data\n/cache\n/results\n/weights\n/.referee\n")
+        (self.folder / ".gitignore").write_text(
+            "/data\n/cache\n/results\n/weights\n/.referee\n/private\n"
+        )
         self.run("git", "init", "--quiet")
         self.run("dvc", "init", "--quiet")
         shutil.copytree(ROOT / ".dvc" / "plots", self.folder / ".dvc" / "plots")
@@ -185,11 +187,11 @@ class SmallProject:
         """Run one stage's command line."""
         return self.run(sys.executable, "-m", f"pipeline.stages.{name}", *args, ok=ok, **more)
 
-    def repro(self, *args: str) -> set[str]:
+    def repro(self, *args: str, **more: str) -> set[str]:
         """Run `dvc repro` and return the names of the stages that ran."""
-        done = self.run("dvc", "repro", *args)
-        return {
-            line.split("'")[1]
-            for line in done.stdout.splitlines()
-            if line.startswith("Running stage '")
-        }
+        return stages_run(self.run("dvc", "repro", *args, **more).stdout)
+
+
+def stages_run(said: str) -> set[str]:
+    """Return the names of the stages that ran, by what `dvc repro` said."""
+    return {line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")}

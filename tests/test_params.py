@@ -29,6 +29,15 @@ def test_what_is_shipped_is_valid():
     assert params.rff.sigma == 1e-4  # YAML 1.1 would read 1e-4 as text
 
 
+def test_a_private_domain_cannot_come_from_a_list_that_dvc_caches():
+    raw = changed("lists", value={"train": {"file": "l.txt", "domain": "uci", "root": "data"}})
+    raw["data"]["private"] = ["mnist"]
+    assert parse_params(raw).data.private == ("mnist",)
+    raw["data"]["private"] = ["uci"]
+    with pytest.raises(ParamsError, match=r"data\.private: 'uci' comes from the list 'train'"):
+        parse_params(raw)
+
+
 def test_class_names_may_be_a_block_of_text():
     names = SHIPPED["datasets"]["digits"]["class_names"]
     text = "".join(f'"{folder}": {name}  # said so\n' for folder, name in names.items())
@@ -159,6 +168,11 @@ def test_class_names_may_be_a_block_of_text():
         (("data", "seeds"), [1, 1], "data.seeds: the same seed is listed twice"),
         (("data", "seeds"), [], "data.seeds: "),
         (("data", "test_fraction"), 1, "data.test_fraction: input should be less than 1"),
+        (
+            ("data", "private"),
+            ["ucj"],
+            "data.private: 'ucj' is not in domains; did you mean 'uci'?",
+        ),
         (("data", "unreadable"), "ignore", "data.unreadable: input should be 'stop' or 'skip'"),
         (("runtime", "device"), "gpu", "runtime.device: "),
         (("runtim",), {}, "runtim: unknown key; did you mean 'runtime'?"),

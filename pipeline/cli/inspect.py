@@ -1,4 +1,7 @@
-"""`referee inspect STORE`: what a store holds: model, views, rows, width, type, provenance, norms, NaN."""
+"""`referee inspect STORE`: what a store holds: model, views, rows, width, type, provenance, norms, NaN.
+
+With --remote the store is not pulled: shapes, types and provenance are read straight from the DVC remote, rows are not.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.errors import StoreError, one_line
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from pipeline.cli.remote_files import RemoteFiles
     from pipeline.store.embedding_store import EmbeddingStore
 
 
@@ -76,11 +82,52 @@ def array_facts(path: Path) -> dict[str, Any]:
     return {"kind": "arrays", "arrays": arrays, "provenance": provenance}
 
 
+def remote_facts(path: Path, files: RemoteFiles) -> dict[str, Any]:
+    """Return what a store on a remote says of itself: its zarr.json files are read and none of its rows."""
+    import zarr
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.storage import MemoryStore
+
+    before = files.received
+    wanted = {
+        file: name for file, name in files.listing(path).items() if file.endswith("zarr.json")
+    }
+    if "zarr.json" not in wanted:
+        raise StoreError(f"{path}: not a Zarr store")
+    buffer = default_buffer_prototype().buffer
+    store = MemoryStore(
+        {file: buffer.from_bytes(text) for file, text in files.read_all(wanted, path).items()}
+    )
+    try:
+        group = zarr.open_group(store, mode="r", zarr_format=3)
+        arrays = dict(group.arrays())
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: not a readable Zarr store ({one_line(error)})") from None
+    size, count = files.size(path)
+    return {
+        "kind": "remote",
+        "remote": files.name,
+        "bytes": size,
+        "files": count,
+        "bytes_read": files.received - before,
+        "arrays": {
+            name: {
+                "shape": list(array.shape),
+                "dtype": str(array.dtype),
+                "settings": dict(array.attrs),
+            }
+            for name, array in sorted(arrays.items())
+        },
+        "provenance": dict(group.attrs),
+    }
+
+
 def _array_schemas() -> set[str]:
+    """Return the kinds of store that are plain arrays."""
     from pipeline.stages import adapt
     from pipeline.store import pseudo_label_store, refined_store, source_store
 
-    return {module.SCHEMA for module in (source_store, pseudo_label_store, refined_store, adapt)}
+    return {kind.SCHEMA for kind in (adapt, pseudo_label_store, refined_store, source_store)}
 
 
 def _schema(path: Path) -> str | None:
@@ -93,7 +140,14 @@ def _schema(path: Path) -> str | None:
 
 def as_text(path: Path, told: dict[str, Any]) -> str:
     """Lay the facts out for a person."""
-    if told["kind"] == "arrays":
+    if told["kind"] == "remote":
+        size = f"{told['bytes'] / 1e6:.1f} MB in {told['files']} files"
+        read = f"{told['bytes_read'] / 1e3:.1f} kB read, no row"
+        lines = [f"{path} on {told['remote']}: {size} ({read})"]
+        for name, about in told["arrays"].items():
+            made = ", ".join(f"{key} {value}" for key, value in about["settings"].items())
+            lines.append(f"  {name:16}{about['dtype']:10}{about['shape']}  {made}".rstrip())
+    elif told["kind"] == "arrays":
         lines = [f"{path}: {len(told['arrays'])} arrays"]
         for name, about in told["arrays"].items():
             note = "" if about["finite"] else "  (NaN where there is nothing)"
@@ -122,7 +176,13 @@ def as_text(path: Path, told: dict[str, Any]) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Print the facts of each store, for people or as JSON."""
-    told = {str(path): facts(path) for path in args.store}
+    if args.remote or args.remote_name:
+        from pipeline.cli.remote_files import RemoteFiles
+
+        files = RemoteFiles(args.remote_name)
+        told = {str(path): remote_facts(path, files) for path in args.store}
+    else:
+        told = {str(path): facts(path) for path in args.store}
     if args.json:
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
     else:
@@ -137,4 +197,10 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("store", type=Path, nargs="+", help="e.g. cache/embeddings/mnist/vit.zarr")
     parser.add_argument("--json", action="store_true", help="for programs: all of the provenance")
+    parser.add_argument(
+        "--remote",
+        action="store_true",
+        help="read it straight from the DVC remote, pulling nothing",
+    )
+    parser.add_argument("--remote-name", metavar="NAME", help="the same, from another remote")
     parser.set_defaults(run=run)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pipeline.cli import check, doctor, inspect, show_views, summary, use
+from pipeline.cli import check, doctor, inspect, share, show_views, summary, use
 from pipeline.errors import exits_cleanly
 
-COMMANDS = (use, check, doctor, inspect, show_views, summary)
+COMMANDS = (use, check, doctor, inspect, share, show_views, summary)
 
 
 def parser() -> argparse.ArgumentParser:

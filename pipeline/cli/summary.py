@@ -1,11 +1,16 @@
-"""`referee summary`: what the pipeline produced, in one table; `make repro` ends with it."""
+"""`referee summary`: what the pipeline produced, in one table; `make repro` ends with it.
+
+With --remote: what a teammate's run produced, read straight from the DVC remote; nothing is pulled.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import StoreError
@@ -73,15 +78,39 @@ def _read(path: Path, stage: str) -> dict[str, Any]:
     return read
 
 
-def run(args: argparse.Namespace) -> int:  # noqa: ARG001
-    """Print the tables and where the features are."""
-    params = load_params()
-    store = places.embeddings(next(iter(params.domains)), params.vision)
-    tables = [probe_table(params)]
+def tables(params: Params) -> str:
+    """Return the tables of what is there."""
+    made = [probe_table(params)]
     if params.problems:
         compared = all(places.comparison(name).is_file() for name in params.problems)
-        tables.append(headline(params) if compared else problem_table(params))
-    sys.stdout.write("\n" + "\n".join(tables))
+        made.append(headline(params) if compared else problem_table(params))
+    return "\n".join(made)
+
+
+def tables_on(remote: str | None, params: Params) -> str:
+    """Return the same tables from the files on a DVC remote that dvc.lock names."""
+    from pipeline.cli.remote_files import RemoteFiles
+
+    files = RemoteFiles(remote)
+    wanted = [places.probe(domain) for domain in params.domains]
+    wanted += [places.comparison(name) for name in params.problems]
+    content = {path: files.read(path) for path in wanted}
+    with TemporaryDirectory() as folder, chdir(folder):
+        for path, text in content.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+        made = tables(params)
+    return f"{made}\non {files.name}, as dvc.lock names it ({files.received / 1e3:.1f} kB read)\n"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables and where the features are."""
+    params = load_params()
+    if args.remote or args.remote_name:
+        sys.stdout.write("\n" + tables_on(args.remote_name, params))
+        return 0
+    store = places.embeddings(next(iter(params.domains)), params.vision)
+    sys.stdout.write("\n" + tables(params))
     sys.stdout.write(
         f"\nfeatures: cache/embeddings/DOMAIN/MODEL.zarr (try: referee inspect {store})\n"
     )
@@ -91,4 +120,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = commands.add_parser("summary", help="what the pipeline produced", description=__doc__)
+    parser.add_argument(
+        "--remote", action="store_true", help="what is on the DVC remote, pulling nothing"
+    )
+    parser.add_argument("--remote-name", metavar="NAME", help="the same, from another remote")
     parser.set_defaults(run=run)

@@ -58,11 +58,14 @@ def build(
     unreadable: Literal["stop", "skip"] = "stop",
     empty_class: Literal["stop", "report"] = "stop",
     workers: int = 0,
+    by_content: bool = False,
 ) -> Manifest:
     """Read every image once and lay out the manifest.
 
     ``place`` is the folder (or .npz) that messages name, ``read_facts`` None where the images are
-    absent and only their paths are known; ``class_names`` empty means the classes found.
+    absent and only their paths are known; ``class_names`` empty means the classes found. Rows are in
+    the order of the paths, which is that of the classes; ``by_content``: of the images' sha256, which
+    says nothing of them.
     """
     classes = class_order((image.class_name for image in found), class_names)
     task_of = task_of_classes(classes, classes_per_task)
@@ -70,6 +73,8 @@ def build(
     kept, skipped = _read_all(found, read_facts, workers)
     if skipped and unreadable == "stop":
         raise InputError(_all_unreadable(place, skipped))
+    if by_content:
+        kept.sort(key=lambda pair: pair[1].sha256)
     names = [image.class_name for image, _ in kept]
     paths = [image.path.as_posix() for image, _ in kept]
     contents = [fact.sha256 for _, fact in kept]

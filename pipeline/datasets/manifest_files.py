@@ -14,6 +14,8 @@ Every row of the CSV files ends with a column ``crc32c`` over its number and its
 word that it is the last: a flipped bit, a lost, doubled or moved line is noticed before a number of it is used. A file
 without that column (made by hand, or before there was one) is read as it is.
 
+Of a private domain the first, the fourth and the last are kept elsewhere: see `private_files`.
+
 A change of seeds or tasks leaves images.csv, hence all embeddings, as they are. The same images
 give the same bytes.
 """
@@ -34,12 +36,14 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.datasets import private_files
 from pipeline.errors import StoreError
 from pipeline.write_aside import write_aside
 
 IMAGES, TASKS, CLASSES, LABELS = "images.csv", "tasks.csv", "classes.csv", "labels.csv"
 REPORT = "report.json"
 MOST_TASKS = 2**31  # and classes: a bound on what a damaged number may ask for
+KEPT_PRIVATE = (IMAGES, LABELS, REPORT)  # of a private domain
 
 _SIDES = {"train": False, "test": True}
 _SEED = "seed_"
@@ -98,8 +102,11 @@ class Manifest:
     report: dict[str, Any]
 
 
-def write(manifest: Manifest, folder: Path) -> None:
-    """Write the five files into ``folder``: all are whole before the first is put in its place."""
+def write(manifest: Manifest, folder: Path, *, private: bool = False) -> None:
+    """Write the five files into ``folder``: all are whole before the first is put in its place.
+
+    Where ``private``, those that tell an image's class are kept apart, and pointers to them are written.
+    """
     tasks = manifest.tasks
     sides = np.where(tasks.test, "test", "train")
     with ExitStack() as stack:
@@ -107,6 +114,9 @@ def write(manifest: Manifest, folder: Path) -> None:
             name: stack.enter_context(write_aside(folder / name))
             for name in (IMAGES, TASKS, CLASSES, LABELS, REPORT)
         }
+        pointers = {name: aside[name] for name in KEPT_PRIVATE if private}
+        for name in pointers:  # last in, so first in place
+            aside[name] = stack.enter_context(write_aside(private_files.kept_at(folder / name)))
         _write_csv(aside[IMAGES], ("path", "sha256", "width", "height"), manifest.images)
         _write_csv(
             aside[TASKS],
@@ -117,6 +127,9 @@ def write(manifest: Manifest, folder: Path) -> None:
         _write_csv(aside[LABELS], ("path", "class", "label"), manifest.labels)
         text = json.dumps(manifest.report, indent=2, ensure_ascii=False) + "\n"
         aside[REPORT].write_text(text, encoding="utf-8", newline="\n")
+        for name, place in pointers.items():
+            text = private_files.pointer(name, aside[name].read_bytes())
+            place.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
@@ -256,6 +269,9 @@ def _read_csv(path: Path) -> Iterator[list[str]]:
         with path.open(encoding="utf-8", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
+            if private_files.is_pointer_header(header):
+                yield from _read_csv(private_files.followed(path, next(lines, [])))
+                return
             sealed = header[-1:] == [CRC]
             yield header[:-1] if sealed else header
             count = 0

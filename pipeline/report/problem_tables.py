@@ -88,14 +88,16 @@ def write_tables(
             ("class", "accuracy"),
             ((name, percent(a)) for name, a in zip(names, per_class, strict=True)),
         )
+        pairs = (
+            (int(actual), int(predicted))
+            for s, labels in zip(scores, truth, strict=True)
+            for actual, predicted in zip(labels, s.predicted, strict=True)
+        )
         _write(
             aside / "confusion.csv",
             ("actual", "predicted"),
-            (
-                (names[actual], names[predicted])
-                for s, labels in zip(scores, truth, strict=True)
-                for actual, predicted in zip(labels, s.predicted, strict=True)
-            ),
+            # sorted: in the order of the rows it would tell each test image's label to whoever pulls it
+            ((names[actual], names[predicted]) for actual, predicted in sorted(pairs)),
         )
 
 

@@ -39,8 +39,9 @@ def main(argv: list[str] | None = None) -> int:
         unreadable=params.data.unreadable,
         empty_class=params.data.empty_class,
         workers=params.runtime.workers,
+        by_content=key in params.data.private,
     )
-    manifest_files.write(made, places.manifest_folder(key))
+    manifest_files.write(made, places.manifest_folder(key), private=key in params.data.private)
     return 0
 
 

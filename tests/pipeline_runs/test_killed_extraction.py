@@ -82,9 +82,22 @@ def test_killed_again_and_again_ends_byte_identical(project, undisturbed):
     assert not list((project.folder / STORE).parent.glob(".*partial"))
 
 
-def test_other_workers_and_batches_end_byte_identical(project, undisturbed):
+def test_a_teammate_elsewhere_ends_byte_identical(project, undisturbed, tmp_path):
+    """Another folder, order of files, batch size, workers, threads, user, language and time zone; the same hashes."""
     digest, _ = undisturbed
-    shutil.rmtree(project.folder / ".referee", ignore_errors=True)
-    project.change_params(runtime={"workers": 5, "batch_size": 7})
-    project.stage("embed", "left", "vit", OMP_NUM_THREADS="3")
-    assert tree_digest(project.folder / STORE) == digest
+    mate = SmallProject(tmp_path / "another place" / "with its own name")
+    for name in ("weights", "data/left"):
+        files = [file for file in (project.folder / name).rglob("*") if file.is_file()]
+        for file in sorted(files, reverse=True):
+            copy = mate.folder / file.relative_to(project.folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+    mate.write_params(project.read_params())
+    mate.change_params(runtime={"workers": 5, "batch_size": 7})
+    elsewhere = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3", "MKL_NUM_THREADS": "3"}
+    elsewhere |= {"USER": "mate", "LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
+    mate.stage("manifest", "left", **elsewhere)
+    mate.stage("embed", "left", "vit", **elsewhere)
+    for made in ("cache/manifests/left", STORE):
+        assert tree_digest(mate.folder / made) == tree_digest(project.folder / made)
+    assert tree_digest(mate.folder / STORE) == digest

@@ -1,0 +1,131 @@
+"""A private target: no push sends an image, a path or a label of it; a mate adapts to it all the same."""
+
+import csv
+from itertools import pairwise
+
+import pytest
+
+from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from pipeline.store.embedding_store import open_embeddings
+from sharing_story import COMPUTED_ANEW, Place, commands_of, images_among, join, metrics
+from small_project import ROOT, stages_run
+
+pytestmark = pytest.mark.slow
+
+READING_LABELS = {"tables"} | {f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity")}
+# The commands of docs/privacy.md, run as they stand there.
+OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(
+    ROOT / "docs/privacy.md"
+)
+
+
+@pytest.fixture(scope="module")
+def owner(run_project):
+    """The project with its target made private, run again and committed."""
+    run_project.change_params(data={"private": ["right"]})
+    run_project.repro()
+    run_project.run("git", "commit", "--quiet", "-am", "right is private")
+    return run_project
+
+
+def read_truth(project, domain):
+    """Return a domain's images and labels, as their owner reads them."""
+    folder = project.folder / "cache/manifests" / domain
+    images = read_images(folder / "images.csv")
+    return images, [row.label for row in read_labels(folder / "labels.csv", images=images)]
+
+
+def push(project, remote, command="dvc push"):
+    """Push to a folder and return its files' content."""
+    project.run("dvc", "remote", "add", "--default", "elsewhere", str(remote))
+    project.run("bash", "-c", command)
+    project.run("dvc", "remote", "remove", "elsewhere")
+    assert images_among(remote) == []
+    return {file: file.read_bytes() for file in remote.rglob("*") if file.is_file()}
+
+
+def columns(content):
+    """Return every column of what may be a CSV file."""
+    try:
+        rows = list(csv.reader(content.decode().splitlines()))
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    return list(zip(*rows[1:], strict=False))
+
+
+def tells(column, labels):
+    """Say whether a column gives each row its label, under whatever names."""
+    few = len(set(column)) == len(set(labels))
+    return few and len(column) == len(labels) and len(set(zip(column, labels, strict=True))) <= 4
+
+
+def leaks(content, images, labels):
+    """Return what of those images a file tells: their paths, their digests, their labels."""
+    named = [i for i in images if i.path.encode() in content or i.sha256.encode() in content]
+    return named + [column for column in columns(content) if tells(column, labels)]
+
+
+def test_the_check_would_find_a_leak(owner):
+    images, labels = read_truth(owner, "right")
+    for name in ("images.csv", "labels.csv"):
+        assert leaks((owner.folder / "private/right" / name).read_bytes(), images, labels)
+    only_labels = "\n".join(["label", *map(str, labels)])
+    assert leaks(only_labels.encode(), images, labels)
+    public = read_truth(owner, "left")
+    assert leaks((owner.folder / "cache/manifests/left/labels.csv").read_bytes(), *public)
+
+
+def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):
+    images, labels = read_truth(owner, "right")
+    pushed = push(owner, tmp_path / "remote", "dvc push --run-cache")
+    assert len(pushed) > 100
+    assert {file.name: leaks(content, images, labels) for file, content in pushed.items()} == {
+        file.name: [] for file in pushed
+    }
+
+
+def test_the_order_of_rows_says_nothing_of_classes(owner):
+    images, labels = read_truth(owner, "right")
+    assert [image.sha256 for image in images] == sorted(image.sha256 for image in images)
+    assert sum(a != b for a, b in pairwise(labels)) > 2 * len(set(labels))
+    tasks = read_tasks(owner.folder / "cache/manifests/right/tasks.csv", rows=len(images))
+    confusion = columns((owner.folder / "results/tables/left-right/confusion.csv").read_bytes())
+    in_order = [labels[row] for seed in (0, 1) for row in tasks.is_test(seed).nonzero()[0]]
+    assert sorted(in_order) != in_order
+    assert list(confusion[0]) == sorted(confusion[0])
+
+
+def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
+    pushed = push(owner, tmp_path / "remote", WITHOUT_SOURCE)
+    images, labels = read_truth(owner, "left")
+    rows = [
+        row.tobytes()
+        for model in ("vit", "clip")
+        for store in [open_embeddings(owner.folder / f"cache/embeddings/left/{model}.zarr")]
+        for view in store.views
+        for row in store.read(view)
+    ]
+    everything = push(owner, tmp_path / "all")
+    assert any(row in content for row in rows for content in everything.values())
+    assert not [file for file, content in pushed.items() if leaks(content, images, labels)]
+    assert not [file for file, content in pushed.items() if any(row in content for row in rows)]
+
+
+def test_a_mate_adapts_and_the_owner_evaluates(owner, tmp_path):
+    place = Place("A shared folder", {"/mnt/team/referee": str(tmp_path / "team")})
+    owner.run("bash", "-c", place.recipe()[0])
+    owner.run("bash", "-c", OWNER_PUSHES)
+    owner.run("git", "commit", "--quiet", "-am", "where our features are")
+    mate = join(owner, tmp_path / "mate", place)
+    mate.change_params(rff={"sigma": 1e-2})
+    assert stages_run(mate.run("bash", "-c", MATE_ADAPTS).stdout) == COMPUTED_ANEW - READING_LABELS
+    refused = mate.run("dvc", "repro", "--pull", "--allow-missing", "evaluate", ok=False)
+    assert refused.returncode != 0
+    assert "cache/manifests/right/images.csv: kept private (data.private)" in refused.stderr
+    mate.run("bash", "-c", MATE_PUSHES)
+    mate.run("git", "commit", "--quiet", "-am", "sigma 1e-2")
+
+    before = metrics(owner)
+    owner.run("git", "pull", "--quiet", "--ff-only", str(mate.folder), "HEAD")
+    assert stages_run(owner.run("bash", "-c", OWNER_EVALUATES).stdout) == READING_LABELS
+    assert metrics(owner) != before

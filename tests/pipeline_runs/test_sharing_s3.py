@@ -1,0 +1,73 @@
+"""Features shared through a real S3 server that the test starts: SeaweedFS. The recipe is that of the how-to page."""
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from servers.counting_relay import counting_relay
+from servers.seaweedfs import running_s3
+from sharing_story import Place, join, same_change_elsewhere, tell
+
+pytestmark = pytest.mark.slow
+
+FIRST_LOOK = 25_000  # bytes over the wire of `inspect --remote`, of a store six times as large
+
+
+@pytest.fixture(scope="module")
+def server():
+    with tempfile.TemporaryDirectory() as folder, running_s3(Path(folder)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def place(server):
+    with counting_relay(server.port) as relay:
+        yield Place(
+            section="S3",
+            instead={
+                "s3://bucket/": f"s3://{server.bucket}/",
+                "https://s3.example.org": replace(server, port=relay.port).endpoint,
+            },
+            environment=server.credentials(),
+            secrets=(server.access_key, server.secret_key),
+            relay=relay,
+        )
+
+
+@pytest.fixture(scope="module")
+def mate(run_project, place, tmp_path_factory):
+    return tell(run_project, tmp_path_factory.mktemp("story"), place)
+
+
+def test_a_teammate_without_images_or_weights(mate):
+    """The story is in the fixture; here B's result is seen once more."""
+    assert (
+        "left-right" in mate.run("dvc", "metrics", "show", "results/metrics/left-right.json").stdout
+    )
+
+
+def test_who_makes_the_same_change_computes_nothing(mate, place, tmp_path):
+    same_change_elsewhere(mate, tmp_path / "third", place)
+
+
+def test_a_first_look_reads_little_and_keeps_nothing(mate, place, tmp_path):
+    looker = join(mate, tmp_path / "looker", place)
+    place.relay.reset()
+    store = "cache/embeddings/right/vit.zarr"
+    said = looker.run("referee", "inspect", "--remote", store).stdout
+    assert f"{store} on team: 0.2 MB in 7 files" in said
+    assert "rand            float16   [24, 24]  wavelet haar" in said
+    size = sum(file.stat().st_size for file in (mate.folder / store).rglob("*") if file.is_file())
+    assert size > 5 * FIRST_LOOK
+    assert 0 < place.relay.received < FIRST_LOOK
+    place.relay.reset()
+    said = looker.run("referee", "summary", "--remote").stdout
+    measured = json.loads((mate.folder / "results/comparison/left-right.json").read_text())
+    found = measured["calibrated"]
+    assert f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}" in said
+    assert 0 < place.relay.received < FIRST_LOOK
+    assert not (looker.folder / ".dvc/cache").exists()
+    assert not (looker.folder / "cache/embeddings").exists()

@@ -1,0 +1,35 @@
+"""Features shared through a real SSH server that the test starts: OpenSSH. The recipe is that of the how-to page."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from servers.counting_relay import counting_relay
+from servers.openssh import running_ssh
+from sharing_story import Place, tell
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server():
+    with tempfile.TemporaryDirectory() as folder, running_ssh(Path(folder)) as started:
+        yield started
+
+
+def test_a_teammate_without_images_or_weights(run_project, server, tmp_path):
+    with counting_relay(server.port) as relay:
+        place = Place(
+            section="SSH",
+            instead={
+                "host.example.org:22": f"127.0.0.1:{relay.port}",
+                "/data/referee": f"{tmp_path}/remote",
+                "--user me": f"--user {server.user}",
+                "~/.ssh/id_ed25519": str(server.keyfile),
+            },
+            secrets=(f"user = {server.user}", str(server.keyfile)),
+            relay=relay,
+        )
+        tell(run_project, tmp_path, place)
+    assert list((tmp_path / "remote/files/md5").iterdir())

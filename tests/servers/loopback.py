@@ -1,0 +1,54 @@
+"""What every server that a test starts needs: free ports, a process that is stopped, a word where it cannot start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+HOST = "127.0.0.1"
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on; all are held until the last is found, so they differ."""
+    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+def cannot_start(server: str, reason: str) -> NoReturn:
+    """Skip the test, naming the server; in CI, where every server must run, fail."""
+    message = f"{server} cannot be started here: {reason}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def wait_until(
+    answers: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, *, server: str
+) -> None:
+    """Wait until the server answers; one that ends or stays silent cannot be started here."""
+    deadline = time.monotonic() + 60
+    while not answers():
+        if process.poll() is not None or time.monotonic() > deadline:
+            stop(process)
+            cannot_start(server, f"it does not answer; its log ends: {log.read_text()[-600:]}")
+        time.sleep(0.05)
+
+
+def stop(process: subprocess.Popen[bytes], *, patience: float = 10) -> None:
+    """End the process, by force if it has not ended after ``patience`` seconds."""
+    process.terminate()
+    try:
+        process.wait(timeout=patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

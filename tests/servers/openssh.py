@@ -1,0 +1,87 @@
+"""A real SSH server on loopback: OpenSSH's sshd as an ordinary process with keys of its own."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers.loopback import HOST, cannot_start, free_ports, stop, wait_until
+
+NAME = "OpenSSH (sshd)"
+SBIN = "/usr/sbin:/usr/local/sbin:/sbin"  # where Debian has sshd, outside many users' PATH
+
+
+@dataclass(frozen=True)
+class SSHServer:
+    """Where it listens, who may come in, with which key."""
+
+    port: int
+    user: str
+    keyfile: Path
+    host_key: str  # public, as in known_hosts: "ssh-ed25519 AAAA…"
+
+
+@contextmanager
+def running_ssh(folder: Path) -> Iterator[SSHServer]:
+    """Start sshd with its host key, its authorized keys and its log in ``folder``; stop it in the end."""
+    sshd = shutil.which("sshd") or shutil.which("sshd", path=SBIN)
+    keygen = shutil.which("ssh-keygen")
+    if sshd is None or keygen is None:
+        cannot_start(NAME, "no program sshd or ssh-keygen; apt-get install openssh-server")
+    for name in ("host_key", "user_key"):
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    (port,) = free_ports(1)
+    (folder / "authorized_keys").write_text((folder / "user_key.pub").read_text())
+    (folder / "sshd_config").write_text(config(folder, port))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # as root, Debian's sshd insists on it
+    log = folder / "sshd.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sshd, "-D", "-e", "-f", folder / "sshd_config"],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_until(lambda: greets(port), process, log, server=NAME)
+        kind, key, *_ = (folder / "host_key.pub").read_text().split()
+        yield SSHServer(port, getpass.getuser(), folder / "user_key", f"{kind} {key}")
+    finally:
+        stop(process)
+
+
+def config(folder: Path, port: int) -> str:
+    """Return sshd_config: loopback alone, one key, files alone."""
+    return f"""\
+ListenAddress {HOST}
+Port {port}
+HostKey {folder / "host_key"}
+PidFile none
+AuthorizedKeysFile {folder / "authorized_keys"}
+PubkeyAuthentication yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+UsePAM no
+StrictModes no
+AllowTcpForwarding no
+X11Forwarding no
+Subsystem sftp internal-sftp
+ForceCommand internal-sftp
+"""
+
+
+def greets(port: int) -> bool:
+    """Say whether an SSH server answers."""
+    try:
+        with socket.create_connection((HOST, port), timeout=2) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False

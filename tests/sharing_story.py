@@ -1,0 +1,208 @@
+"""The story that is told to every kind of server: a teammate with no images, no GPU and no weights gets a result.
+
+A runs the pipeline and pushes. B clones, changes sigma, runs one command. A takes over B's result, computing nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from servers.counting_relay import Counts
+from small_project import ROOT, SmallProject, stages_run
+
+Entry = dict[str, Any]  # of dvc.lock: path, md5, size
+
+PAGE = ROOT / "docs/how-to/sharing.md"
+COMPUTED_ANEW = {"basis@left", "source@left", "tables"} | {
+    f"{stage}@left-right"
+    for stage in ("pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity")
+}
+PNG = b"\x89PNG"
+# Of a transfer beside the objects themselves: requests, headers, listings, key exchange; per object, and at all.
+PER_OBJECT, AT_ALL = 2_500, 30_000
+
+
+def commands_of(page: Path, section: str | None = None) -> list[str]:
+    """Return the commands of a page's ```bash blocks, or of those of one section."""
+    text = page.read_text(encoding="utf-8")
+    if section is not None:
+        text = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return "".join(blocks).splitlines()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to share: a section of docs/how-to/sharing.md and what stands for its examples here."""
+
+    section: str
+    instead: dict[str, str]  # of the page's example addresses, users and keys
+    environment: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()  # what must not be in anything that git tracks
+    relay: Counts | None = None  # who counts the bytes
+
+    def recipe(self) -> list[str]:
+        """Return the section's commands, three of A's and two of B's, for this place."""
+        lines = "\n".join(commands_of(PAGE, self.section))
+        for example, here in self.instead.items():
+            assert example in lines
+            lines = lines.replace(example, here)
+        assert len(lines.splitlines()) == 5, lines
+        return lines.splitlines()
+
+
+def tell(owner: SmallProject, folder: Path, place: Place) -> SmallProject:
+    """Tell the story; ``owner`` was run and committed. Returns B's clone."""
+    give(owner, place)
+    mate = join(owner, folder / "mate", place)
+    change_sigma_and_run(owner, mate, folder, place)
+    hand_back(owner, mate)
+    return mate
+
+
+def give(owner: SmallProject, place: Place) -> None:
+    """A sets up the remote, pushes, commits; no key is in what git tracks."""
+    share, *rest = place.recipe()[:3]
+    told = owner.run("bash", "-c", share, **place.environment).stdout
+    assert "can be read and written; next: dvc push --run-cache && git add dvc.lock" in told
+    for command in rest:
+        owner.run("bash", "-c", command)
+    assert owner.run("git", "status", "--porcelain").stdout == ""
+    tracked = owner.run("git", "grep", "-h", "", "HEAD").stdout
+    assert "url = " in tracked
+    assert not [secret for secret in place.secrets if secret in tracked]
+
+
+def join(owner: SmallProject, folder: Path, place: Place) -> SmallProject:
+    """B clones and tries the remote with keys of its own."""
+    owner.run("git", "clone", "--quiet", str(owner.folder), str(folder))
+    mate = SmallProject(folder)
+    mate.make_kept_folders()
+    mate.run("git", "config", "user.email", "mate@example.invalid")
+    mate.run("git", "config", "user.name", "Mate")
+    share, then = place.recipe()[3:]
+    assert mate.run("bash", "-c", share, **place.environment).stdout.endswith(f"next: {then}\n")
+    return mate
+
+
+def change_sigma_and_run(
+    owner: SmallProject, mate: SmallProject, folder: Path, place: Place
+) -> None:
+    """B changes sigma and runs one command: statistics alone are computed, features alone are transferred."""
+    assert not (mate.folder / "data").exists()
+    assert not (mate.folder / "weights").exists()
+    assert not (mate.folder / ".dvc" / "cache").exists()
+    mate.change_params(rff={"sigma": 1e-2})
+    if place.relay:
+        place.relay.reset()
+    one_command = place.recipe()[-1]
+    said = mate.run("bash", "-c", one_command, **without_encoders(folder)).stdout
+    assert stages_run(said) == COMPUTED_ANEW
+    assert not (folder / "an encoder was imported").exists()
+    assert "A_T" in metrics(mate)
+    assert metrics(mate) != metrics(owner)
+    assert not (mate.folder / "data").exists()
+    assert images_among(mate.folder / ".dvc" / "cache") == []
+    needed = needed_entries(owner)
+    made = [out for stage in COMPUTED_ANEW for out in locked(mate)[stage]["outs"]]
+    assert in_cache(mate) == objects_of(needed, owner) | objects_of(made, mate)
+    size = {entry["path"]: entry["size"] for entry in needed}
+    assert sum(size[path] for path in size if "embeddings" in path) > 0.8 * sum(size.values())
+    if place.relay:
+        objects = len(objects_of(needed, owner)) + run_cache_entries(owner)
+        overhead = PER_OBJECT * objects + AT_ALL
+        assert sum(size.values()) < place.relay.received < sum(size.values()) + overhead
+
+
+def hand_back(owner: SmallProject, mate: SmallProject) -> None:
+    """B pushes and commits; A pulls: the result is there and no stage has run."""
+    mate.run("dvc", "push", "--run-cache")
+    mate.run("git", "commit", "--quiet", "-am", "sigma 1e-2")
+    owner.run("git", "pull", "--quiet", "--ff-only", str(mate.folder), "HEAD")
+    assert owner.repro("--pull") == set()
+    assert metrics(owner) == metrics(mate)
+    assert "up to date" in owner.run("dvc", "status").stdout
+
+
+def same_change_elsewhere(mate: SmallProject, folder: Path, place: Place) -> None:
+    """Somebody who makes B's change without B's commit computes nothing either: the run-cache knows it."""
+    third = join(mate, folder, place)
+    third.run("git", "reset", "--quiet", "--hard", "HEAD~1")
+    third.change_params(rff={"sigma": 1e-2})
+    assert stages_run(third.run("bash", "-c", place.recipe()[-1]).stdout) == set()
+    assert metrics(third) == metrics(mate)
+
+
+def metrics(project: SmallProject) -> str:
+    """Return the text of the headline figures."""
+    return (project.folder / "results/metrics/left-right.json").read_text() + (
+        project.folder / "results/methods/left-right.json"
+    ).read_text()
+
+
+def without_encoders(folder: Path) -> dict[str, str]:
+    """Return the environment of somebody with no GPU and no hub, in which importing an encoder leaves a trace."""
+    marker = folder / "an encoder was imported"
+    for name in ("timm", "open_clip"):
+        package = folder / "no_encoders" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(
+            f"open({str(marker)!r}, 'w').close()\nraise ImportError('there is no encoder here')\n"
+        )
+    return {
+        "PYTHONPATH": str(folder / "no_encoders"),
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+def locked(project: SmallProject) -> dict[str, dict[str, list[Entry]]]:
+    """Return the stages of dvc.lock."""
+    stages: dict[str, dict[str, list[Entry]]] = YAML(typ="safe", pure=True).load(
+        (project.folder / "dvc.lock").read_text()
+    )["stages"]
+    return stages
+
+
+def needed_entries(owner: SmallProject) -> list[Entry]:
+    """Return what the stages computed anew read and do not write, by A's dvc.lock."""
+    stages = locked(owner)
+    written = {out["path"] for name in COMPUTED_ANEW for out in stages[name].get("outs", [])}
+    in_git = ("pipeline/", "results/")
+    deps = {dep["path"]: dep for name in COMPUTED_ANEW for dep in stages[name]["deps"]}
+    return [
+        dep for path, dep in deps.items() if path not in written and not path.startswith(in_git)
+    ]
+
+
+def objects_of(entries: list[Entry], project: SmallProject) -> set[str]:
+    """Return the names of the objects that entries of dvc.lock consist of: a folder's list, and its files."""
+    names = {str(entry["md5"]) for entry in entries}
+    for name in [name for name in names if name.endswith(".dir")]:
+        listed = project.folder / ".dvc/cache/files/md5" / name[:2] / name[2:]
+        names |= {entry["md5"] for entry in json.loads(listed.read_text())}
+    return names
+
+
+def in_cache(project: SmallProject) -> set[str]:
+    """Return the names of all objects in a clone's own DVC cache."""
+    files = (project.folder / ".dvc/cache/files/md5").rglob("*")
+    return {file.parent.name + file.name for file in files if file.is_file()}
+
+
+def run_cache_entries(owner: SmallProject) -> int:
+    """Return how many runs A's run-cache remembers."""
+    return sum(file.is_file() for file in (owner.folder / ".dvc/cache/runs").rglob("*"))
+
+
+def images_among(folder: Path) -> list[Path]:
+    """Return the files under ``folder`` that are pictures."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files, f"{folder}: nothing to look at"
+    return [file for file in files if file.read_bytes()[:4] == PNG]
