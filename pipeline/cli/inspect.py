@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 ARRAY_STORES = (
-    "referee-source/1",
+    "referee-source/2",
     "referee-pseudo-labels/1",
     "referee-refined/1",
-    "referee-target/1",
+    "referee-target/2",
 )
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import exits_cleanly
 from pipeline.execution.seeds import for_each_seed
@@ -30,7 +31,7 @@ from pipeline.store.pseudo_label_store import Placed, label_arrays, read_labels_
 from pipeline.store.refined_store import RefinedViews, open_refined
 from pipeline.store.source_store import read_source
 
-SCHEMA = "referee-target/1"
+SCHEMA = "referee-target/2"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,14 @@ def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Place
     return classifiers, placed
 
 
+def options_as_attributes(options: MethodOptions) -> dict[str, Any]:
+    """Return the options as plain JSON values, for provenance."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(options).items()
+    }
+
+
 @exits_cleanly
 def main(argv: list[str] | None = None) -> int:
     """Write cache/target/PROBLEM.zarr."""
@@ -104,7 +113,12 @@ def main(argv: list[str] | None = None) -> int:
         **label_arrays([placed for _, placed in seeds], rows.rows),
     }
     seen = [len(classifier.b) for classifier in classifiers[0]]
-    attributes = {"problem": name, "seen": seen, "classes": rows.class_names}
+    attributes = {
+        "problem": name,
+        "seen": seen,
+        "classes": rows.class_names,
+        "method": options_as_attributes(options),  # who predicts with it must have the same
+    }
     write_arrays(places.target_model(name), SCHEMA, arrays, attributes)
     sys.stdout.write(f"adapt {name}: {len(seen)} tasks, {len(seeds)} seeds\n")
     return 0
