@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pipeline.cli import check, doctor, inspect, predict, show_views, summary, use
+from pipeline.cli import check, doctor, export, inspect, predict, show_views, summary, use
 from pipeline.errors import exits_cleanly
 
-COMMANDS = (use, check, doctor, inspect, show_views, summary, predict)
+COMMANDS = (use, check, doctor, inspect, show_views, summary, predict, export)
 
 
 def parser() -> argparse.ArgumentParser:
