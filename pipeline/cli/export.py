@@ -101,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
     model = read_adapted(load_params(), args.problem, seed=args.seed, after_task=args.after_task)
     made = exported(model)
     write_classifier(args.output, made)
-    size = args.output.stat().st_size / 1e6
+    size = args.output.stat().st_size
     sys.stdout.write(
-        f"{args.output}: {len(model.seen)} classes, D {model.basis.D}, {size:.1f} MB; "
+        f"{args.output}: {len(model.seen)} classes, D {model.basis.D}, {size:,} bytes; "
         "docs/how-to/prediction.md shows its use\n"
     )
     return 0

@@ -30,6 +30,7 @@ with safe_open("classifier.safetensors", "pt") as file:
     m = {name: file.get_tensor(name).double() for name in file.keys()}
     about = json.loads(file.metadata()["referee"])
 
+
 def classify(vision, clip):
     """Probabilities (n, K) of about["classes"], from both models' embeddings (n, d), (n, d') of n images."""
     g, c = normalize(vision.double(), dim=1), normalize(clip.double(), dim=1)

@@ -1,9 +1,16 @@
+import importlib
 import shutil
+from pathlib import Path
 
 import pytest
 
 import digits_project
 from small_project import SmallProject
+
+FITTED = (
+    ("source", "mnist"),
+    *((stage, "mnist-uci") for stage in ("pseudo_label", "refine", "adapt")),
+)
 
 
 @pytest.fixture(scope="package")
@@ -47,3 +54,18 @@ def lookalike(digits, tmp_path, monkeypatch):
         (folder / place.relative_to(digits)).symlink_to(place)
     monkeypatch.chdir(folder)
     return SmallProject(folder)
+
+
+@pytest.fixture
+def adapted_as(lookalike):
+    """Return a function that fits the project anew under other keys of `method`, and returns its folder."""
+
+    def fit(method):
+        lookalike.change_params(method=method)
+        for name in ("source", "pseudo_labels", "refined", "target"):
+            Path("cache", name).unlink()
+        for stage, of in FITTED:
+            assert importlib.import_module(f"pipeline.stages.{stage}").main([of]) == 0
+        return lookalike.folder
+
+    return fit

@@ -1,4 +1,7 @@
-"""Features shared through a DVC remote: a teammate with no images and no weights changes sigma and gets a result."""
+"""Features shared through a DVC remote: a teammate with no images and no weights changes sigma and gets a result.
+
+The commands of README.md's "Sharing features", with a folder in the place of the bucket.
+"""
 
 import json
 
