@@ -30,8 +30,8 @@ No image and no backbone is in it: you embed images with the two models that
 the header names (timm, open_clip, or your own), and it classifies the rows.
 """
 READS = """\
-params.yaml and of cache/: target/PROBLEM.zarr, bases, source, prompts, and
-of embeddings which model made them; no image, no weights"""
+params.yaml and of cache/: target/PROBLEM.zarr, bases, source,
+prompts, and of embeddings which model made them; no image, no weights"""
 WRITES = "FILE, whole or not at all; the same model gives the same bytes"
 EXAMPLES = """\
 referee export --problem mnist-uci --output mnist-uci.safetensors
