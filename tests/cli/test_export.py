@@ -154,8 +154,8 @@ VARIANTS = {
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_other_variants_too(adapted_as, tmp_path, capsys, variant):
-    folder = adapted_as(VARIANTS[variant])
-    path = exported(tmp_path)
+    folder, early = adapted_as(VARIANTS[variant]), ("--after-task", "3")
+    path = exported(tmp_path, *early)
     vit, clip = (
         torch.from_numpy(
             open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).read("original")[:30]
@@ -166,7 +166,7 @@ def test_other_variants_too(adapted_as, tmp_path, capsys, variant):
     with contextlib.chdir(tmp_path):
         exec(CLASSIFY, names)
     images = sorted((folder / "data/digits/uci").rglob("*.png"))[:30]
-    told = predicted(capsys, *(str(image) for image in images))
+    told = predicted(capsys, *early, *(str(image) for image in images))
     expected = np.array([[image[name] for name in about(path)["classes"]] for image in told])
     np.testing.assert_allclose(names["classify"](vit, clip), expected, atol=2e-6)
 

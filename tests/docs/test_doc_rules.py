@@ -127,6 +127,36 @@ def test_every_command_exists(page):
     assert unknown == []
 
 
+def anchors(path):
+    """Return the anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    bare = (re.sub(r"[^\w\s-]", "", heading.lower()) for heading in headings)
+    return {heading.strip().replace(" ", "-") for heading in bare}
+
+
+def broken_links(page, root=ROOT):
+    """Yield the links to files and headings that are not there; web addresses are not asked."""
+    here = root / page.name
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.prose):
+        if not re.match(r"[a-z]+:", link):
+            path, _, anchor = link.partition("#")
+            target = (here.parent / path).resolve() if path else here
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page):
+    assert list(broken_links(page)) == []
+
+
+def test_a_broken_link_is_noticed(tmp_path):
+    page = page_of(
+        tmp_path, "# One Two\n[a](#one-two) [b](page.md#one) [c](none.md) [d](https://x.invalid)\n"
+    )
+    assert list(broken_links(page, tmp_path)) == ["page.md#one", "none.md"]
+
+
 def test_there_are_commands_at_all():
     assert {block.page for block in COMMANDS} >= {"README.md", "docs/how-to/prediction.md"}
     assert sum(block.is_run_here for block in COMMANDS) > sum(
