@@ -9,14 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import zarr
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from pipeline.cli.main import main
 from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
 from pipeline.execution.extraction import Picture
+from pipeline.method.random_fourier_features import deviation
 from pipeline.params import load_params
 from pipeline.stages.new_images import embed_new
+from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings
 
 pytestmark = pytest.mark.slow
@@ -91,6 +94,31 @@ def test_the_accuracy_after_an_earlier_task_is_that_of_evaluate(here, capsys, tm
             of_task.append(right[tasks[tasks < 2] == task - 1].mean())
     for task, of_task in accuracy.items():
         assert float(matrix["2", str(task)]) == pytest.approx(100 * np.mean(of_task), abs=0.006)
+
+
+def test_an_earlier_model_is_the_one_of_its_columns(here, capsys):
+    """After task 2 the classifier has four classes: columns 2 to 5 of the store, behind the two of task 1."""
+    choice = ("--seed", "1", "--after-task", "2", "--top", "4", "--format", "json")
+    told = json.loads(said(capsys, *choice, "data/digits/uci/1"))
+    assert told["model"]["classes"] == list("0123")
+    store = zarr.open_group("cache/target/mnist-uci.zarr", mode="r")
+    assert store.attrs["seen"] == [2, 4, 6, 8, 10]
+    basis = read_bases(Path("cache/bases/mnist.json")).basis(1)
+    images = [image.path for image in read_images(MANIFEST / "images.csv")]
+    for image in told["images"]:
+        row = images.index(image["image"])
+        g, c = (
+            open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr"))
+            .read("original")[row]
+            .astype(float)
+            for model in ("vit", "clip")
+        )
+        x = np.concatenate([g / np.linalg.norm(g), 0.5 * c / np.linalg.norm(c)])
+        z = deviation(basis.joint(), x[None])
+        logits = (z.astype(float) @ store["W"][1][:, 2:6] + store["b"][1][2:6])[0]
+        p = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+        klda = {candidate["class"]: candidate["klda"] for candidate in image["top"]}
+        assert [klda[name] for name in "0123"] == pytest.approx(list(p), abs=1e-4)
 
 
 @pytest.mark.parametrize("model", ["vit", "clip"])
