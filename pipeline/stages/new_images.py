@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.datasets.layouts import images_in
 from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, decode, read_image
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.errors import InputError, ModelError, StoreError
@@ -33,11 +34,7 @@ def find_images(places: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for place in places:
         if place.is_dir():
-            inside = [
-                file
-                for file in sorted(place.rglob("*"))
-                if file.suffix.lower() in IMAGE_SUFFIXES and file.is_file()
-            ]
+            inside = images_in(place, IMAGE_SUFFIXES)
             if not inside:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
                 raise InputError(f"{place}: no image in this folder (looked for {suffixes})")

@@ -189,6 +189,8 @@ def test_a_photo_of_another_kind_is_classified_too(here, capsys, tmp_path):
     with Image.open(SEVEN) as digit:
         digit.convert("RGB").resize((300, 200)).save(tmp_path / "photo.JPG")
     (tmp_path / "notes.txt").write_text("not an image, and not asked for")
+    (tmp_path / "._photo.jpg").write_text("what another system left beside it")
+    (tmp_path / "round").symlink_to(tmp_path)
     table = said(capsys, "--format", "csv", str(tmp_path))
     assert len(winners(table)) == 1
 
