@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.cli.help_text import command
 from pipeline.errors import StoreError, one_line
+
+DESCRIPTION = """\
+What is in a Zarr store: for embeddings their views, rows, width, type and
+norms, for models and pseudo-labels their arrays; and where it comes from:
+backbone, sha256 of its weights, preprocessing, settings.
+"""
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -192,10 +199,19 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "inspect", help="what a store under cache/ holds", description=__doc__
+    parser = command(
+        commands,
+        "inspect",
+        "say what a store under cache/ holds, and what made it",
+        DESCRIPTION,
+        reads="the stores named",
+        writes="nothing",
+        examples="referee inspect cache/embeddings/mnist/vit.zarr\n"
+        "referee inspect --json cache/target/mnist-uci.zarr",
     )
-    parser.add_argument("store", type=Path, nargs="+", help="e.g. cache/embeddings/mnist/vit.zarr")
+    parser.add_argument(
+        "store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/"
+    )
     parser.add_argument("--json", action="store_true", help="for programs: all of the provenance")
     parser.add_argument(
         "--remote",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ruamel.yaml.nodes import MappingNode, SequenceNode
 
 from pipeline.cli import yaml_sections
+from pipeline.cli.help_text import command
 from pipeline.cli.on_disk import missing_inputs
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.params import PARAMS_FILE, Params, parse_params, parse_yaml
@@ -22,6 +23,12 @@ from pipeline.write_aside import write_aside
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+DESCRIPTION = """\
+Put a suite into params.yaml: which images, which backbones, what is adapted
+to what. Comments and all other sections stay as they are. Says what has to be
+put on disk first; then `dvc repro` runs it, and comes back to what was cached
+when you change back.
+"""
 SUITES = "suites"  # beside params.yaml
 REQUIRED = (
     *("suite", "datasets", "domains", "models"),
@@ -152,10 +159,16 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "use",
-        help="put a suite's domains, models and problems into params.yaml",
-        description=__doc__,
+        "choose a benchmark: put it into params.yaml",
+        DESCRIPTION,
+        reads="suites/SUITE.yaml, and looks which usual place has the images",
+        writes="params.yaml, if the result is valid",
+        examples="referee use office31\nreferee use suites/mine.yaml",
     )
-    parser.add_argument("suite", metavar="SUITE", help="a name in suites/, or a YAML file")
+    parser.add_argument(
+        "suite", metavar="SUITE", help="a name in suites/ (digits is the default), or a YAML file"
+    )
     parser.set_defaults(run=run)

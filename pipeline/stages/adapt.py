@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import exits_cleanly
 from pipeline.execution.cluster import work_place
@@ -78,6 +79,14 @@ def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Place
     return classifiers, placed
 
 
+def options_as_attributes(options: MethodOptions) -> dict[str, Any]:
+    """Return the options as plain JSON values, for provenance."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(options).items()
+    }
+
+
 @exits_cleanly
 def main(argv: list[str] | None = None) -> int:
     """Write cache/target/PROBLEM.zarr."""
@@ -114,7 +123,12 @@ def main(argv: list[str] | None = None) -> int:
         **label_arrays([placed for _, placed in seeds], rows.rows),
     }
     seen = [len(classifier.b) for classifier in classifiers[0]]
-    attributes = {"problem": name, "seen": seen, "classes": rows.class_names}
+    attributes = {
+        "problem": name,
+        "seen": seen,
+        "classes": rows.class_names,
+        "method": options_as_attributes(options),  # who predicts with it must have the same
+    }
     write_arrays(places.target_model(name), SCHEMA, arrays, attributes)
     sys.stdout.write(f"adapt {name}: {len(seen)} tasks, {len(seeds)} seeds\n")
     return 0
