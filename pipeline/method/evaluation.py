@@ -6,7 +6,7 @@ Evaluation alone reads target labels, and nothing that adapts imports it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pipeline.method.task_features import Rows
 from pipeline.method.variants import MethodOptions
 
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
+BRANCHES = ("klda", "clip", "fused")  # whose probabilities a prediction has
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +43,20 @@ class TestImages:
 
 
 @dataclass(frozen=True, eq=False)
+class Said:
+    """What a branch says of n images: the class it prefers (n,) and how probable it holds it (n,)."""
+
+    label: Labels
+    confidence: Vector64
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """What one seed gives.
 
     accuracy: (T, T) of the method; references: the same of predictors that do not adapt; ece: after the last task,
-    of both branches and the fusion; per_class: (C,); predicted: (n,) after the last task.
+    of both branches and the fusion; per_class: (C,); predicted: (n,) after the last task; said: what each branch
+    says then.
     """
 
     accuracy: Matrix64
@@ -54,6 +64,7 @@ class Scores:
     ece: dict[str, float]
     per_class: Vector64
     predicted: Labels
+    said: Mapping[str, Said] = field(default_factory=dict)
 
 
 def score(
@@ -94,11 +105,16 @@ def score(
         },
         ece={
             name: expected_calibration_error(getattr(last, name), images.labels)
-            for name in ("klda", "clip", "fused")
+            for name in BRANCHES
         },
         per_class=per_class_accuracy(last.label, images.labels, last.fused.shape[1]),
         predicted=last.label,
+        said={name: _said(getattr(last, name)) for name in BRANCHES},
     )
+
+
+def _said(probabilities: Matrix64) -> Said:
+    return Said(probabilities.argmax(axis=1), probabilities.max(axis=1))
 
 
 def pseudo_label_quality(labels: PseudoLabels, truth: Labels) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from small_project import SmallProject
 
 pytestmark = pytest.mark.slow
 
-COMPUTED_ANEW = {"basis@left", "source@left", "tables"} | {
+COMPUTED_ANEW = {"basis@left", "source@left", "tables", "report"} | {
     f"{stage}@left-right"
     for stage in ("pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity")
 }
