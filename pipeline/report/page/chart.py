@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Spec = dict[str, Any]
 Record = Mapping[str, Any]
@@ -12,12 +12,19 @@ Record = Mapping[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched
 
 
+class Origin(NamedTuple):
+    """Where a chart's values come from: the stage that makes them, the file they are in."""
+
+    stage: str
+    file: str
+
+
 @dataclass(frozen=True)
 class Chart:
     """One figure of the page.
 
     summary: what the picture shows, for those who do not see it. note: how to read it. header and rows: the values as
-    a table, where they are few. made_by: the stage. file: where the values are. columns: how wide, of twelve.
+    a table, where they are few. columns: how wide, of twelve.
     """
 
     key: str
@@ -25,8 +32,7 @@ class Chart:
     summary: str
     spec: Spec
     note: str
-    made_by: str
-    file: str
+    origin: Origin
     header: Sequence[str] = ()
     rows: Sequence[Sequence[object]] = field(default=())
     columns: int = 6
@@ -54,16 +60,21 @@ def kind(name: str, title: str | None, **more: Any) -> Spec:
     return {"field": name, "type": "ordinal", "title": title, "sort": None, **more}
 
 
-def series(name: str, domain: Sequence[str], columns: int = 3) -> Spec:
-    """Return an encoding that tells a few names apart; colour, shape and dash of the same one share a legend."""
-    legend = {"orient": "top", "columns": columns, "title": None, "symbolOpacity": 1}
+def series(name: str, domain: Sequence[str]) -> Spec:
+    """Return an encoding that tells a few names apart; colour and shape of the same one share a legend."""
     return {
         "field": name,
         "type": "nominal",
         "scale": {"domain": list(domain)},
-        "legend": legend,
+        "legend": {"orient": "top", "title": None, "symbolOpacity": 1},
         "title": None,
     }
+
+
+def dot(size: int, style: str | None = None) -> Spec:
+    """Return the mark of a single value."""
+    mark: Spec = {"type": "point", "filled": True, "size": size, "opacity": 1}
+    return {**mark, "style": style} if style else mark
 
 
 def tip(name: str, title: str, form: str | None = None) -> Spec:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from pipeline.report.page import sweep_charts
+from pipeline.report.page import method_charts
 from pipeline.report.page.markup import anchor, json_island, text
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_results import ProblemResults
@@ -84,7 +84,7 @@ def _body(content: PageContent) -> str:
     if content.headline is None:
         return EMPTY + provenance_section(content.provenance)
     links = {problem.name: anchor(problem.name) for problem in content.problems}
-    gains = sweep_charts.gains({p.name: (p.title, p.methods) for p in content.problems})
+    gains = method_charts.gains({p.name: (p.title, p.methods) for p in content.problems})
     overview = ""
     if gains:
         overview = f'<div class="grid">{figure(gains, "suite")}</div>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from pipeline.errors import StoreError
 from pipeline.report.comparison_files import Figures
 from pipeline.report.diagnosis_tables import MAP, RELIABILITY, SHOWN, WEIGHTS
+from pipeline.report.page.chart import Origin
 
 Rows = Sequence[Mapping[str, str]]
 Sweep = Mapping[float, tuple[float, float]]  # value -> A_T, sd
@@ -20,13 +22,15 @@ HEADERS = {
     "tasks": ("after_task", "adapted", "sd"),  # and the references there are
     "accuracy_matrix": ("after_task", "task", "accuracy"),
     "forgetting": ("task", "best", "final", "forgotten"),
-    "classes": ("class", "accuracy"),
+    "classes": ("class",),
     "confusion": ("actual", "predicted"),
     "reliability": RELIABILITY,
     "weights": WEIGHTS,
     "shown": SHOWN,
     "map": MAP,
 }
+# columns that hold no numbers
+WORDS = frozenset({"class", "actual", "predicted", "branch", "role", "path", "sha256", "split"})
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,10 @@ class ProblemResults:
     map: Rows
     methods: Mapping[str, Figures]
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
+
+    def origin(self, table: str) -> Origin:
+        """Return which stage made one of the problem's tables, and where it is."""
+        return Origin(f"evaluate@{self.name}", f"results/tables/{self.name}/{table}")
 
     @property
     def class_names(self) -> list[str]:
@@ -77,7 +85,20 @@ def read_rows(path: Path, header: Sequence[str], stage: str) -> list[dict[str, s
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(lines[0]):
             raise _malformed(path, f"line {number}: {len(line)} values, not {len(lines[0])}", stage)
+        for name, value in zip(lines[0], line, strict=True):
+            if (name in header or name.endswith("_only")) and not _fits(name, value):
+                raise _malformed(path, f"line {number}: {name}: {value!r} is no number", stage)
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def _fits(column: str, value: str) -> bool:
+    """Say whether a value is a number, or its column one of words."""
+    if column in WORDS or column.endswith("_says"):
+        return True
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def read_metrics(path: Path, stage: str) -> dict[str, Any]:

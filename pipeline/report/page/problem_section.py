@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.report.page import diagnosis_charts, sweep_charts, task_charts
+from pipeline.report.page import calibration_charts, method_charts, sweep_chart, task_charts
 from pipeline.report.page.chart import Chart
+from pipeline.report.page.confusion_chart import confusion
+from pipeline.report.page.embedding_map import embedding_map
 from pipeline.report.page.markup import anchor, json_island, plain_table, text
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_results import ProblemResults
@@ -24,15 +26,15 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         task_charts.accuracy_over_tasks(results),
         task_charts.accuracy_matrix(results),
         *([lost] if lost else []),
-        diagnosis_charts.confusion(results),
-        diagnosis_charts.embedding_map(results),
-        *([sweep_charts.methods(results)] if results.methods else []),
-        diagnosis_charts.weights(results),
+        confusion(results),
+        embedding_map(results),
+        *([method_charts.methods(results)] if results.methods else []),
+        calibration_charts.weights(results),
         *(
-            diagnosis_charts.reliability(results, branch)
-            for branch in diagnosis_charts.BRANCH_TITLES
+            calibration_charts.reliability(results, branch)
+            for branch in calibration_charts.BRANCH_TITLES
         ),
-        *(sweep_charts.sensitivity(results, swept) for swept in results.sweeps),
+        *(sweep_chart.sensitivity(results, swept) for swept in results.sweeps),
     ]
 
 
@@ -48,8 +50,9 @@ def figure(chart: Chart, place: str) -> str:
         f'<button type="button" class="save" hidden aria-label="Save {text(chart.title)} as SVG">SVG</button>'
         "</figcaption>"
         f'<div class="chart" role="img" aria-label="{text(chart.summary)}" data-charts="charts-{text(place)}" '
-        f'data-chart="{text(chart.key)}"></div><p class="note">{text(chart.note)}</p>{values}'
-        f'<p class="made"><code>dvc repro {text(chart.made_by)}</code> <span>→ {text(chart.file)}</span></p></figure>'
+        f'data-chart="{text(chart.key)}"><div></div></div><p class="note">{text(chart.note)}</p>{values}'
+        f'<p class="made"><code>dvc repro {text(chart.origin.stage)}</code> '
+        f"<span>→ {text(chart.origin.file)}</span></p></figure>"
     )
 
 

@@ -25,30 +25,30 @@
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
   // Colours that people who confuse red and green tell apart (after Okabe and Ito, and Tol), lighter on dark paper.
   const LIGHT = {
-    ink: "#16202c", soft: "#55606e", line: "#e3e7ec", paper: "#ffffff", main: "#0a6ab0",
+    ink: "#16202c", soft: "#55606e", line: "#e3e7ec", paper: "#ffffff", main: "#0a6ab0", bin: "#0a6ab0",
     category: ["#0072b2", "#d55e00", "#2a9d78", "#aa4499", "#b58900", "#555555", "#882255", "#44aa99", "#332288", "#999933"],
     heat: ["#f3f7fb", "#c9ddee", "#8fbbdd", "#4a90c4", "#1c66a3", "#0b3c6b"], onLow: "#16202c", onHigh: "#ffffff",
   };
   const DARK = {
-    ink: "#e8ecf1", soft: "#a3aebb", line: "#2b343e", paper: "#171c22", main: "#6cb8f0",
+    ink: "#e8ecf1", soft: "#a3aebb", line: "#2b343e", paper: "#171c22", main: "#6cb8f0", bin: "#2f74a8",
     category: ["#56b4e9", "#f2993a", "#4fd1a5", "#e08bd6", "#e6c84f", "#b9c0c8", "#f08bb0", "#7fe0d0", "#a99cf5", "#c8c86a"],
     heat: ["#1b242d", "#1f3d57", "#256089", "#3887bd", "#6fb4e0", "#c4e4f8"], onLow: "#e8ecf1", onHigh: "#10161c",
   };
-  const config = () => {
+  const config = (narrow) => {
     const c = isDark() ? DARK : LIGHT;
     const words = { labelColor: c.soft, titleColor: c.soft, labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 };
     return {
       background: "transparent", font: FONT,
       view: { stroke: null }, padding: 2,
       axis: { ...words, gridColor: c.line, domainColor: c.line, tickColor: c.line, labelLimit: 120, titlePadding: 8 },
-      axisY: { domain: false, ticks: false },
-      legend: { ...words, symbolSize: 90, labelLimit: 160, rowPadding: 3 },
+      axisY: { domain: false, ticks: false, labelLimit: narrow ? 138 : 230 },
+      legend: { ...words, symbolSize: 90, labelLimit: 160, rowPadding: 3, columns: narrow ? 2 : 0 },
       range: { category: c.category, heatmap: c.heat, ramp: c.heat, symbol: ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"] },
       mark: { color: c.main },
       rect: { tooltip: true },
       style: { // "color", not fill or stroke: Vega-Lite sets those itself
         bar: { color: c.main, cornerRadiusEnd: 2 },
-        bin: { color: c.main, stroke: c.paper, strokeWidth: 1 },
+        bin: { color: c.bin, stroke: c.paper, strokeWidth: 1 },
         "bar-line": { color: c.main, strokeWidth: 2.5 },
         "bar-point": { color: c.main },
         band: { color: c.main, opacity: 0.18 },
@@ -77,14 +77,14 @@
   const draw = (spec, place) => {
     drawn.set(place, spec);
     const before = views.get(place);
-    return vegaEmbed(place, structuredClone(spec), {
+    // into the inner element: Vega puts a role and a label of its own on where it draws
+    return vegaEmbed(place.firstElementChild, structuredClone(spec), {
       ast: true, // expressions are interpreted, not compiled: the page's policy forbids eval
-      renderer: "svg", actions: false, config: config(), tooltip: { theme: "custom", disableDefaultStyle: true },
+      renderer: "svg", actions: false, config: config(place.clientWidth < 480), tooltip: { theme: "custom" },
     }).then((result) => {
       if (before) before.finalize();
       views.set(place, result);
-      const svg = place.querySelector("svg");
-      if (svg) svg.setAttribute("aria-hidden", "true"); // the words are on the place itself
+      place.firstElementChild.setAttribute("aria-hidden", "true"); // the words are on the place itself
       const save = place.closest("figure").querySelector(".save");
       if (save) save.hidden = false;
       place.dataset.drawn = "yes";
