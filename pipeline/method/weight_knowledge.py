@@ -19,8 +19,8 @@ def weight_bins(weight: Vector64, right: Right, *, bins: int = 10) -> Matrix64:
     """
     if not len(weight):
         return np.zeros((0, 5))
-    edges = np.unique(np.quantile(weight, np.linspace(0, 1, bins + 1), method="lower"))
-    bin_of = np.searchsorted(edges[1:], weight, side="left")  # (a, b], the lowest with the first
+    upper = np.unique(np.quantile(weight, np.arange(1, bins + 1) / bins, method="lower"))
+    bin_of = np.searchsorted(upper, weight, side="left")  # up to and with its upper end
     rows = []
     for b in np.unique(bin_of):
         members = bin_of == b

@@ -29,7 +29,7 @@ MAP = ("x", "y", "class", "split", "predicted")
 
 
 @dataclass(frozen=True)
-class Tested:
+class SeedPredictions:
     """One seed's test images: their rows in the manifest (n,), their classes (n,), what was said of them."""
 
     seed: int
@@ -63,7 +63,7 @@ def weights_table(weight: Float, right: npt.NDArray[np.bool_]) -> Csv:
 
 
 def shown_table(
-    tested: Sequence[Tested], images: Sequence[tuple[str, str]], names: Sequence[str]
+    tested: Sequence[SeedPredictions], images: Sequence[tuple[str, str]], names: Sequence[str]
 ) -> Csv:
     """Return which images the report shows: the most confident mistakes of any seed, and examples of the views.
 
@@ -86,7 +86,7 @@ def shown_table(
     return SHOWN, rows
 
 
-def confident_mistakes(tested: Sequence[Tested]) -> list[tuple[Tested, int]]:
+def confident_mistakes(tested: Sequence[SeedPredictions]) -> list[tuple[SeedPredictions, int]]:
     """Return seed and place of the wrong predictions with most confidence, each image once."""
     wrong = [
         (-float(one.said["fused"].confidence[i]), int(one.rows[i]), one, int(i))
@@ -94,7 +94,7 @@ def confident_mistakes(tested: Sequence[Tested]) -> list[tuple[Tested, int]]:
         for i in np.flatnonzero(one.said["fused"].label != one.truth)
     ]
     wrong.sort(key=lambda found: found[:2])
-    once: dict[int, tuple[Tested, int]] = {}
+    once: dict[int, tuple[SeedPredictions, int]] = {}
     for _, row, one, i in wrong:
         once.setdefault(row, (one, i))
     return list(once.values())[:MISTAKES]

@@ -24,7 +24,7 @@ from pipeline.method.task_features import Rows, subset
 from pipeline.method.weight_knowledge import ranking_quality
 from pipeline.params import load_params, named
 from pipeline.report.diagnosis_tables import (
-    Tested,
+    SeedPredictions,
     map_table,
     reliability_table,
     shown_table,
@@ -76,7 +76,7 @@ def kept_weights(
     return np.concatenate(weights), np.concatenate(right)
 
 
-def on_the_map(x: Rows, tested: Tested, truth: Labels, names: Sequence[str]) -> Csv:
+def on_the_map(x: Rows, tested: SeedPredictions, truth: Labels, names: Sequence[str]) -> Csv:
     """Return the map of some of the first seed's test images and of some of the others."""
     test = evenly(tested.rows, MAPPED_TEST)
     others = np.setdiff1d(np.arange(len(truth)), tested.rows)
@@ -96,7 +96,7 @@ def diagnosis(
 ) -> dict[str, Csv]:
     """Return the tables that say why: calibration, weights, the images to show, the map."""
     tested = [
-        Tested(seed, place, truth[place], dict(score.said))
+        SeedPredictions(seed, place, truth[place], dict(score.said))
         for seed, score in zip(rows.tasks.seeds, scores, strict=True)
         for place in [rows.test_rows(seed)]
     ]

@@ -248,7 +248,8 @@ def test_a_narrow_page_scrolls_in_one_direction_only(report, width):
     wide = [chart["chart"] for chart in report.execute_script(DRAWN) if not chart["inside"]]
     assert wide == []
     small = report.execute_script("""
-        const said = [...document.querySelectorAll('body *')].filter(e => !e.closest('svg, script, style') && e.innerText);
+        const silent = 'svg, script, style';
+        const said = [...document.querySelectorAll('body *')].filter(e => !e.closest(silent) && e.innerText);
         return said.filter(e => parseFloat(getComputedStyle(e).fontSize) < 11).map(e => e.className)""")
     assert small == []
 
