@@ -77,16 +77,20 @@ def read_pictures(params: Params, results: ProblemResults, album: Album) -> Prob
 def _views(
     crop: npt.NDArray[np.uint8], digest: bytes, params: Params
 ) -> dict[str, npt.NDArray[np.uint8]]:
-    """Return the three views of a crop (h, w, 3), as 8-bit pixels."""
+    """Return the three views of a crop (h, w, 3) and what was removed, at full contrast, as 8-bit pixels."""
     import torch
 
-    from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views
+    from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, removed
+    from pipeline.report.view_picture import contrast_gain
 
+    settings = ViewSettings(**params.views.model_dump())
     image = torch.from_numpy(crop.astype(np.float32) / 255).permute(2, 0, 1)[None]
-    made = frequency_views(image, VIEWS, ViewSettings(**params.views.model_dump()), [digest])
+    views = frequency_views(image, VIEWS, settings, [digest])
+    made = {view: views[view][0].permute(1, 2, 0).numpy() for view in VIEWS}
+    gone = np.abs(removed(image, settings)[0].permute(1, 2, 0).numpy())
+    made["removed"] = gone * contrast_gain(gone)
     return {
-        view: (made[view][0].permute(1, 2, 0).numpy().clip(0, 1) * 255).round().astype(np.uint8)
-        for view in VIEWS
+        view: (pixels.clip(0, 1) * 255).round().astype(np.uint8) for view, pixels in made.items()
     }
 
 

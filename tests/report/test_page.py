@@ -10,9 +10,9 @@ import pytest
 from pipeline.errors import StoreError
 from pipeline.report.page.confusion_chart import confusion
 from pipeline.report.page.drawing_library import drawing_library
-from pipeline.report.page.embedding_map import embedding_map
+from pipeline.report.page.embedding_map import embedding_map, spread_labels
 from pipeline.report.page.markup import anchor, json_island
-from pipeline.report.page.page import page, policy
+from pipeline.report.page.page import means_first, page, policy
 from pipeline.report.page.pictures import Album, data_address
 from pipeline.report.page.problem_results import read_metrics, read_rows
 from pipeline.report.page.problem_section import problem_charts
@@ -97,6 +97,42 @@ def test_many_classes_are_drawn_without_their_names():
     assert len(embedding_map(few).spec["layer"]) == 4
     assert confusion(many).spec["encoding"]["x"]["axis"]["labels"] is False
     assert len(confusion(many).spec["layer"]) == 1
+
+
+def test_names_on_the_map_do_not_cover_each_other():
+    near = {
+        "monitor": (100.0, 50.0),
+        "keyboard": (110.0, 52.0),
+        "laptop": (105.0, 60.0),
+        "mug": (400.0, 51.0),
+    }
+    placed = spread_labels(near)
+    assert placed["monitor"] == (100.0, 50.0)
+    assert placed["mug"] == (400.0, 51.0)
+    heights = sorted(y for name, (_, y) in placed.items() if name != "mug")
+    assert min(np.diff(heights)) >= 16
+    assert {name: x for name, (x, _) in placed.items()} == {
+        name: x for name, (x, _) in near.items()
+    }
+
+
+def test_the_mean_comes_before_the_problems():
+    (table,) = report_content().methods
+    assert [column.key for column in table.columns][-1] == "mean"
+    moved = means_first(table)
+    assert [column.key for column in moved.columns] == [
+        "mean",
+        "left-right",
+        "left-many",
+        "right-left",
+    ]
+    assert moved.blocks[0].rows[0].cells[0] == table.blocks[0].rows[0].cells[-1]
+
+
+def test_the_sentence_to_remember():
+    assert "<b>72.0 ± 0.0 %</b> on average over 3 problems, +8.0 points over" in page(
+        report_content()
+    )
 
 
 def test_one_task_forgets_nothing():

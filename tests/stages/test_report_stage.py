@@ -104,18 +104,20 @@ def test_with_images_there_are_thumbnails_and_views(project):
     draw_images()
     assert report.main([]) == 0
     pictures = album()
-    assert len(pictures) == 2 + 3  # two mistakes; original, zeros and rand of one image
+    assert (
+        len(pictures) == 2 + 4
+    )  # two mistakes; original, zeros, rand and what was removed of one image
     assert all(address.startswith("data:image/") for address in pictures.values())
     page = places.report().read_text(encoding="utf-8")
     assert "No pictures" not in page
-    assert page.count("data-picture=") == 5
+    assert page.count("data-picture=") == 6
 
 
 def test_an_image_that_was_damaged_since_is_left_out(project):
     draw_images()
     places.Path("data/1.png").write_bytes(b"no image")
     assert report.main([]) == 0
-    assert len(album()) == 4
+    assert len(album()) == 5
     assert "no image</span>" in places.report().read_text(encoding="utf-8")
 
 
@@ -131,7 +133,7 @@ def test_images_of_imported_features_may_lie_beside_them(project, folder):
     for i in range(3):
         shutil.move(project.folder / f"data/{i}.png", place / "data")
     assert report.main([]) == 0
-    assert len(album()) == 5
+    assert len(album()) == 6
 
 
 def test_a_table_that_is_missing_leaves_the_former_page(project, capsys):

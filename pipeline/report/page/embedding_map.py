@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from pipeline.report.page.chart import Chart, Spec, dot, quantity, spec, tip
@@ -9,6 +10,8 @@ from pipeline.report.page.problem_results import ProblemResults
 
 NAMED_CLASSES = 40  # up to so many, each class's name stands among its images
 COLOURED_CLASSES = 10  # up to so many, each class has a colour and shape of its own
+WIDTH, HEIGHT = 560, 340  # pixels, of the map on a desktop
+LETTER, LINE = 8, 16  # pixels, of the names
 BARE = {"labels": False, "ticks": False, "grid": False, "domain": False}
 
 
@@ -67,19 +70,44 @@ def _scatter(values: list[dict[str, Any]], names: list[str]) -> Spec:
         },
         "encoding": {**place, "tooltip": tips},
     }
-    words = _class_names() if len(names) <= NAMED_CLASSES else []
-    return spec(values, height=340, layer=[points, rings, *words])
+    words = _class_names(values, names) if len(names) <= NAMED_CLASSES else []
+    return spec(values, height=HEIGHT, layer=[points, rings, *words])
 
 
-def _class_names() -> list[Spec]:
+def _class_names(values: list[dict[str, Any]], names: list[str]) -> list[Spec]:
     """Return the layers that write each class's name in the middle of its images, with a halo."""
-    middle = {"aggregate": "median", "type": "quantitative", "axis": BARE}
+    pixel = {
+        axis: (max(v[axis] for v in values) - min(v[axis] for v in values) or 1.0) / size
+        for axis, size in (("x", WIDTH), ("y", HEIGHT))
+    }
+    middles = {
+        name: (
+            median(v["x"] for v in values if v["class"] == name) / pixel["x"],
+            median(v["y"] for v in values if v["class"] == name) / pixel["y"],
+        )
+        for name in names
+    }
+    labels = [
+        {"class": name, "x": round(x * pixel["x"], 4), "y": round(y * pixel["y"], 4)}
+        for name, (x, y) in spread_labels(middles).items()
+    ]
     encoding = {
-        "x": {"field": "x", **middle},
-        "y": {"field": "y", **middle},
+        "x": quantity("x", None, axis=BARE),
+        "y": quantity("y", None, axis=BARE),
         "text": {"field": "class", "type": "nominal"},
     }
-    return [
-        {"mark": {"type": "text", "style": style}, "encoding": encoding}
-        for style in ("halo", "name")
-    ]
+    written = {"data": {"values": labels}, "encoding": encoding}
+    return [{**written, "mark": {"type": "text", "style": style}} for style in ("halo", "name")]
+
+
+def spread_labels(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return the labels' places, in pixels, moved up until none covers another."""
+    placed: dict[str, tuple[float, float]] = {}
+    for name, (x, y) in sorted(places.items(), key=lambda one: (one[1][1], one[0])):
+        free = y
+        for other, (there_x, there_y) in sorted(placed.items(), key=lambda one: one[1][1]):
+            wide = LETTER * (len(name) + len(other)) / 2
+            if abs(x - there_x) < wide and abs(free - there_y) < LINE:
+                free = there_y + LINE
+        placed[name] = (x, free)
+    return placed

@@ -86,7 +86,7 @@ def gains(problems: Mapping[str, tuple[str, Mapping[str, Figures]]]) -> Chart | 
             "sd": told[method].sd,
         }
         for title, told in problems.values()
-        for method in GAINS
+        for method in reversed(GAINS)  # what adapts is drawn last, on top
         if method in told
     ]
     if not values:

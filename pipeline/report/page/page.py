@@ -15,7 +15,8 @@ from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.problem_section import figure, problem_section
 from pipeline.report.page.provenance import Provenance, provenance_section
 from pipeline.report.page.sortable_table import sortable_table
-from pipeline.report.table import Table
+from pipeline.report.suite_tables import FULL
+from pipeline.report.table import Table, rounded
 
 EMPTY = "<p>params.yaml has no problems, so there is nothing to report yet.</p>"
 
@@ -69,6 +70,27 @@ def policy(scripts: Sequence[str]) -> str:
     )
 
 
+def means_first(table: Table) -> Table:
+    """Return the table with its means before the single problems, so that nobody has to scroll for them."""
+    is_mean = [column.key == "mean" or column.key.endswith(".mean") for column in table.columns]
+    return table.only(sorted(range(len(is_mean)), key=lambda place: not is_mean[place]))
+
+
+def _lead(headline: Table, problems: int) -> str:
+    """Return the one sentence to remember; nothing where the full method was not compared."""
+    block = headline.blocks[-1]
+    cells = dict(
+        zip((column.key for column in headline.columns), block.rows[-1].cells, strict=True)
+    )
+    full, gain = cells.get(FULL), cells.get("gain")
+    if full is None:
+        return ""
+    over = f"on average over {problems} problems" if problems > 1 else "final accuracy"
+    by = "" if gain is None else f", {rounded(gain.mean, 1):+} points over the source model alone"
+    spread = "" if full.sd is None else f" ± {rounded(full.sd, 1)}"
+    return f"<b>{text(f'{rounded(full.mean, 1)}{spread} %')}</b> {text(f'{over}{by}')}"
+
+
 def _top(content: PageContent) -> str:
     return (
         '<a class="skip" href="#main">Skip to the results</a>'
@@ -89,13 +111,16 @@ def _body(content: PageContent) -> str:
     if gains:
         overview = f'<div class="grid">{figure(gains, "suite")}</div>'
         overview += json_island("charts-suite", {gains.key: gains.spec})
-    methods = "".join(sortable_table(table, {}, blocks="kind") for table in content.methods)
+    methods = "".join(
+        sortable_table(means_first(table), {}, blocks="kind") for table in content.methods
+    )
     sections = "".join(
         problem_section(problem, content.pictures[problem.name], is_open=place == 0)
         for place, problem in enumerate(content.problems)
     )
     return (
         '<section id="headline" aria-labelledby="headline-h"><h2 id="headline-h">Headline</h2>'
+        f'<p class="lead">{_lead(content.headline, len(content.problems))}</p>'
         "<p>Source-free continual learning across domains: a model of the source, adapted to an unlabelled "
         "target task by task. A problem is called source-target; the charts show the variant "
         f"<b>{text(content.variant)}</b>.</p>"

@@ -12,12 +12,6 @@ from pipeline.report.page.markup import anchor, json_island, plain_table, text
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_results import ProblemResults
 
-VIEW_TITLES = {
-    "original": "original",
-    "zeros": "zeros: details removed",
-    "rand": "rand: details replaced by noise",
-}
-
 
 def problem_charts(results: ProblemResults) -> list[Chart]:
     """Return the charts of a problem, in the page's order."""
@@ -107,7 +101,7 @@ def _views(results: ProblemResults, pictures: ProblemPictures) -> str:
         actual = row["actual"]
         views = "".join(
             f"<figure>{_picture(key, f'{actual}, view {view}')}"
-            f"<figcaption>{text(VIEW_TITLES.get(view, view))}</figcaption></figure>"
+            f"<figcaption>{text(view)}</figcaption></figure>"
             for view, key in pictures.views[row["path"]].items()
         )
         items.append(
@@ -115,7 +109,9 @@ def _views(results: ProblemResults, pictures: ProblemPictures) -> str:
         )
     return (
         '<figure class="w12"><figcaption>The views of an image</figcaption>'
-        f'<div class="examples">{"".join(items)}</div><p class="note">{text(pictures.views_note)}</p></figure>'
+        f'<div class="examples">{"".join(items)}</div><p class="note"><b>zeros</b>: the finest details removed. '
+        "<b>rand</b>: noise in their place. <b>removed</b>: what went, at full contrast. "
+        f"{text(pictures.views_note)}</p></figure>"
     )
 
 
@@ -156,7 +152,7 @@ def _mistakes(results: ProblemResults, pictures: ProblemPictures) -> str:
 
 def _card(row: Mapping[str, str], pictures: Mapping[str, str]) -> str:
     said = "".join(
-        f"<span>{name}: {text(row[f'{branch}_says'])} {float(row[f'{branch}_confidence']):.0f} %</span>"
+        f"<span>{name}: {text(row[f'{branch}_says'])} {float(row[f'{branch}_confidence']):.0f}\u00a0%</span>"
         for branch, name in (("klda", "ViT"), ("clip", "CLIP"))
     )
     key = pictures.get(row["path"])
@@ -167,7 +163,7 @@ def _card(row: Mapping[str, str], pictures: Mapping[str, str]) -> str:
     )
     return (
         f"<li>{seen}<p><b>{text(row['actual'])}</b> taken for <b>{text(row['fused_says'])}</b></p>"
-        f'<p class="said"><span>{float(row["fused_confidence"]):.0f} % confident</span>{said}</p>'
+        f'<p class="said"><span>{float(row["fused_confidence"]):.0f}\u00a0% confident</span>{said}</p>'
         f'<p class="path" title="{text(row["path"])}">{text(row["path"].rsplit("/", 1)[-1])}</p></li>'
     )
 
