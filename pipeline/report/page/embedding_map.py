@@ -48,7 +48,7 @@ def _scatter(values: list[dict[str, Any]], names: list[str]) -> Spec:
     by_class: Spec = {"field": "class", "type": "nominal", "legend": None}
     by_class["scale"] = {"domain": names}
     colour = by_class if few else {**by_class, "scale": {"domain": names, "scheme": "turbo"}}
-    place = {"x": quantity("x", None, axis=BARE), "y": quantity("y", None, axis=BARE)}
+    place = {axis: _axis(axis, values) for axis in ("x", "y")}
     tips = [tip("class", "class"), tip("split", "split"), tip("predicted", "predicted")]
     points = {
         "mark": {**dot(34), "opacity": 0.75},
@@ -70,11 +70,18 @@ def _scatter(values: list[dict[str, Any]], names: list[str]) -> Spec:
         },
         "encoding": {**place, "tooltip": tips},
     }
-    words = _class_names(values, names) if len(names) <= NAMED_CLASSES else []
+    words = _class_names(values, names, place) if len(names) <= NAMED_CLASSES else []
     return spec(values, height=HEIGHT, layer=[points, rings, *words])
 
 
-def _class_names(values: list[dict[str, Any]], names: list[str]) -> list[Spec]:
+def _axis(axis: str, values: list[dict[str, Any]]) -> Spec:
+    """Return an axis whose range is that of all images, also for layers that show few of them or none."""
+    there = [v[axis] for v in values]
+    domain = [min(there, default=0), max(there, default=1)]
+    return quantity(axis, None, axis=BARE, scale={"domain": domain, "padding": 14, "nice": False})
+
+
+def _class_names(values: list[dict[str, Any]], names: list[str], place: Spec) -> list[Spec]:
     """Return the layers that write each class's name in the middle of its images, with a halo."""
     pixel = {
         axis: (max(v[axis] for v in values) - min(v[axis] for v in values) or 1.0) / size
@@ -91,11 +98,7 @@ def _class_names(values: list[dict[str, Any]], names: list[str]) -> list[Spec]:
         {"class": name, "x": round(x * pixel["x"], 4), "y": round(y * pixel["y"], 4)}
         for name, (x, y) in spread_labels(middles).items()
     ]
-    encoding = {
-        "x": quantity("x", None, axis=BARE),
-        "y": quantity("y", None, axis=BARE),
-        "text": {"field": "class", "type": "nominal"},
-    }
+    encoding = {**place, "text": {"field": "class", "type": "nominal"}}
     written = {"data": {"values": labels}, "encoding": encoding}
     return [{**written, "mark": {"type": "text", "style": style}} for style in ("halo", "name")]
 

@@ -35,7 +35,7 @@ def plain_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[obj
         cells = "".join(f"<td{_kind(value)}>{text(value)}</td>" for value in others)
         lines.append(f'<tr><th scope="row">{text(first)}</th>{cells}</tr>')
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{text(caption)}"><table>'
         f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
@@ -43,7 +43,7 @@ def plain_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[obj
 
 def commands(*lines: str) -> str:
     """Return command lines to be typed."""
-    return f"<pre><code>{text(chr(10).join(lines))}</code></pre>"
+    return f'<pre tabindex="0"><code>{text(chr(10).join(lines))}</code></pre>'
 
 
 def _kind(value: object) -> str:

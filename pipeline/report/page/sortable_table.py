@@ -31,7 +31,7 @@ def sortable_table(table: Table, links: Mapping[str, str], *, blocks: str | None
     )
     return (
         f'<div class="sortable" id="table-{name}">{_filter(table, blocks)}'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(table.caption)}">'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{text(table.caption)}">'
         f"<table><caption>{text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
         f'<tbody>{body}</tbody></table></div><ul class="notes">{notes}</ul></div>'
     )

@@ -50,7 +50,7 @@ def accuracy_over_tasks(results: ProblemResults) -> Chart:
 def _lines(results: ProblemResults, there: list[str]) -> Spec:
     values: list[dict[str, Any]] = []
     for row in results.tasks:
-        for field in there:
+        for field in reversed(there):  # the adapted one last, on top
             a, sd = float(row[field]), float(row["sd"]) if field == "adapted" else 0.0
             place = {"task": int(row["after_task"]), "who": SERIES[field], "A": a}
             values.append({**place, "low": max(0.0, a - sd), "high": min(100.0, a + sd)})
@@ -121,6 +121,8 @@ def forgetting(results: ProblemResults) -> Chart | None:
     if not values:
         return None
     most = max(values, key=lambda v: v["forgotten"])
+    worst = f"most was lost on task {most['task']}, {most['forgotten']} points."
+    none = most["forgotten"] == 0
     scale = {"domainMin": 0, "domainMax": max(5.0, most["forgotten"])}
     tips = [
         tip("task", "task", "d"),
@@ -141,9 +143,10 @@ def forgetting(results: ProblemResults) -> Chart | None:
     return Chart(
         "forgetting",
         "Forgetting per task",
-        f"Bars of {len(values)} tasks; most was lost on task {most['task']}, {most['forgotten']} points.",
+        f"Bars of {len(values)} tasks; {'no task lost anything.' if none else worst}",
         drawn,
-        "Best accuracy a task ever had minus its accuracy after the last task, mean over the seeds.",
+        ("No task lost anything. " if none else "")
+        + "Best accuracy a task ever had minus its accuracy after the last task, mean over the seeds.",
         results.origin("forgetting.csv"),
         header=("task", "at its best, %", "in the end, %", "forgotten"),
         rows=[(v["task"], v["best"], v["final"], v["forgotten"]) for v in values],

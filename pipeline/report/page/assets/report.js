@@ -42,7 +42,7 @@
       view: { stroke: null }, padding: 2,
       axis: { ...words, gridColor: c.line, domainColor: c.line, tickColor: c.line, labelLimit: 120, titlePadding: 8 },
       axisY: { domain: false, ticks: false, labelLimit: narrow ? 138 : 230 },
-      legend: { ...words, symbolSize: 90, labelLimit: 160, rowPadding: 3, columns: narrow ? 2 : 0 },
+      legend: { ...words, symbolSize: 90, labelLimit: 160, rowPadding: 3, columns: narrow ? 2 : 0, ...(narrow ? { orient: "top", gradientDirection: "horizontal", titleOrient: "left" } : {}) },
       range: { category: c.category, heatmap: c.heat, ramp: c.heat, symbol: ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"] },
       mark: { color: c.main },
       rect: { tooltip: true },
@@ -53,8 +53,8 @@
         "bar-point": { color: c.main },
         band: { color: c.main, opacity: 0.18 },
         "cell-rect": { stroke: c.paper, strokeWidth: 1 },
-        "on-low": { color: c.onLow, fontSize: 12, font: FONT },
-        "on-high": { color: c.onHigh, fontSize: 12, font: FONT },
+        "on-low": { color: c.onLow, fontSize: narrow ? 11 : 12, font: FONT },
+        "on-high": { color: c.onHigh, fontSize: narrow ? 11 : 12, font: FONT },
         diagonal: { color: c.ink, strokeWidth: 1.5, strokeDash: [5, 4], opacity: 0.8 },
         marker: { color: c.category[1], stroke: c.paper, strokeWidth: 1 },
         ring: { color: c.ink, strokeWidth: 1.6, opacity: 0.9 },
@@ -80,7 +80,7 @@
     // into the inner element: Vega puts a role and a label of its own on where it draws
     return vegaEmbed(place.firstElementChild, structuredClone(spec), {
       ast: true, // expressions are interpreted, not compiled: the page's policy forbids eval
-      renderer: "svg", actions: false, config: config(place.clientWidth < 480), tooltip: { theme: "custom" },
+      renderer: "svg", actions: false, config: config(place.clientWidth < 420), tooltip: { theme: "custom" },
     }).then((result) => {
       if (before) before.finalize();
       views.set(place, result);
