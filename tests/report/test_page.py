@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import StoreError
+from pipeline.report.page import confusion_chart
 from pipeline.report.page.confusion_chart import confusion
 from pipeline.report.page.drawing_library import drawing_library
 from pipeline.report.page.embedding_map import embedding_map, spread_labels
@@ -97,6 +98,15 @@ def test_many_classes_are_drawn_without_their_names():
     assert len(embedding_map(few).spec["layer"]) == 4
     assert confusion(many).spec["encoding"]["x"]["axis"]["labels"] is False
     assert len(confusion(many).spec["layer"]) == 1
+
+
+def test_of_very_many_confusions_the_rarest_are_not_drawn(monkeypatch):
+    monkeypatch.setattr(confusion_chart, "DRAWN", 3)
+    chart = confusion(problem("left-right", ["ant", "bee", "cat"], 70))
+    cells = {(c["actual"], c["predicted"]): c["n"] for c in chart.spec["data"]["values"]}
+    assert cells == {("ant", "ant"): 4, ("bee", "bee"): 3, ("cat", "cat"): 3}
+    assert "Of 5 cells the 3 most frequent are drawn" in chart.note
+    assert len(chart.rows) == 2  # the table is of all
 
 
 def test_names_on_the_map_do_not_cover_each_other():

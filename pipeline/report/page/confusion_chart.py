@@ -12,6 +12,7 @@ from pipeline.report.page.problem_results import ProblemResults
 WRITTEN_CLASSES = 12  # up to so many, cells carry their value
 NAMED_CLASSES = 40  # up to so many, axes carry the classes' names
 LISTED = 10
+DRAWN = 4000  # cells; of hundreds of classes the rarest confusions are left out: single images, single pixels
 LEVEL_LETTERS = 40  # of all names together; more do not fit side by side
 
 
@@ -37,13 +38,24 @@ def confusion(results: ProblemResults) -> Chart:
         "confusion",
         "Confusion matrix",
         f"Heat map of {len(names)} classes. {said}",
-        _cells(values, names),
+        _cells(_most_frequent(values), names),
         "Share of a class's test images, in percent, after the last task, all seeds together. Off the diagonal are "
-        "mistakes; the table has the most frequent ones.",
+        "mistakes; the table has the most frequent ones."
+        + (
+            f" Of {len(values)} cells the {DRAWN} most frequent are drawn."
+            if len(values) > DRAWN
+            else ""
+        ),
         results.origin("confusion.csv"),
         header=("is", "taken for", "times", "% of its images"),
         rows=[(v["actual"], v["predicted"], v["n"], v["share"]) for v in wrong[:LISTED]],
     )
+
+
+def _most_frequent(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return at most ``DRAWN`` cells, in the order they came in."""
+    kept = sorted(range(len(values)), key=lambda i: (-values[i]["n"], i))[:DRAWN]
+    return [values[i] for i in sorted(kept)]
 
 
 def _cells(values: list[dict[str, Any]], names: list[str]) -> Spec:

@@ -26,12 +26,12 @@
   // Colours that people who confuse red and green tell apart (after Okabe and Ito, and Tol), lighter on dark paper.
   const LIGHT = {
     ink: "#16202c", soft: "#55606e", line: "#e3e7ec", paper: "#ffffff", main: "#0a6ab0", bin: "#0a6ab0",
-    category: ["#0072b2", "#d55e00", "#2a9d78", "#aa4499", "#b58900", "#555555", "#882255", "#44aa99", "#332288", "#999933"],
+    category: ["#0072b2", "#d55e00", "#2a9d78", "#aa4499", "#b58900", "#555555", "#882255", "#33bbee", "#332288", "#999933"],
     heat: ["#f3f7fb", "#c9ddee", "#8fbbdd", "#4a90c4", "#1c66a3", "#0b3c6b"], onLow: "#16202c", onHigh: "#ffffff",
   };
   const DARK = {
     ink: "#e8ecf1", soft: "#a3aebb", line: "#2b343e", paper: "#171c22", main: "#6cb8f0", bin: "#2f74a8",
-    category: ["#56b4e9", "#f2993a", "#4fd1a5", "#e08bd6", "#e6c84f", "#b9c0c8", "#f08bb0", "#7fe0d0", "#a99cf5", "#c8c86a"],
+    category: ["#56b4e9", "#f2993a", "#4fd1a5", "#e08bd6", "#e6c84f", "#b9c0c8", "#f08bb0", "#a8ecff", "#a99cf5", "#c8c86a"],
     heat: ["#1b242d", "#1f3d57", "#256089", "#3887bd", "#6fb4e0", "#c4e4f8"], onLow: "#e8ecf1", onHigh: "#10161c",
   };
   const config = (narrow) => {
