@@ -122,6 +122,8 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(
         f"\nfeatures: cache/embeddings/DOMAIN/MODEL.zarr (try: referee inspect {store})\n"
     )
+    if places.report().is_file():
+        sys.stdout.write(f"report: {places.report()} (open it in a browser; it needs no network)\n")
     return 0
 
 

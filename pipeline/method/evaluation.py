@@ -6,7 +6,7 @@ Evaluation alone reads target labels, and nothing that adapts imports it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from pipeline.method.variants import MethodOptions
 
 SENT = 64 * IMAGES  # images at a time where others take ranges of them
 REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
+BRANCHES = ("klda", "clip", "fused")  # whose probabilities a prediction has
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,20 @@ class TestImages:
 
 
 @dataclass(frozen=True, eq=False)
+class Said:
+    """What a branch says of n images: the class it prefers (n,) and how probable it holds it (n,)."""
+
+    label: Labels
+    confidence: Vector64
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """What one seed gives.
 
     accuracy: (T, T) of the method; references: the same of predictors that do not adapt; ece: after the last task,
-    of both branches and the fusion; per_class: (C,); predicted: (n,) after the last task.
+    of both branches and the fusion; per_class: (C,); predicted: (n,) after the last task; said: what each branch
+    says then.
     """
 
     accuracy: Matrix64
@@ -66,6 +76,7 @@ class Scores:
     ece: dict[str, float]
     per_class: Vector64
     predicted: Labels
+    said: Mapping[str, Said] = field(default_factory=dict)
 
 
 def score(
@@ -87,9 +98,8 @@ def score(
         for name in REFERENCES
     }
     predicted = {name: np.empty((T, n), dtype=np.int32) for name in predictors}
-    branches = ("klda", "clip", "fused")
-    confidence = {name: np.empty(n) for name in branches}
-    right = {name: np.empty(n, dtype=np.bool_) for name in branches}
+    confidence = {name: np.empty(n) for name in BRANCHES}
+    preferred = {name: np.empty(n, dtype=np.int32) for name in BRANCHES}
     at_once = IMAGES if images.elsewhere is None else SENT
     for block in blocks_of(n, at_once):
         features = images.features(basis, options, block)
@@ -106,10 +116,10 @@ def score(
                 )
                 predicted[name][task, block] = made.label
                 if name == "own" and task == T - 1:
-                    for branch in branches:
+                    for branch in BRANCHES:
                         p: Matrix64 = getattr(made, branch)
                         confidence[branch][block] = p.max(axis=1)
-                        right[branch][block] = p.argmax(axis=1) == images.labels[block]
+                        preferred[branch][block] = p.argmax(axis=1)
     matrices = {
         name: accuracy_matrix(list(labels), images.labels, images.tasks)
         for name, labels in predicted.items()
@@ -118,9 +128,13 @@ def score(
     return Scores(
         accuracy=matrices.pop("own"),
         references=matrices,
-        ece={name: calibration_error(confidence[name], right[name]) for name in branches},
+        ece={
+            name: calibration_error(confidence[name], preferred[name] == images.labels)
+            for name in BRANCHES
+        },
         per_class=per_class_accuracy(last, images.labels, len(sources[-1].means)),
         predicted=last,
+        said={name: Said(preferred[name], confidence[name]) for name in BRANCHES},
     )
 
 

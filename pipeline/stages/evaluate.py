@@ -1,13 +1,14 @@
 """Stage `evaluate@PROBLEM`: how good is the adapted model? The one stage of the method that reads target labels.
 
 Writes results/metrics/PROBLEM.json (percent, mean and standard deviation over the seeds) for `dvc metrics`, and
-results/tables/PROBLEM/{tasks,classes,confusion}.csv for `dvc plots`.
+results/tables/PROBLEM/*.csv for `dvc plots` and the report.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,10 +23,12 @@ from pipeline.execution.statistics_place import statistics_place
 from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
 from pipeline.method.task_features import subset
 from pipeline.method.variants import MethodOptions
+from pipeline.method.weight_knowledge import ranking_quality
 from pipeline.params import load_params, named
-from pipeline.report.problem_tables import Float, Labels, headline, write_tables
+from pipeline.report.problem_tables import Float, Labels, headline, percent, write_tables
 from pipeline.stages import places
 from pipeline.stages.adapt import SCHEMA
+from pipeline.stages.diagnosis import diagnosis, kept_weights
 from pipeline.stages.labels_of import read_truth
 from pipeline.stages.method_options import method_options
 from pipeline.stages.target_rows import TargetRows, read_target
@@ -123,8 +126,13 @@ def main(argv: list[str] | None = None) -> int:
         )
     tested = [truth[rows.tasks.is_test(seed)] for seed in rows.tasks.seeds]
     quality = quality_per_task(model, rows, truth)
+    weighed = kept_weights(model, rows, truth)
     told = headline(scores, quality)
-    write_tables(places.tables(name), scores, quality, rows.class_names, tested)
+    if not math.isnan(knows := ranking_quality(*weighed)):
+        told["weight_auroc"] = percent(knows)
+    private = problem.target in params.data.private
+    more = diagnosis(rows, folder, truth, scores, weighed, private=private)
+    write_tables(places.tables(name), scores, quality, rows.class_names, tested, more=more)
     with write_aside(places.metrics(name)) as aside:
         aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     sys.stdout.write(

@@ -110,3 +110,8 @@ def sensitivity(problem: str) -> Path:
 def suite_tables() -> Path:
     """The tables of all problems together."""
     return RESULTS / "suite"
+
+
+def report() -> Path:
+    """The page of all results."""
+    return RESULTS / "report.html"
