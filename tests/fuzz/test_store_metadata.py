@@ -15,7 +15,8 @@ from pipeline.store.seal import content_crc, crc_text
 KINDS = [kind for kind in ALL if kind.__name__ not in ("basis", "manifest", "progress_log")]
 VALUES = [
     None, True, 0, -1, 1, 2, 3, 5, 10**6, 10**12, 2**63, 10**400, 1.5, float("nan"), float("inf"), "", "..",
-    "../../etc", "/etc/passwd", "float64", "object", "string", "variable_length_utf8", "int8", "complex128", [], [1], [10**12, 768],
+    "../../etc", "/etc/passwd", "float64", "object", "string", "variable_length_utf8", "int8", "complex128",
+    [], [1], [10**12, 768],
     [10**9, 10**9, 10**9], [[1]], {}, {"name": "gzip"}, {"name": "numcodecs.pickle"}, ["../x"],
     ["original", "original"],
 ]  # fmt: skip
