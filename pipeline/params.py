@@ -379,7 +379,11 @@ def parse_params(raw: Any, *, named: str = str(PARAMS_FILE)) -> Params:
     if not isinstance(raw, dict):
         raise ParamsError(f"{named}: must be a mapping of sections, not {type(raw).__name__}")
     try:
-        return Params.model_validate_json(json.dumps(raw, default=str), strict=True)
+        text = json.dumps(raw, default=str)
+    except (TypeError, ValueError) as error:  # a key that is a list or a date
+        raise ParamsError(f"{named}: a key is not a word: {error}") from None
+    try:
+        return Params.model_validate_json(text, strict=True)
     except ValidationError as error:
         raise ParamsError("\n".join(f"{named}: {line}" for line in _explain(error))) from None
 

@@ -7,6 +7,7 @@ import hashlib
 import pickle
 import re
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,12 @@ def state_fingerprint(module: torch.nn.Module) -> str:
 def _load_pickle(path: Path) -> Any:
     try:
         # timm's training script stores its arguments, a Namespace, beside the weights.
-        with torch.serialization.safe_globals([argparse.Namespace]):
+        with (
+            torch.serialization.safe_globals([argparse.Namespace]),
+            warnings.catch_warnings(),
+        ):
+            # our own line says what is wrong with a pickle that torch would not have written
+            warnings.filterwarnings("ignore", message="Detected pickle protocol")
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         refused = re.search(

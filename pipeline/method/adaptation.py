@@ -28,7 +28,13 @@ from pipeline.method.prediction import (
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.relabelling import RowLabels, RowSpace
 from pipeline.method.row_ranges import RowRanges
-from pipeline.method.source_model import SourceModel, absolute_ridge, accumulator, classifier_of
+from pipeline.method.source_model import (
+    SourceModel,
+    absolute_ridge,
+    accumulator,
+    check_spread,
+    classifier_of,
+)
 from pipeline.method.task_features import Rows, TaskFeatures
 from pipeline.method.variants import MethodOptions
 
@@ -217,6 +223,8 @@ class _Step:
         scatter = fixed.scatter if fixed.scatter is not known.scatter else known.scatter.copy("F")
         C = len(self.task.classes)
         trace = np.trace(scatter) + relabelling.within_trace(rows, self._rows(labels), C)
+        total = fixed.total + self._rows(labels).weight.sum()
+        check_spread(float(trace), float(total), self._source_means(m))
         return relabelling.row_space(
             scatter,
             self.options.ridge * trace / len(scatter),

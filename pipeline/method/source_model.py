@@ -35,6 +35,12 @@ from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import unit_rows
 
+SAME_FEATURES = 1e-6  # the share of variance within classes below which there is none
+NO_SPREAD = (
+    "no feature varies within a class (one row per class, or copies of one image): there is no covariance to estimate; "
+    "give more images or views, or set method.options.ridge_kind: absolute"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class SourceSpread:
@@ -201,8 +207,21 @@ def check_task_order(tasks: Sequence[Labels]) -> None:
 def absolute_ridge(moments: Moments, options: MethodOptions, ridge: float) -> float:
     """Return what is added to the diagonal of the scatter: a relative ridge is a share of its mean diagonal."""
     if options.ridge_kind == "relative":
+        check_spread(float(np.trace(moments.scatter)), moments.total, moments.means)
         return kernel_lda.relative_ridge(moments.scatter, ridge)
     return ridge * (moments.total if options.divide_scatter else 1.0)
+
+
+def check_spread(trace: float, total: float, means: Matrix64) -> None:
+    """Refuse a scatter that is nothing but rounding, given its trace, its weight and the class means (C, D).
+
+    A ridge relative to it would be rounding too. Features that vary by less than a thousandth of their size are the
+    same image again and again; the rounding of float32 products is a tenth of that.
+    """
+    known = means[~np.isnan(means).any(axis=1)]
+    size = float(np.einsum("cd,cd->", known, known)) / max(1, len(known))
+    if trace <= SAME_FEATURES * total * size:
+        raise InputError(NO_SPREAD)
 
 
 def classifier_of(

@@ -9,13 +9,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.errors import InputError
+
 Matrix = npt.NDArray[np.floating]
 
 
 def unit_rows(x: Matrix) -> npt.NDArray[np.float64]:
-    """Return the rows of ``x`` (n, d) scaled to length 1; a zero row stays zero."""
+    """Return the rows of ``x`` (n, d) scaled to length 1; a zero row stays zero, NaN and infinity are refused."""
     x64 = x.astype(np.float64)
     norms = np.linalg.norm(x64, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        row = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise InputError(f"embeddings: row {row} of {len(x)} is not finite (NaN or infinity)")
     unit: npt.NDArray[np.float64] = np.divide(x64, norms, out=np.zeros_like(x64), where=norms > 0)
     return unit
 

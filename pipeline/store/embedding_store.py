@@ -163,16 +163,22 @@ def open_embeddings(path: Path) -> EmbeddingStore:
     """Open a store and check that it is whole: schema, metadata, equal shapes, every shard there and of its size."""
     provenance, metadata = read_sealed(path, SCHEMA)
     views = provenance.get("views")
-    if not isinstance(views, list) or not views or set(views) != set(metadata):
+    names = views if isinstance(views, list) and all(type(v) is str for v in views) else []
+    if not names or sorted(names) != sorted(metadata):
         raise StoreError(f"{path}: its views are not its arrays; {remedy(path)}")
-    readers = {view: _reader(path, view, metadata[view]) for view in views}
+    readers = {view: _reader(path, view, metadata[view]) for view in names}
     shapes = {view: reader.shape for view, reader in readers.items()}
     if len(set(shapes.values())) != 1:
         raise StoreError(f"{path}: views of different shapes {shapes}; {remedy(path)}")
-    rows, width = shapes[views[0]]
-    made_with = {view: dict(metadata[view].get("attributes") or {}) for view in views}
+    rows, width = shapes[names[0]]
+    made_with = {view: _settings(metadata[view]) for view in names}
     provenance["schema"] = SCHEMA
-    return EmbeddingStore(path, provenance, tuple(views), rows, width, readers, made_with)
+    return EmbeddingStore(path, provenance, tuple(names), rows, width, readers, made_with)
+
+
+def _settings(metadata: dict[str, Any]) -> Provenance:
+    found = metadata.get("attributes")
+    return dict(found) if isinstance(found, dict) else {}
 
 
 def _reader(path: Path, view: str, metadata: dict[str, Any]) -> ShardReader:

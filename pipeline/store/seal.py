@@ -23,8 +23,8 @@ _NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
 
 
 def remedy(path: Path) -> str:
-    """Say how to get a store back."""
-    return f"restore it with `dvc checkout {path}` or make it again with `dvc repro`"
+    """Say how to get a store back; DVC alone does not see damage that left the time of a file as it was."""
+    return f"restore it with `rm -r {path} && dvc checkout {path}` or make it again with `rm -r {path} && dvc repro`"
 
 
 def crc_text(content: bytes) -> str:

@@ -257,7 +257,7 @@ def test_a_stale_store_is_named_with_both_sides(project, refused):
     project.stage("manifest", "left")
     line = refused("probe", "left")
     assert "vit.zarr: made with rows_digest = " in line
-    assert "is wanted; restore it with `dvc checkout" in line
+    assert "is wanted; restore it with `rm -r" in line
 
 
 def test_a_clip_config_that_is_not_json(project, refused):

@@ -1,0 +1,169 @@
+"""Data at its limits: what the method does is defined for each, under every variant, and documented."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.method.adaptation import (
+    TargetTask,
+    adapt_task,
+    nothing_yet,
+    pseudo_label,
+    run_problem,
+)
+from pipeline.method.joint_rows import kernel_features
+from pipeline.method.prediction import cosines, predict
+from pipeline.method.random_fourier_features import draw_ensemble
+from pipeline.method.source_model import NO_SPREAD, fit_source
+from pipeline.method.variants import variant
+
+VARIANTS = ("calibrated", "no_clip", "no_augmentation", "no_weighting", "paper", "released")
+RELATIVE = [name for name in VARIANTS if variant(name).ridge_kind == "relative"]
+TEXT = np.eye(4, 6) + 0.1
+PAIRS = (np.array([0, 1]), np.array([2, 3]))
+SCALE = 10.0
+
+
+def data(per_class, seed=0, spread=0.3):
+    y = np.repeat(np.arange(4), per_class)
+    x = np.random.default_rng(seed).standard_normal((len(y), 5)) * spread + 2 * np.eye(4, 5)[y]
+    return x, y
+
+
+def views(x):
+    return {name: x.astype(np.float16) for name in ("original", "zeros", "rand")}
+
+
+def said(y):
+    return TEXT[y].astype(np.float16)
+
+
+def accuracy(source, target, options, *, tasks=PAIRS, gamma=1e-4, D=40):
+    """Fit the source, adapt to the target, predict the target's rows; every number on the way must be finite."""
+    (xs, ys), (xt, yt) = source, target
+    basis = draw_ensemble(5, D, gamma, "gamma", 0, d_clip=6)
+    models = fit_source(basis, views(xs), ys, tasks, options, clip=said(ys))
+    adapted = run_problem(
+        basis,
+        [
+            TargetTask(c, views(xt[m]), cosines(said(yt[m]), TEXT), said(yt[m]))
+            for c in tasks
+            for m in [np.isin(yt, c)]
+        ],
+        models,
+        options,
+        SCALE,
+    )
+    predicted = predict(
+        kernel_features(basis, views(xt), said(yt), options.clip_in_kernel),
+        cosines(said(yt), TEXT),
+        source=models[-1],
+        classifier=adapted[-1].classifier,
+        options=options,
+        clip_scale=SCALE,
+    )
+    for task in adapted:
+        assert np.isfinite(task.classifier.W).all()
+        assert np.isfinite(task.labels.weight).all()
+    assert np.isfinite(predicted.fused).all()
+    np.testing.assert_allclose(predicted.klda.sum(axis=1), 1)
+    return float(np.mean(predicted.label == yt))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_duplicate_images_are_rows_like_others(name):
+    (xs, ys), (xt, yt) = data(12), data(12, seed=1)
+    twice = (
+        (np.repeat(xs, 2, axis=0), np.repeat(ys, 2)),
+        (np.repeat(xt, 2, axis=0), np.repeat(yt, 2)),
+    )
+    assert accuracy(*twice, variant(name)) == 1.0
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+@pytest.mark.parametrize("case", ["constant", "zero", "one per class", "copies", "D far above n"])
+def test_without_spread_within_classes_there_is_one_line(name, case):
+    xs, ys = data(1 if case in ("one per class", "D far above n") else 6)
+    if case == "constant":
+        xs = np.ones_like(xs)
+    elif case == "zero":
+        xs = np.zeros_like(xs)
+    elif case == "copies":
+        xs = np.repeat(xs[::6], 6, axis=0)
+    D = 1500 if case == "D far above n" else 40
+    with pytest.raises(InputError) as raised:
+        accuracy((xs, ys), (xs, ys), variant(name), D=D)
+    assert str(raised.value) == NO_SPREAD
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("case", ["one per class", "copies"])
+def test_its_remedy_works_and_is_nearest_mean(name, case):
+    absolute = replace(variant(name), ridge_kind="absolute", ridge=1e-6, source_ridge=1e-6)
+    xs, ys = data(1 if case == "one per class" else 6, spread=0)
+    assert accuracy((xs, ys), (xs, ys), absolute) == 1.0
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_D_far_above_n_is_fine_where_rows_vary(name):
+    assert accuracy(data(2), data(4, seed=1), variant(name), D=2000) == 1.0
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_one_class_per_task_has_weight_one(name):
+    tasks = tuple(np.array([c]) for c in range(4))
+    assert accuracy(data(12), data(12, seed=1), variant(name), tasks=tasks) == 1.0
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("gamma", [1e-12, 1e-9, 1e-6, 1e-3, 1.0])
+def test_gamma_down_to_1e_12_keeps_its_digits(name, gamma):
+    assert accuracy(data(12), data(12, seed=1), variant(name), gamma=gamma) == 1.0
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("gamma", [1e3, 1e6])
+def test_gamma_up_to_1e6_is_defined(name, gamma):
+    # no two rows are alike any more: the kernel tells nothing, and what is left is CLIP or chance
+    assert 0 <= accuracy(data(12), data(12, seed=1), variant(name), gamma=gamma) <= 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_an_embedding_that_is_not_finite_is_refused(name, side, bad):
+    source, target = data(6), data(6, seed=1)
+    (source if side == "source" else target)[0][3, 2] = bad
+    with pytest.raises(InputError, match=r"embeddings: row \d+ of \d+ is not finite"):
+        accuracy(source, target, variant(name))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_weights_that_are_all_zero(name):
+    """No image of a task counts: its classes keep the source's means; the printed equations have no answer."""
+    options = variant(name)
+    basis = draw_ensemble(5, 40, 1e-2, "gamma", 0, d_clip=6)
+    (xs, ys), (xt, yt) = data(12), data(12, seed=1)
+    (model,) = fit_source(basis, views(xs), ys, [np.arange(4)], options, clip=said(ys))
+    task = TargetTask(np.arange(4), views(xt), cosines(said(yt), TEXT), said(yt))
+    labels = pseudo_label(basis, task, model.classifier, options, SCALE)
+    nothing = replace(labels, weight=np.zeros(len(yt)))
+    once = replace(options, rounds=0)
+
+    def adapt():
+        start = nothing_yet(basis, once)
+        return adapt_task(basis, start, task, nothing, source=model, options=once, clip_scale=SCALE)
+
+    if name == "paper":
+        with pytest.raises(InputError, match=r"eq. \(17\) divides by Σω − 1"):
+            adapt()
+    elif options.source_covariance:
+        running, adapted = adapt()
+        np.testing.assert_allclose(running[0].moments().means, model.means, rtol=1e-12)
+        assert np.isfinite(adapted.classifier.W).all()
+    else:  # `released`: no row has weight, so nothing but the ridge is left of the scatter
+        running, adapted = adapt()
+        np.testing.assert_allclose(running[0].moments().means, model.means, rtol=1e-12)
+        assert np.isfinite(adapted.classifier.W).all()
