@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from benchmarks.row import Row, at_least
 from pipeline.execution.cluster import Cluster, connected
@@ -31,36 +32,37 @@ from pipeline.store.progress_log import ProgressLog
 
 ROOT = Path(__file__).resolve().parents[1]
 VIEWS, WIDTH, ROWS = ("original", "zeros", "rand"), 768, 64
+UNSLEPT, TASKS = 131_072, 1000  # images without sleep; tasks that do nothing
 DASK = str(Path(sys.executable).with_name("dask"))
 
 
 def sleep_like_a_gpu(rate: float, block: Batch) -> BlockRows:
-    """Take as long as a GPU of ``rate`` images/s; return rows that no network can compress."""
+    """Take as long as a GPU of ``rate`` images/s; return as many bytes as it would."""
     began = time.perf_counter()
-    made = []
-    for start in range(0, len(block.pictures), ROWS):
-        digests = block.digests[start : start + ROWS]
-        noise = np.frombuffer(os.urandom(2 * len(digests) * WIDTH), np.uint16)
-        rows = (noise % 30000).astype(np.uint16).view(np.float16).reshape(-1, WIDTH)
-        made.append((digests, dict.fromkeys(block.views, rows)))
+    n = len(block.pictures)
+    noise = np.frombuffer(os.urandom(2 * WIDTH), np.uint16) % 30000
+    made = {view: np.tile(noise, (n, 1)).astype(np.uint16).view(np.float16) for view in block.views}
     if rate:
-        time.sleep(max(0.0, len(block.pictures) / rate - (time.perf_counter() - began)))
+        time.sleep(max(0.0, n / rate - (time.perf_counter() - began)))
     return BlockRows(made, "sleep", time.perf_counter() - began)
 
 
 @contextlib.contextmanager
-def workers_started(count: int) -> Iterator[tuple[Cluster, Path]]:
-    """A cluster of so many worker processes, and a folder to write in."""
+def workers_started(count: int) -> Iterator[tuple[Cluster, Path, list[int]]]:
+    """A cluster of so many worker processes, a folder to write in, and the ids of scheduler and workers."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file, scratch = Path(folder, "scheduler.json"), Path(folder, ".referee", "scratch")
         common = ["--no-dashboard", "--scheduler-file", str(file)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+        ids: list[int] = []
 
         def start(*command: str) -> None:
             silent = subprocess.DEVNULL
             process = subprocess.Popen(
                 [*command, *common], stdout=silent, stderr=silent, env=environment, cwd=folder
             )
+            ids.append(process.pid)
             stack.callback(process.wait)
             stack.callback(process.kill)
 
@@ -75,7 +77,7 @@ def workers_started(count: int) -> Iterator[tuple[Cluster, Path]]:
             while cluster.threads() < count:
                 time.sleep(0.2)
             cluster.each(partial(sleep_like_a_gpu, 0.0), [batch(0)] * 8 * count)  # imports
-            yield cluster, Path(folder)
+            yield cluster, Path(folder), ids
 
 
 def batch(number: int) -> Batch:
@@ -88,9 +90,15 @@ def batch(number: int) -> Batch:
     return Batch(tuple(pictures), VIEWS)
 
 
-def images_per_second(cluster: Cluster, folder: Path, images: int, rate: float) -> float:
-    """Embed so many images as `embed` would; return how many came to the log in a second."""
-    batches = [batch(number) for number in range(images // ROWS)]
+def batches_of(images: int) -> list[Batch]:
+    """About so many images."""
+    return [batch(number) for number in range(images // ROWS)]
+
+
+def images_per_second(
+    cluster: Cluster, folder: Path, batches: Sequence[Batch], rate: float
+) -> float:
+    """Embed the batches as `embed` would; return how many images came to the log in a second."""
     name = f"run-{time.monotonic_ns()}"
     with contextlib.ExitStack() as stack:
         logs = {
@@ -122,12 +130,38 @@ def _nothing(_item: int) -> None:
     return None
 
 
+def cpu_seconds(*ids: int) -> float:
+    """Return what processes have spent of the processors."""
+    times = [psutil.Process(pid).cpu_times() for pid in ids]
+    return float(sum(each.user + each.system for each in times))
+
+
+def costs() -> None:
+    """Print what an image and a task cost each process, in processor time: as good on a busy machine."""
+    batches = batches_of(UNSLEPT)
+    with workers_started(2) as (cluster, folder, (scheduler, *workers)):
+        parties = {"writer": [os.getpid()], "scheduler": [scheduler], "workers": workers}
+        before = {name: cpu_seconds(*ids) for name, ids in parties.items()}
+        ceiling = images_per_second(cluster, folder, batches, 0.0)
+        print(f"2 workers without sleep: {ceiling:.0f} images/s")
+        for name, ids in parties.items():
+            micro = 1e6 * (cpu_seconds(*ids) - before[name]) / UNSLEPT
+            print(
+                f"CPU per image, {name}: {micro:.0f} µs: at most {1e6 / micro:,.0f} images/s per core"
+            )
+        began = cpu_seconds(scheduler)
+        rate = empty_tasks_per_second(cluster, TASKS)
+        each = 1e3 * (cpu_seconds(scheduler) - began) / TASKS
+        print(f"empty tasks: {rate:.0f}/s; CPU of the scheduler {each:.2f} ms each")
+
+
 def measure(counts: Sequence[int], rate: float, seconds: float) -> dict[int, float]:
     """Return images/s for each number of workers, each given work for about so many seconds."""
     found = {}
     for count in counts:
-        with workers_started(count) as (cluster, folder):
-            found[count] = images_per_second(cluster, folder, int(rate * count * seconds), rate)
+        with workers_started(count) as (cluster, folder, _):
+            batches = batches_of(int(rate * count * seconds))
+            found[count] = images_per_second(cluster, folder, batches, rate)
             share = found[count] / (rate * count)
             print(
                 f"{count} workers: {found[count]:7.0f} images/s, {share:.1%} of {count} × {rate:g}"
@@ -178,12 +212,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--draw", type=Path)
     args = parser.parse_args(argv)
     found = measure([int(n) for n in args.workers.split(",")], args.rate, args.seconds)
-    with workers_started(2) as (cluster, folder):
-        ceiling = images_per_second(cluster, folder, 65_536, 0.0)
-        print(
-            f"2 workers without sleep: {ceiling:.0f} images/s: the most that one writer takes here"
-        )
-        print(f"empty tasks: {empty_tasks_per_second(cluster, 2000):.0f}/s")
+    costs()
     if args.draw:
         draw(found, args.rate, args.draw)
     return 0

@@ -132,14 +132,16 @@ class Worker:
 class RealCluster:
     """A scheduler and its workers; a context manager that ends them all."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         self.networks = Networks()
         self.workers: list[Worker] = []
         self._file = folder / "scheduler.json"
         folder.mkdir(parents=True, exist_ok=True)
         self.scheduler = self._start(
-            "scheduler", [DASK, "scheduler", "--host", self.networks.host, "--port", "0"]
+            "scheduler",
+            [DASK, "scheduler", "--host", self.networks.host, "--port", "0"],
+            **environment,
         )
         wait_until(self._known, "the scheduler")
 

@@ -35,8 +35,11 @@ from pipeline.stages.backbones import build_image_encoder
 class Backbone:
     """What a worker needs to embed as this process would.
 
-    spec: its origin is an absolute path. weights: the fingerprint that they must have.
+    folder: the project's, which relative paths of images start from. spec: its origin is an absolute path. weights:
+    the fingerprint that they must have.
     """
+
+    folder: str
 
     spec: Model
     views: Views
@@ -47,14 +50,14 @@ class Backbone:
     def of(cls, spec: Model, views: Views, runtime: Runtime, weights: str) -> Backbone:
         """Return the backbone with its checkpoint where every machine finds it."""
         there = spec.model_copy(update={"origin": str(Path(spec.origin).absolute())})
-        return cls(there, views, runtime, weights)
+        return cls(str(Path.cwd()), there, views, runtime, weights)
 
 
 @dataclass(frozen=True)
 class BlockRows:
-    """What came of a block: the rows of each batch, what computed them, and the seconds it took."""
+    """What came of a block: rows (n, d) by view in the order of its images, what computed them, and the seconds."""
 
-    batches: list[tuple[list[bytes], Embedded]]
+    rows: Embedded
     device: str
     seconds: float
 
@@ -133,19 +136,21 @@ def embed_block(backbone: Backbone, block: Batch) -> BlockRows:
     torch.set_num_threads(1)
     made = _embedder(backbone)
     began = time.perf_counter()
-    batches = plan_batches(
-        block.pictures, block.views, lambda _view, _digest: False, made.embedder.rows
-    )
-    rows: list[tuple[list[bytes], Embedded]] = []
+    folder = Path(backbone.folder)
+    pictures = (Picture(folder / picture.path, picture.digest) for picture in block.pictures)
+    batches = plan_batches(pictures, block.views, lambda _view, _digest: False, made.embedder.rows)
+    parts: list[Embedded] = []
 
-    def record(batch: Batch, embedded: Embedded) -> None:
-        rows.append((batch.digests, embedded))
+    def record(_batch: Batch, embedded: Embedded) -> None:  # batches come in order
+        parts.append(embedded)
 
     if made.embedder.is_thread_parallel:
         made.run(batches, record, threads=1)
     else:
         with made.lock:
             made.run(batches, record, threads=worker_count(backbone.runtime.workers))
+    # one array per view: a thousand small ones take a network ten times as long
+    rows = {view: np.concatenate([part[view] for part in parts]) for view in block.views}
     return BlockRows(rows, _what_computes(made.encoder.device), time.perf_counter() - began)
 
 

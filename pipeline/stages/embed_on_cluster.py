@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pipeline.errors import listed
 from pipeline.execution.block_sizes import BlockSizes
 from pipeline.execution.cluster import Cluster, say
-from pipeline.execution.extraction import Batch, Embedded, Picture
+from pipeline.execution.extraction import Batch, Embedded
 from pipeline.stages.embed_block import BlockRows
 
 
@@ -24,10 +24,9 @@ def embed_on_cluster(
 ) -> None:
     """Have workers ``embed`` the batches, recording rows as they come."""
     devices: set[str] = set()
-    blocks = BlockSizes([_absolute(batch) for batch in batches], cluster.threads)
+    blocks = BlockSizes(batches, cluster.threads)
     for block, made in cluster.collect(embed, blocks):
-        for digests, embedded in made.batches:
-            record(digests, embedded)
+        record(block.digests, made.rows)
         blocks.took(len(block.pictures), made.seconds)
         devices.add(made.device)
     if len(devices) > 1:
@@ -35,9 +34,3 @@ def embed_on_cluster(
             f"the workers compute on {listed(sorted(devices))}, which may round differently: "
             "embedded again, last bits may differ"
         )
-
-
-def _absolute(batch: Batch) -> Batch:
-    """Return the batch with paths that hold in any working directory."""
-    pictures = tuple(Picture(picture.path.absolute(), picture.digest) for picture in batch.pictures)
-    return Batch(pictures, batch.views)

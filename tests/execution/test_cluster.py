@@ -103,6 +103,25 @@ def test_a_worker_killed_between_pieces_costs_none_of_them(real, scratch, tmp_pa
 
 
 @pytest.mark.slow
+def test_work_that_kills_its_workers_is_one_line(scratch, tmp_path):
+    patience = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with RealCluster(tmp_path / "cluster", **patience) as real:
+        real.add_worker()
+
+        def end(_item):
+            import os
+
+            os._exit(1)
+
+        told = "1 workers died at the same piece of work, .*look into their logs"
+        with (
+            connected(real.address, scratch) as cluster,
+            pytest.raises(ClusterError, match=told),
+        ):
+            cluster.each(end, range(1))
+
+
+@pytest.mark.slow
 def test_errors_and_sums_come_back_as_they_are(real, scratch):
     real.add_worker()
     real.add_worker()

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -205,6 +206,19 @@ def test_an_image_that_cannot_be_read_names_the_worker_and_keeps_the_rest(projec
     assert "dog/0.png" in told
     assert "(on worker tcp://" in told
     assert rows(project) > 0
+
+
+@pytest.mark.long
+def test_a_scheduler_that_hangs_is_one_line(project, undisturbed, cluster):
+    cluster.add_worker()
+    run = start(project, cluster.address)
+    wait_until(lambda: rows(project) > 0 or run.poll() is not None, "first rows")
+    cluster.scheduler.send_signal(signal.SIGSTOP)
+    _, errors = run.communicate(timeout=200)
+    told = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
+    assert "the scheduler is gone" in told
+    assert project.stage("embed", "left", "vit").returncode == 0
+    assert tree_digest(project.folder / STORE) == undisturbed
 
 
 def kill_one(cluster, workers):
