@@ -51,8 +51,7 @@ def check(name: str, config: Mapping[str, Any], kind: Kind, *, write: bool) -> N
     logging.getLogger("asyncssh").setLevel(logging.CRITICAL)  # what it says is in the error
     try:
         if write:
-            if kind != "s3":  # which has no folders, and whose client would make a missing bucket
-                fs.makedirs(path, exist_ok=True)
+            fs.makedirs(path, exist_ok=True)  # nothing on S3, which has no folders
             _write_and_remove(fs, path)
         else:
             fs.ls(path)
