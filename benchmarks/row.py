@@ -11,6 +11,7 @@ class Row:
 
     ratio: the number, in ``unit``: "×", or "s" where there is nothing to compare with. baseline: what it is a ratio
     to, or "–". target: what is wanted, as people write it. met: whether it is so. detail: both sides as measured.
+    module: of this package, whose row it is.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Row:
     met: bool
     detail: str = ""
     unit: str = "×"
+    module: str = ""
 
 
 def at_least(name: str, ratio: float, baseline: str, wanted: float, detail: str) -> Row:

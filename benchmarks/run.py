@@ -1,6 +1,7 @@
 """Run the benchmarks, each in a process of its own, print one table, write results/benchmarks.json.
 
-`python -m benchmarks.run [--quick] [--only NAME]`. A benchmark is a module of this package with a function
+`python -m benchmarks.run [--quick] [--only NAME] [--docs]`; with `--docs` the table also
+goes to docs/performance.md. A benchmark is a module of this package with a function
 `rows(quick: bool) -> list[Row]`, named in `BENCHMARKS`.
 """
 
@@ -10,11 +11,12 @@ import argparse
 import importlib
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.row import Row
@@ -24,6 +26,7 @@ BENCHMARKS = (
     *("statistics", "stages"),
 )
 RESULTS = Path("results/benchmarks.json")
+DOCS, MARKS = Path("docs/performance.md"), ("<!-- bench -->\n", "<!-- /bench -->")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -46,11 +49,12 @@ def run_apart(name: str, *, quick: bool) -> list[Row]:
 
 def table(rows: list[Row]) -> str:
     """Return the rows as a Markdown table."""
-    lines = ["| what | measured | against | wanted | met | detail |", "|---|---|---|---|---|---|"]
+    titles = ("what", "measured", "against", "wanted", "met", "detail", "`benchmarks.run --only`")
+    lines = [f"| {' | '.join(titles)} |", "|---|---|---|---|---|---|---|"]
     for row in rows:
         measured = f"{row.ratio:.2f} s" if row.unit == "s" else f"{row.ratio:.2f}{row.unit}"
         met = "yes" if row.met else "**no**"
-        cells = (row.name, measured, row.baseline, row.target, met, row.detail)
+        cells = (row.name, measured, row.baseline, row.target, met, row.detail, f"`{row.module}`")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -61,11 +65,21 @@ def write_results(rows: list[Row], path: Path) -> None:
     path.write_text(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n")
 
 
+def write_docs(rows: list[Row], path: Path) -> None:
+    """Put the table between the marks of ``path``, with the machine it was measured on."""
+    before, rest = path.read_text(encoding="utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    content = f"One run of `make bench` ({machine}):\n\n{table(rows)}\n"
+    path.write_text(before + MARKS[0] + content + MARKS[1] + after, encoding="utf-8")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run all benchmarks, or those asked for; fail only if one could not be run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller models")
     parser.add_argument("--only", action="append", choices=BENCHMARKS, metavar="NAME")
+    parser.add_argument("--docs", action="store_true", help=f"write the table to {DOCS} too")
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # we are the fresh process
     args = parser.parse_args(argv)
     if args.into:
@@ -75,10 +89,12 @@ def main(argv: list[str] | None = None) -> int:
     rows: list[Row] = []
     for name in args.only or BENCHMARKS:
         began = time.perf_counter()
-        rows += run_apart(name, quick=args.quick)
+        rows += [replace(row, module=name) for row in run_apart(name, quick=args.quick)]
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     print(table(rows))
     write_results(rows, RESULTS)
+    if args.docs:
+        write_docs(rows, DOCS)
     return 1 if any(row.ratio != row.ratio for row in rows) else 0
 
 

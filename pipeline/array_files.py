@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +17,14 @@ import numpy.typing as npt
 from pipeline.errors import InputError, did_you_mean
 
 PATHS = "paths"
+BOMB_BYTES, BOMB_RATIO = 2**28, 50  # embeddings compress 1.1 times
+
+# What numpy's and zipfile's readers raise on malformed files; a header that lies may ask for any amount of memory.
+MALFORMED = (
+    OSError, EOFError, zipfile.BadZipFile, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError,
+    AttributeError, AssertionError, MemoryError, OverflowError, zlib.error, struct.error, lzma.LZMAError,
+    tokenize.TokenError, Warning,
+)  # fmt: skip
 
 
 def read_array(file: Path, name: str | None) -> npt.NDArray[np.generic]:
@@ -53,6 +66,18 @@ def is_domain(part: str, key: str) -> bool:
     return re.sub(r"\W", "_", part).lower() == key.lower()
 
 
+def _refuse_bombs(opened: BinaryIO) -> None:
+    """Raise `ValueError` where a compressed array is absurdly larger than what is stored of it."""
+    if not zipfile.is_zipfile(opened):
+        opened.seek(0)
+        return
+    with zipfile.ZipFile(opened) as archive:
+        for entry in archive.infolist():
+            if entry.file_size > BOMB_BYTES and entry.file_size > BOMB_RATIO * entry.compress_size:
+                raise ValueError(f"{entry.filename} would unpack to {entry.file_size:,} bytes")
+    opened.seek(0)
+
+
 def _names(file: Path) -> list[str]:
     with np.load(file, allow_pickle=False) as loaded:
         return list(loaded.files)
@@ -66,6 +91,7 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
                 (b"\x93NUMPY", b"PK")
             ):  # numpy would try to unpickle it
                 raise InputError(f"{file}: not a .npy or .npz file")
+            _refuse_bombs(opened)
             loaded = np.load(opened, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return loaded
@@ -79,6 +105,8 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
                 f"{file}: {name or 'its array'} holds Python objects, which could run code when read; "
                 "save it as an array of numbers or strings"
             ) from None
-        raise InputError(f"{file}: not a readable .npy or .npz ({error})") from None
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError) as error:
-        raise InputError(f"{file}: not a readable .npy or .npz ({error})") from None
+        reason = " ".join(str(error).split())
+        raise InputError(f"{file}: not a readable .npy or .npz ({reason})") from None
+    except MALFORMED as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{file}: not a readable .npy or .npz ({reason})") from None

@@ -7,6 +7,7 @@ without a traceback and exit with status 2; any other exception is a bug of ours
 from __future__ import annotations
 
 import difflib
+import errno
 import functools
 import sys
 from collections.abc import Callable, Iterable
@@ -15,6 +16,17 @@ from typing import ParamSpec
 P = ParamSpec("P")
 
 EXIT_STATUS = 2
+OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
+    errno.ENOSPC: "free some disk space",
+    errno.EDQUOT: "free some of your disk quota",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
+    errno.EROFS: "make the disk or folder writable",
+    errno.EACCES: "give yourself permission to it",
+    errno.EPERM: "give yourself permission to it",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.EIO: "check the disk, which fails to read or write",
+    errno.ENOMEM: "free some memory",
+}
 
 
 class RefereeError(Exception):
@@ -37,6 +49,10 @@ class StoreError(RefereeError):
     """A store under cache/ is stale, truncated, or belongs to other settings."""
 
 
+class ClusterError(RefereeError):
+    """The Dask cluster is not there, went away, or has a worker that must not work with us."""
+
+
 def listed(items: Iterable[object], *, most: int = 8) -> str:
     """Join ``items`` for a message, cutting a long list: ``a, b, c and 40 more``."""
     texts = [str(item) for item in items]
@@ -45,13 +61,22 @@ def listed(items: Iterable[object], *, most: int = 8) -> str:
     return f"{', '.join(texts[:most])} and {len(texts) - most} more"
 
 
+def machine_line(error: OSError) -> str:
+    """Say in one line what the machine lacks: outputs appear whole or not at all, so running again is safe."""
+    remedy = OF_THE_MACHINE[error.errno or 0]
+    place = f"{error.filename}: " if error.filename else ""
+    return (
+        f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
+    )
+
+
 def one_line(error: BaseException) -> str:
     """Return an error's text in one line, as it stands inside a message of ours."""
     return " ".join(str(error).split())
 
 
 def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
-    """Turn a `RefereeError` that leaves ``main`` into one line on stderr and status 2."""
+    """Turn a `RefereeError` that leaves ``main``, or a full or read-only disk, into one line on stderr and status 2."""
 
     @functools.wraps(main)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
@@ -59,6 +84,11 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
             return main(*args, **kwargs)
         except RefereeError as error:
             sys.stderr.write(f"referee: error: {error}\n")
+            return EXIT_STATUS
+        except OSError as error:
+            if error.errno not in OF_THE_MACHINE:
+                raise
+            sys.stderr.write(f"referee: error: {machine_line(error)}\n")
             return EXIT_STATUS
         except KeyboardInterrupt:
             sys.stderr.write("referee: interrupted; run the same command again to continue\n")

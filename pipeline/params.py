@@ -29,6 +29,7 @@ from ruamel.yaml.error import YAMLError
 from pipeline.errors import ParamsError, did_you_mean
 
 PARAMS_FILE = Path("params.yaml")
+MOST_VALUES, MOST_DEEP = 1_000_000, 50  # of params.yaml: DomainNet's has a thousand, six deep
 
 # Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
@@ -236,6 +237,7 @@ class Runtime(Section):
     """How the work is done, never what comes out: no stage depends on these."""
 
     device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    statistics: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = "cpu"
     batch_size: Annotated[int, Field(ge=1)] = 64
     workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
 
@@ -312,12 +314,52 @@ class Params(Section):
 def read_yaml(path: Path) -> Any:
     """Parse a YAML 1.2 file (so that 1e-4 is a number) into plain Python, comments dropped."""
     try:
-        return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ParamsError(f"{path}: no such file; run this in the root of the repository") from None
-    except (YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ParamsError(f"{path}: not valid YAML: {error}") from None
+    except OSError as error:
+        raise ParamsError(f"{path}: cannot be read ({error.strerror})") from None
+    return parse_yaml(text, named=str(path))
+
+
+def parse_yaml(text: str, *, named: str) -> Any:
+    """Parse YAML text; whatever is in there, plain values of bounded size come out or a `ParamsError`."""
+    try:
+        parsed = YAML(typ="safe", pure=True).load(text)
+    except RecursionError:
+        raise ParamsError(f"{named}: not valid YAML: nested too deeply") from None
+    # ruamel's constructors of dates and numbers raise all of these on malformed scalars
+    except (
+        YAMLError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        AttributeError,
+    ) as error:
         line = " ".join(str(error).split())
-        raise ParamsError(f"{path}: not valid YAML: {line}") from None
+        raise ParamsError(f"{named}: not valid YAML: {line}") from None
+    if _count(parsed, MOST_DEEP, MOST_VALUES) > MOST_VALUES:
+        # an anchor that holds itself, or ten times another that holds ten times another …
+        raise ParamsError(f"{named}: not valid YAML: more values than params can have")
+    return parsed
+
+
+def _count(value: Any, depth: int, most: int) -> int:
+    """Return how many values there are with every alias written out; above ``most``, any number above it."""
+    if not isinstance(value, dict | list | set | tuple):
+        return 1
+    if depth == 0:
+        return most + 1
+    children = [*value, *value.values()] if isinstance(value, dict) else list(value)
+    total = 1
+    for child in children:
+        total += _count(child, depth - 1, most - total)
+        if total > most:
+            break
+    return total
 
 
 def load_params(path: Path = PARAMS_FILE) -> Params:

@@ -19,7 +19,7 @@ from small_project import ROOT, SmallProject, stages_run
 Entry = dict[str, Any]  # of dvc.lock: path, md5, size
 
 PAGE = ROOT / "docs/how-to/sharing.md"
-COMPUTED_ANEW = {"basis@left", "source@left", "tables"} | {
+COMPUTED_ANEW = {"basis@left", "source@left", "tables", "report"} | {
     f"{stage}@left-right"
     for stage in ("pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity")
 }

@@ -119,7 +119,8 @@ class SmallProject:
 
     def make_kept_folders(self) -> None:
         """Make the folders that stages depend on; in the real repository git keeps them."""
-        for folder in ("cache/lists", "results/comparison", "results/sensitivity"):
+        read_whole = ("comparison", "metrics", "sensitivity", "tables")
+        for folder in ("cache/lists", *(f"results/{name}" for name in read_whole)):
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
             (self.folder / folder / "README.md").write_text("keeps the folder there\n")
 

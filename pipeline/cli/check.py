@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cli.help_text import command
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.params import Params, load_params
@@ -18,6 +19,12 @@ from pipeline.stages.method_options import method_options
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+DESCRIPTION = """\
+Is params.yaml valid, and is what it names there? Every mistake is one line
+with its key and, for a misspelt name, the nearest valid one. `make repro`
+runs it first: of a missing folder DVC would only say "missing data".
+"""
 
 
 def missing(params: Params) -> list[str]:
@@ -70,6 +77,14 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser("check", help="validate params.yaml", description=__doc__)
+    parser = command(
+        commands,
+        "check",
+        "validate params.yaml before anything runs",
+        DESCRIPTION,
+        reads="params.yaml, and looks whether the files and folders it names are there",
+        writes="nothing",
+        examples="referee check\nreferee check --quiet && dvc repro",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing when all is well")
     parser.set_defaults(run=run)

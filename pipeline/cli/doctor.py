@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.cli import doctor_datasets, doctor_machine
 from pipeline.cli.findings import Finding, missing, note, ok
+from pipeline.cli.help_text import command
 from pipeline.cli.on_disk import checkpoints, comes_from_the_hub
 from pipeline.errors import ParamsError
 from pipeline.params import PARAMS_FILE, Params, load_params
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 MEGABYTE = 1e6
+DESCRIPTION = """\
+One screen: Python and packages, the device models will run on, free disk,
+weights, images per domain, the DVC remote; ✓ there, ✗ missing, · worth
+knowing, with the remedy beside it. Status 1 if something needed is missing.
+"""
 
 
 def weights(params: Params, root: Path) -> Iterator[Finding]:
@@ -77,8 +83,14 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "doctor", help="say what is there and what is missing", description=__doc__
+    parser = command(
+        commands,
+        "doctor",
+        "say what is there, what is missing, and the remedy",
+        DESCRIPTION,
+        reads="params.yaml, .dvc/config; lists image folders, opens no image",
+        writes="nothing",
+        examples="referee doctor\nreferee doctor --counts",
     )
     parser.add_argument("--counts", action="store_true", help="list every class with its images")
     parser.set_defaults(run=run)

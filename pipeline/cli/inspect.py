@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.cli.help_text import command
 from pipeline.errors import StoreError, one_line
+
+DESCRIPTION = """\
+What is in a Zarr store: for embeddings their views, rows, width, type and
+norms, for models and pseudo-labels their arrays; and where it comes from:
+backbone, sha256 of its weights, preprocessing, settings.
+"""
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -32,7 +39,7 @@ def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
     finite = norms[np.isfinite(norms)]
     low, middle, high = np.quantile(finite, [0, 0.5, 1]) if finite.size else [np.nan] * 3
     return {
-        "dtype": str(store.group[view].dtype),  # type: ignore[union-attr]
+        "dtype": str(store.dtype(view)),
         "norm_min": float(low),
         "norm_median": float(middle),
         "norm_max": float(high),
@@ -74,7 +81,7 @@ def array_facts(path: Path) -> dict[str, Any]:
 
     store = open_arrays(path, str(_schema(path)))
     arrays = {}
-    for name in sorted(store.group.array_keys()):
+    for name in sorted(store.arrays):
         values = store.read(name)
         finite = bool(np.isfinite(values).all()) if values.dtype.kind == "f" else True
         arrays[name] = {"shape": list(values.shape), "dtype": str(values.dtype), "finite": finite}
@@ -134,7 +141,7 @@ def _schema(path: Path) -> str | None:
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return str(attributes.get("schema"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None  # whatever is wrong, open_embeddings says it better
 
 
@@ -192,10 +199,19 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "inspect", help="what a store under cache/ holds", description=__doc__
+    parser = command(
+        commands,
+        "inspect",
+        "say what a store under cache/ holds, and what made it",
+        DESCRIPTION,
+        reads="the stores named",
+        writes="nothing",
+        examples="referee inspect cache/embeddings/mnist/vit.zarr\n"
+        "referee inspect --json cache/target/mnist-uci.zarr",
     )
-    parser.add_argument("store", type=Path, nargs="+", help="e.g. cache/embeddings/mnist/vit.zarr")
+    parser.add_argument(
+        "store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/"
+    )
     parser.add_argument("--json", action="store_true", help="for programs: all of the provenance")
     parser.add_argument(
         "--remote",

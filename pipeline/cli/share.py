@@ -12,12 +12,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.cli.help_text import command
 from pipeline.cli.remote_settings import RemoteSettings, saved_keys, settings_of
 from pipeline.errors import ParamsError, one_line
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+DESCRIPTION = """\
+Set up the DVC remote through which a team shares features, and try it: what
+cannot be reached is not configured. With no URL: try the remote that the team
+configured, with your own keys. Then it is `dvc push`, and a teammate's
+`dvc repro --pull --allow-missing`.
+"""
 OPTIONS = ("endpoint_url", "region", "profile", "port", "user", "key_file")
 
 
@@ -115,11 +122,18 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "share",
-        help="share features through S3, SSH or a folder",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "share features through S3, SSH or a folder",
+        DESCRIPTION,
+        reads="the keys of the environment or of ~/.aws, for S3",
+        writes=".dvc/config, which teammates clone; keys, user names and key files to\n"
+        ".dvc/config.local, which git ignores",
+        examples="referee share /mnt/team/referee\n"
+        "referee share s3://bucket/referee --region eu-central-1\n"
+        "referee share ssh://host/data/referee --key-file ~/.ssh/id_ed25519\n"
+        "referee share --save-keys      # the teammate, in a clone",
     )
     parser.add_argument(
         "url",

@@ -10,12 +10,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cli.help_text import command
 from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.params import load_params
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+DESCRIPTION = """\
+Beside the original, the target's statistics see each image twice more: with
+its fine detail removed (`zeros`) and with noise in its place (`rand`). This
+draws the three, cropped as a model sees them, and what was removed.
+"""
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
 
 
@@ -52,12 +58,24 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "show-views", help="a picture of an image's frequency-aware views", description=__doc__
+    parser = command(
+        commands,
+        "show-views",
+        "draw what the three views do to an image",
+        DESCRIPTION,
+        reads="params.yaml (`views`, `models`), the image, the model's weights",
+        writes="a picture, results/views.png or --output",
+        examples="referee show-views photo.jpg\n"
+        "referee show-views photo.jpg --model clip --output views.pdf",
     )
-    parser.add_argument("image", type=Path)
+    parser.add_argument("image", metavar="IMAGE", type=Path)
     parser.add_argument(
-        "-o", "--output", type=Path, default=Path("results/views.png"), help="default: %(default)s"
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path("results/views.png"),
+        help="default: %(default)s",
     )
-    parser.add_argument("--model", help="whose crop to show; default: the vision model")
+    parser.add_argument("--model", help="whose crop to show (default: the vision model's)")
     parser.set_defaults(run=run)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from pipeline.cli.help_text import command
 from pipeline.errors import StoreError
 from pipeline.params import Params, load_params
 from pipeline.report.suite_tables import headline_table
@@ -22,6 +23,13 @@ from pipeline.stages.tables import read_suite
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+
+DESCRIPTION = """\
+First how good the features are (zero-shot and nearest-mean accuracy of every
+domain), then the accuracy of every problem: CLIP alone, the source model
+alone, the method and its variants. `make repro` ends with it.
+"""
 
 
 def probe_table(params: Params) -> str:
@@ -114,12 +122,22 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(
         f"\nfeatures: cache/embeddings/DOMAIN/MODEL.zarr (try: referee inspect {store})\n"
     )
+    if places.report().is_file():
+        sys.stdout.write(f"report: {places.report()} (open it in a browser; it needs no network)\n")
     return 0
 
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser("summary", help="what the pipeline produced", description=__doc__)
+    parser = command(
+        commands,
+        "summary",
+        "show what the pipeline produced, in one table",
+        DESCRIPTION,
+        reads="params.yaml, results/ (`dvc repro` makes it, `dvc pull` fetches it)",
+        writes="nothing",
+        examples="referee summary",
+    )
     parser.add_argument(
         "--remote", action="store_true", help="what is on the DVC remote, pulling nothing"
     )

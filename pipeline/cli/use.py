@@ -8,21 +8,27 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ruamel.yaml import YAML
 from ruamel.yaml.nodes import MappingNode, SequenceNode
 
 from pipeline.cli import yaml_sections
+from pipeline.cli.help_text import command
 from pipeline.cli.on_disk import missing_inputs
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.params import PARAMS_FILE, Params, parse_params
+from pipeline.params import PARAMS_FILE, Params, parse_params, parse_yaml
 from pipeline.stages import places
 from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+DESCRIPTION = """\
+Put a suite into params.yaml: which images, which backbones, what is adapted
+to what. Comments and all other sections stay as they are. Says what has to be
+put on disk first; then `dvc repro` runs it, and comes back to what was cached
+when you change back.
+"""
 SUITES = "suites"  # beside params.yaml
 REQUIRED = (
     *("suite", "datasets", "domains", "models"),
@@ -50,7 +56,7 @@ def use(suite: str, params_path: Path = PARAMS_FILE) -> list[str]:
     old = _read(params_path, "run this in the root of the repository")
     bodies = _bodies(_with_places_found(_read(file, "name a suite"), str(file), root), str(file))
     new = yaml_sections.with_bodies(old, bodies, str(params_path))
-    params = parse_params(_load(new), named=f"{params_path} with {file}")
+    params = _params(new, f"{params_path} with {file}")
     if new != old:
         with write_aside(params_path) as aside:
             aside.write_text(new, encoding="utf-8", newline="\n")
@@ -59,6 +65,10 @@ def use(suite: str, params_path: Path = PARAMS_FILE) -> list[str]:
         *_told(params, params_path, old, bodies, changed=new != old),
         *missing_inputs(params, root),
     ]
+
+
+def _params(text: str, named: str) -> Params:
+    return parse_params(parse_yaml(text, named=named), named=named)
 
 
 def _forget_other_suites(root: Path, params: Params) -> None:
@@ -92,10 +102,6 @@ def _read(path: Path, remedy: str) -> str:
         raise ParamsError(f"{path}: no such file; {remedy}") from None
     except UnicodeDecodeError:
         raise ParamsError(f"{path}: not a text file (UTF-8)") from None
-
-
-def _load(text: str) -> Any:
-    return YAML(typ="safe", pure=True).load(text)
 
 
 def _bodies(text: str, named: str) -> dict[str, str]:
@@ -153,10 +159,16 @@ def run(args: argparse.Namespace) -> int:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "use",
-        help="put a suite's domains, models and problems into params.yaml",
-        description=__doc__,
+        "choose a benchmark: put it into params.yaml",
+        DESCRIPTION,
+        reads="suites/SUITE.yaml, and looks which usual place has the images",
+        writes="params.yaml, if the result is valid",
+        examples="referee use office31\nreferee use suites/mine.yaml",
     )
-    parser.add_argument("suite", metavar="SUITE", help="a name in suites/, or a YAML file")
+    parser.add_argument(
+        "suite", metavar="SUITE", help="a name in suites/ (digits is the default), or a YAML file"
+    )
     parser.set_defaults(run=run)

@@ -36,7 +36,9 @@ def root_mapping(text: str, named: str) -> dict[str, tuple[ScalarNode, Node]]:
     """Return the key and value nodes of the top-level mapping, each with its place in ``text``."""
     try:
         root: Any = YAML(typ="rt", pure=True).compose(text)
-    except YAMLError as error:
+    except RecursionError:
+        raise ParamsError(f"{named}: not valid YAML: nested too deeply") from None
+    except (YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ParamsError(f"{named}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(root, MappingNode) or root.flow_style:
         raise ParamsError(f"{named}: must be a mapping of sections, one `key:` per line")

@@ -77,6 +77,11 @@ def _in_class_folders(
             yield LabelledImage(path, child.name)
 
 
+def images_in(folder: Path, suffixes: Collection[str]) -> list[Path]:
+    """Return all image files of a folder at any depth, whatever their class; hidden ones left out; sorted."""
+    return sorted(_images_below(folder, suffixes, (folder.resolve(),)))
+
+
 def class_folders(folder: Path) -> list[str]:
     """Return the names of a domain's class folders, those without images too; sorted."""
     return [child.name for child in _class_folders(folder, ())] if folder.is_dir() else []

@@ -10,6 +10,10 @@ In cache/manifests/DOMAIN; images, tasks and labels are aligned row by row, sort
 ``report.json``  counts, duplicates, skipped    for people
 ===============  =============================  ==================================================
 
+Every row of the CSV files ends with a column ``crc32c`` over its number and its fields, and of the last row over the
+word that it is the last: a flipped bit, a lost, doubled or moved line is noticed before a number of it is used. A file
+without that column (made by hand, or before there was one) is read as it is.
+
 Of a private domain the first, the fourth and the last are kept elsewhere: see `private_files`.
 
 A change of seeds or tasks leaves images.csv, hence all embeddings, as they are. The same images
@@ -20,12 +24,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,10 +42,12 @@ from pipeline.write_aside import write_aside
 
 IMAGES, TASKS, CLASSES, LABELS = "images.csv", "tasks.csv", "classes.csv", "labels.csv"
 REPORT = "report.json"
+MOST_TASKS = 2**31  # and classes: a bound on what a damaged number may ask for
 KEPT_PRIVATE = (IMAGES, LABELS, REPORT)  # of a private domain
 
 _SIDES = {"train": False, "test": True}
 _SEED = "seed_"
+CRC = "crc32c"
 
 Row = TypeVar("Row")
 
@@ -126,98 +135,182 @@ def write(manifest: Manifest, folder: Path, *, private: bool = False) -> None:
 def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        writer.writerow((*header, CRC))
+        for number, last, fields in _numbered([str(value) for value in row] for row in rows):
+            writer.writerow((*fields, _crc(header, number, fields, last=last)))
+
+
+def _numbered(rows: Iterable[list[str]]) -> Iterator[tuple[int, bool, list[str]]]:
+    """Yield the number of each row, whether it is the last, and its fields."""
+    held: list[str] | None = None
+    number = -1
+    for number, row in enumerate(rows):
+        if held is not None:
+            yield number - 1, False, held
+        held = row
+    if held is not None:
+        yield number, True, held
+
+
+def _crc(header: Sequence[str], number: int, fields: Sequence[str], *, last: bool) -> str:
+    """Return the checksum of a row; the first one answers for the header as well."""
+    place = f"{number}{' last' if last else ''}"
+    text = "\x1f".join((place, *(header if number == 0 else ()), *fields))
+    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def read_images(path: Path) -> list[ImageRow]:
     """Read images.csv: n rows."""
-    header, rows = _read_csv(path)
-    _expect(path, header, ("path", "sha256", "width", "height"))
-    return _parsed(
+    return list(iterate_images(path))
+
+
+def iterate_images(path: Path) -> Iterator[ImageRow]:
+    """Yield the rows of images.csv, one at a time: a million of them take a third of a gigabyte."""
+    return _rows_of(
         path,
-        len(header),
-        rows,
+        ("path", "sha256", "width", "height"),
         lambda row: ImageRow(row[0], _sha256(row[1]), int(row[2]), int(row[3])),
     )
 
 
 def read_tasks(path: Path, *, rows: int | None = None) -> Tasks:
     """Read tasks.csv, which must have ``rows`` rows (where given): those of images.csv."""
-    header, lines = _read_csv(path)
+    lines = _read_csv(path)
+    header = next(lines)
     seeds = header[2:]
     if header[:2] != ["row", "task"] or not seeds or not all(_is_seed(name) for name in seeds):
         raise _broken(path, f"has the columns {','.join(header)}, not row,task,seed_…")
-    parsed = _parsed(
-        path,
-        len(header),
-        lines,
-        lambda row: (int(row[0]), int(row[1]), [_SIDES[side] for side in row[2:]]),
-    )
-    if [row for row, _, _ in parsed] != list(range(len(parsed))):
-        raise _broken(path, "its rows are not numbered 0, 1, 2, …")
-    _expect_rows(path, len(parsed), rows)
+    task, test = array("q"), bytearray()
+    for number, (row, of_task, sides) in enumerate(
+        _parsed(
+            path,
+            len(header),
+            lines,
+            lambda row: (int(row[0]), int(row[1]), [_SIDES[side] for side in row[2:]]),
+        )
+    ):
+        if row != number:
+            raise _broken(path, "its rows are not numbered 0, 1, 2, …")
+        if not 0 <= of_task < MOST_TASKS:
+            raise _broken(path, f"row {number} is of task {of_task}")
+        task.append(of_task)
+        test.extend(sides)
+    _expect_rows(path, len(task), rows)
     return Tasks(
-        task=np.array([task for _, task, _ in parsed], dtype=np.int64),
+        task=np.array(task, dtype=np.int64),
         seeds=tuple(int(name.removeprefix(_SEED)) for name in seeds),
-        test=np.array([sides for _, _, sides in parsed], dtype=np.bool_),
+        test=np.array(test, dtype=np.bool_).reshape(len(task), len(seeds)),
     )
 
 
 def read_labels(path: Path, *, images: Sequence[ImageRow] | None = None) -> list[LabelRow]:
     """Read labels.csv, whose paths must be those of ``images`` (where given)."""
-    header, lines = _read_csv(path)
-    _expect(path, header, ("path", "class", "label"))
-    labels = _parsed(path, len(header), lines, lambda row: LabelRow(row[0], row[1], int(row[2])))
+    labels = list(iterate_labels(path))
     if images is not None:
         _expect_rows(path, len(labels), len(images))
-        for number, (label, image) in enumerate(zip(labels, images, strict=True)):
-            if label.path != image.path:
-                raise _broken(
-                    path, f"row {number} is {label.path}, but {IMAGES} has {image.path} there"
-                )
+        list(_of_images(path, labels, images))
     return labels
+
+
+def iterate_labels(path: Path, *, images: Iterable[ImageRow] | None = None) -> Iterator[LabelRow]:
+    """Yield the rows of labels.csv, whose paths must be those of ``images`` (where given), one at a time."""
+    labels = _rows_of(
+        path,
+        ("path", "class", "label"),
+        lambda row: LabelRow(row[0], row[1], _natural(row[2])),
+    )
+    return labels if images is None else _of_images(path, labels, images)
+
+
+def _of_images(
+    path: Path, labels: Iterable[LabelRow], images: Iterable[ImageRow]
+) -> Iterator[LabelRow]:
+    """Yield ``labels`` as long as they are those of ``images``."""
+    for number, (label, image) in enumerate(zip_longest(labels, images)):
+        if label is None or image is None:
+            raise _broken(path, f"has {'fewer' if label is None else 'more'} rows than {IMAGES}")
+        if label.path != image.path:
+            raise _broken(
+                path, f"row {number} is {label.path}, but {IMAGES} has {image.path} there"
+            )
+        yield label
 
 
 def read_classes(path: Path) -> list[ClassRow]:
     """Read classes.csv: the C classes in the order of the labels, and their tasks."""
-    header, lines = _read_csv(path)
-    _expect(path, header, ("label", "class", "task"))
-    classes = _parsed(
-        path, len(header), lines, lambda row: ClassRow(int(row[0]), row[1], int(row[2]))
+    classes = list(
+        _rows_of(
+            path,
+            ("label", "class", "task"),
+            lambda row: ClassRow(int(row[0]), row[1], _natural(row[2])),
+        )
     )
     if [row.label for row in classes] != list(range(len(classes))):
         raise _broken(path, "its labels are not 0, 1, 2, …")
+    tasks = sorted({row.task for row in classes})
+    if tasks != list(range(len(tasks))) or [row.task for row in classes] != sorted(
+        row.task for row in classes
+    ):
+        raise _broken(path, "its tasks are not 0, 1, 2, … in order")
     return classes
 
 
-def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
+def _rows_of(
+    path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Row]
+) -> Iterator[Row]:
+    lines = _read_csv(path)
+    _expect(path, next(lines), columns)
+    yield from _parsed(path, len(columns), lines, parse)
+
+
+def _read_csv(path: Path) -> Iterator[list[str]]:
+    """Yield the header and then the rows, checked against their checksums, which are left out."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file, strict=True))
+            lines = csv.reader(file, strict=True)
+            header = next(lines, [])
+            if private_files.is_pointer_header(header):
+                yield from _read_csv(private_files.followed(path, next(lines, [])))
+                return
+            sealed = header[-1:] == [CRC]
+            yield header[:-1] if sealed else header
+            count = 0
+            for number, last, row in _numbered(lines):
+                right = not sealed or (
+                    len(row) == len(header)
+                    and row[-1] == _crc(header[:-1], number, row[:-1], last=last)
+                )
+                if not right:
+                    raise _broken(path, f"row {number} is damaged (the checksum is wrong)")
+                yield row[:-1] if sealed else row
+                count += 1
     except FileNotFoundError:
         raise _missing(path) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise _broken(path, f"is not CSV: {error}") from None
-    if private_files.is_pointer(rows):
-        return _read_csv(private_files.followed(path, rows))
-    if len(rows) < 2:
+    except OSError as error:
+        raise _broken(path, f"cannot be read ({error.strerror})") from None
+    if not count:
         raise _broken(path, "has no rows")
-    return rows[0], rows[1:]
 
 
 def _parsed(
-    path: Path, width: int, rows: list[list[str]], parse: Callable[[list[str]], Row]
-) -> list[Row]:
-    parsed = []
+    path: Path, width: int, rows: Iterable[list[str]], parse: Callable[[list[str]], Row]
+) -> Iterator[Row]:
     for number, row in enumerate(rows):
         if len(row) != width:
             raise _broken(path, f"row {number} has {len(row)} fields, not {width}")
         try:
-            parsed.append(parse(row))
+            yield parse(row)
         except (ValueError, KeyError) as error:
             raise _broken(path, f"row {number} is malformed ({error})") from None
-    return parsed
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < MOST_TASKS:
+        raise ValueError(f"{text!r} is no number of a class or task")
+    return number
 
 
 def _sha256(text: str) -> str:

@@ -31,13 +31,13 @@ def pointer(name: str, content: bytes) -> str:
     return f"{','.join(HEADER)}\n{name},{digest}\n"
 
 
-def is_pointer(rows: list[list[str]]) -> bool:
-    """Say whether the rows of a CSV file are a pointer's."""
-    return len(rows) == 2 and tuple(rows[0]) == HEADER and len(rows[1]) == len(HEADER)
+def is_pointer_header(header: list[str]) -> bool:
+    """Say whether a CSV file that begins so is a pointer."""
+    return tuple(header) == HEADER
 
 
-def followed(path: Path, rows: list[list[str]]) -> Path:
-    """Return the file that the pointer ``path`` with those rows stands for; it must be here and the very one."""
+def followed(path: Path, row: list[str]) -> Path:
+    """Return the file that the pointer ``path`` with that row stands for; it must be here and the very one."""
     place = kept_at(path)
     domain = path.parent.name
     try:
@@ -47,7 +47,7 @@ def followed(path: Path, rows: list[list[str]]) -> Path:
             f"{path}: kept private (data.private): its owner has it, and what reads it runs there; "
             f"if you are the owner: dvc repro --force manifest@{domain}"
         ) from None
-    if digest != rows[1][1]:
+    if row != [path.name, digest]:
         raise StoreError(
             f"{place}: not the file that {path} stands for; dvc repro --force manifest@{domain}"
         )

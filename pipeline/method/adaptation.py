@@ -19,9 +19,15 @@ from pipeline.method.fusion import branch_probabilities, fuse, gate
 from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier, averaged
 from pipeline.method.moments import Accumulator, ExactMoments, LabelledTask, Moments
-from pipeline.method.prediction import klda_probabilities, logit_factor
+from pipeline.method.prediction import (
+    CosineRows,
+    clip_probabilities,
+    klda_probabilities,
+    logit_factor,
+)
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.relabelling import RowLabels, RowSpace
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.source_model import SourceModel, absolute_ridge, accumulator, classifier_of
 from pipeline.method.task_features import Rows, TaskFeatures
 from pipeline.method.variants import MethodOptions
@@ -33,17 +39,18 @@ class TargetTask:
 
     classes: the task's class set. views: embeddings (n, d) by view. cosines: (n, M) between each
     image and the text of every class of the benchmark, in CLIP's space. clip: (n, d') embeddings of
-    the images there.
+    the images there. elsewhere: who takes ranges of the rows if they are many.
     """
 
     classes: npt.NDArray[np.intp]
     views: Mapping[str, Rows]
-    cosines: Matrix64
+    cosines: Matrix64 | CosineRows
     clip: Rows | None = None
+    elsewhere: RowRanges | None = None
 
     def features(self, basis: Basis, options: MethodOptions) -> TaskFeatures:
         """Return the features of the kernel that the options ask for."""
-        return kernel_features(basis, self.views, self.clip, options.clip_in_kernel)
+        return kernel_features(basis, self.views, self.clip, options.clip_in_kernel, self.elsewhere)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +109,7 @@ def fused_labels(
 ) -> PseudoLabels:
     """Return the labels from the KLDA branch's probabilities (n, |C|): steps 2, 5 and 7."""
     scale = options.clip_logit_scale(clip_scale)
-    p_vlm = branch_probabilities(scale * task.cosines, task.classes)  # (1)
+    p_vlm = clip_probabilities(task.cosines, scale, task.classes)  # (1)
     fused = fuse(p, p_vlm, options.fusion(at_test=False))  # (14)
     kept = gate(fused, options.threshold)
     weight = np.ones(len(fused))
@@ -165,7 +172,7 @@ class _Step:
                         self.options,
                         ridge=ridges[m],
                         fallback=self._source_means(m),
-                        overwrite=moments.scatter is not member.moments().scatter,
+                        overwrite=self.options.source_covariance,
                     )
                 )
             classifier = averaged(members)

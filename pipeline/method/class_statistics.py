@@ -18,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
 from pipeline.errors import InputError, ParamsError
+from pipeline.method.blas_products import product
 from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.zero_shot import Matrix
 
@@ -149,6 +151,10 @@ class ClassStatistics:
         arrays["scatter"] = packed(self.scatter)
         return arrays
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes as the packed triangle: half the bytes."""
+        return ClassStatistics.from_arrays, (self.to_arrays(),)
+
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[np.float64]]) -> ClassStatistics:
         """Read what `to_arrays` returned."""
@@ -207,7 +213,7 @@ def add_rows(
         present, place = np.unique(labels[block], return_inverse=True)
         one_hot = np.zeros((len(present), len(rows)), dtype=rows.dtype)
         one_hot[place, np.arange(len(rows))] = omega[block]
-        statistics.sums[present] += one_hot @ rows
+        statistics.sums[present] += product(one_hot, rows)
     add_product(statistics.scatter, deviations, None if weights is None else omega)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method.class_statistics import Labels, Matrix64, Vector64
+from pipeline.method.reliability import BINS, confidence_bins
 from pipeline.method.zero_shot import Matrix
 
 
@@ -48,13 +49,14 @@ def average_incremental_accuracy(accuracy: Matrix64) -> float:
     return float(accuracy_after_each_task(accuracy).mean())
 
 
+def forgetting_per_task(accuracy: Matrix64) -> Vector64:
+    """Return max_k a[k, j] − a[T, j] of every task but the last, (T − 1,)."""
+    return np.array([np.nanmax(accuracy[:, j]) - accuracy[-1, j] for j in range(len(accuracy) - 1)])
+
+
 def forgetting(accuracy: Matrix64) -> float:
     """Return mean_{j < T} (max_k a[k, j] − a[T, j]); 0 for a single task."""
-    T = len(accuracy)
-    if T == 1:
-        return 0.0
-    lost = [np.nanmax(accuracy[:, j]) - accuracy[-1, j] for j in range(T - 1)]
-    return float(np.mean(lost))
+    return float(forgetting_per_task(accuracy).mean()) if len(accuracy) > 1 else 0.0
 
 
 def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
@@ -64,17 +66,21 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
     return np.asarray(np.divide(right, total, out=np.full(C, np.nan), where=total > 0))
 
 
-def expected_calibration_error(probabilities: Matrix, labels: Labels, *, bins: int = 15) -> float:
+def expected_calibration_error(probabilities: Matrix, labels: Labels, *, bins: int = BINS) -> float:
     """Return the ECE of probabilities (n, C): mean |accuracy − confidence| over equal-width bins.
 
     Confidence is the largest probability; a bin (a, b] counts by its share of the samples.
     """
-    if not len(labels):
-        raise InputError("calibration error: no samples")
-    confidence = probabilities.max(axis=1).astype(np.float64)
     right: npt.NDArray[np.bool_] = probabilities.argmax(axis=1) == labels
-    edges = np.linspace(0, 1, bins + 1)
-    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    return calibration_error(probabilities.max(axis=1), right, bins=bins)
+
+
+def calibration_error(
+    confidence: Matrix, right: npt.NDArray[np.bool_], *, bins: int = BINS
+) -> float:
+    """Return the ECE of predictions by their confidence (n,) and whether they are ``right`` (n,)."""
+    if not len(right):
+        raise InputError("calibration error: no samples")
+    counts = confidence_bins(confidence.astype(np.float64), right, bins=bins)
     # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
-    gap = np.bincount(bin_of, right - confidence, minlength=bins)
-    return float(np.abs(gap).sum() / len(labels))
+    return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))

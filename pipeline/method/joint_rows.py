@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.task_features import Rows, TaskFeatures, subset
 from pipeline.method.zero_shot import Matrix, unit_rows
 
@@ -54,13 +55,17 @@ class JointRows:
 
 
 def kernel_features(
-    basis: Basis, views: Mapping[str, Rows], clip: Rows | None, share: float
+    basis: Basis,
+    views: Mapping[str, Rows],
+    clip: Rows | None,
+    share: float,
+    elsewhere: RowRanges | None = None,
 ) -> TaskFeatures:
     """Return the features of images by view: of vision alone, or with a ``share`` λ of CLIP's embeddings.
 
-    Without CLIP rows the kernel is vision's alone.
+    Without CLIP rows the kernel is vision's alone. elsewhere: who takes ranges of the rows if they are many.
     """
     if not share or clip is None:
-        return TaskFeatures(basis, views)
+        return TaskFeatures(basis, views, elsewhere=elsewhere)
     joined = {name: JointRows(rows, clip, share) for name, rows in views.items()}
-    return TaskFeatures(basis.joint(), joined)
+    return TaskFeatures(basis.joint(), joined, elsewhere=elsewhere)

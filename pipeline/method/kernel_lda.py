@@ -23,6 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from pipeline.errors import InputError, ParamsError, did_you_mean, listed
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import ClassStatistics, Matrix64, Vector64, symmetric
 from pipeline.method.zero_shot import Matrix
 
@@ -41,7 +42,7 @@ class Classifier:
 
     def scores(self, deviations: Matrix) -> Matrix64:
         """Return F, (n, C), eq. (13), of rows z − pivot (n, D), up to a constant per row."""
-        return np.asarray(deviations.astype(np.float64) @ self.W + self.b)
+        return np.asarray(product(deviations.astype(np.float64), self.W) + self.b)
 
 
 def averaged(classifiers: Sequence[Classifier]) -> Classifier:
@@ -111,7 +112,7 @@ def discriminants(
     regular = covariance if overwrite else covariance.copy(order="F")
     regular[np.diag_indices_from(regular)] += ridge
     if route == "pinverse":
-        W = scipy.linalg.pinvh(symmetric(regular)) @ means.T
+        W = product(scipy.linalg.pinvh(symmetric(regular)), means.T)
     else:
         try:
             factor = scipy.linalg.cho_factor(
@@ -120,6 +121,11 @@ def discriminants(
         except scipy.linalg.LinAlgError:
             raise InputError(SINGULAR) from None
         W = scipy.linalg.cho_solve(factor, means.T, check_finite=False)  # eq. (11)
+    return with_biases(means, np.asarray(W), priors)
+
+
+def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifier:
+    """Return the classifier of means (C, D) less the pivot and W (D, C) = A⁻¹μ, eq. (11)."""
     b = -0.5 * np.einsum("cd,dc->c", means, W)  # eq. (12)
     if not np.isfinite(b).all():
         raise InputError(
@@ -127,7 +133,7 @@ def discriminants(
         )
     if priors is not None:
         b = b + log_priors(priors, len(means))
-    return Classifier(np.asarray(W), np.asarray(b))
+    return Classifier(W, np.asarray(b))
 
 
 def log_priors(priors: Matrix, C: int) -> Vector64:

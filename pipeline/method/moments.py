@@ -5,8 +5,7 @@ to the same thing, METHOD.md's table:
 
 - `ExactMoments`: `ClassStatistics`; any batching and order gives the same numbers;
 - `PrintedMoments`: eqs. (16) and (17) to the letter;
-- `BatchCentredMoments`: the released code's: each batch is centred on the means so far, which include the warm start,
-  so that the scatter depends on the batching.
+- `BatchCentredMoments`, in `batch_centred`: the released code's, whose scatter depends on the batching.
 
 Tasks have disjoint classes, so a class's mean and scatter about it are final once its task is folded in: what is kept
 is the means and the sum of the scatters, one D×D matrix. All are in deviation coordinates, δ = z − pivot. (16) is not
@@ -26,8 +25,11 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
-from pipeline.method.scatter_products import ROWS, add_product
-from pipeline.method.task_features import IMAGES, TaskFeatures
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges, ranges_of
+from pipeline.method.row_scatter import RowScatter
+from pipeline.method.scatter_products import ROWS
+from pipeline.method.task_features import Rows, TaskFeatures, subset
 from pipeline.method.variants import Arithmetic
 from pipeline.method.zero_shot import Matrix
 
@@ -38,7 +40,7 @@ class Moments:
 
     means: (C, D) less the pivot, NaN where a class has no row. scatter: (D, D), lower triangle. weight: (C,) Σω of
     each class, priors included. total: what divides the scatter into a covariance. degrees: effective rows about the
-    means.
+    means. spanned: the same scatter by its rows, where it is not formed: ``scatter`` is then all NaN.
     """
 
     means: Matrix64
@@ -46,6 +48,7 @@ class Moments:
     weight: Vector64
     total: float
     degrees: float
+    spanned: RowScatter | None = None
 
     def covariance(self) -> Matrix64:
         """Return scatter / total, (D, D), lower triangle."""
@@ -103,11 +106,15 @@ class LabelledTask:
         """Number of Fourier features."""
         return self.features.basis.D // self.features.basis.members
 
-    def batches(self, images: int) -> Iterator[tuple[npt.NDArray[np.intp], Mapping[str, Matrix]]]:
-        """Yield so many kept images at a time: their places (b,) and features (b, D) by view."""
+    def places(self, images: int) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield the places (b,) of so many kept images at a time."""
         places = np.flatnonzero(self.kept)
         for start in range(0, len(places), images):
-            place = places[start : start + images]
+            yield places[start : start + images]
+
+    def batches(self, images: int) -> Iterator[tuple[npt.NDArray[np.intp], Mapping[str, Matrix]]]:
+        """Yield so many kept images at a time: their places (b,) and features (b, D) by view."""
+        for place in self.places(images):
             yield place, {v: self.features.of(v, place, self.member) for v in self.views}
 
     def prior_means(self) -> tuple[Matrix64, float]:
@@ -158,14 +165,66 @@ class ExactMoments:
 
 def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatistics:
     """Return the statistics of a task's rows among its own classes."""
+    if task.features.elsewhere is not None and task.kept.any():
+        return _statistics_elsewhere(task, arithmetic, task.features.elsewhere)
+    first, basis = int(task.classes.min()), task.features.basis
+    # a power of two, which divides `IMAGES`: the blocks of a range of rows are those of the whole
+    images = 2 ** int(math.log2(max(1, ROWS // len(task.views))))
+    if basis.device and arithmetic == "float32":
+        from pipeline.method.device_statistics import statistics_on  # torch: seconds to import
+
+        blocks = (
+            (x, task.labels[place] - first, task.weights[place])
+            for place in task.places(images)
+            for x in (task.features.views[view][place] for view in task.views)
+        )
+        return statistics_on(basis.device, basis.member(task.member), blocks, len(task.classes))
     statistics = class_statistics.zeros(len(task.classes), task.D)
-    first = int(task.classes.min())
-    for place, views in task.batches(IMAGES):
-        labels, weights = task.labels[place] - first, task.weights[place]
-        for made in views.values():
-            rows = made.astype(arithmetic, copy=False)
-            class_statistics.add_rows(statistics, rows, labels, weights)
+    # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
+    for place, views in task.batches(images):
+        rows = np.concatenate(list(views.values()), dtype=arithmetic)
+        labels = np.tile(task.labels[place] - first, len(views))
+        weights = np.tile(task.weights[place], len(views))
+        class_statistics.add_rows(statistics, rows, labels, weights)
     return statistics
+
+
+@dataclass(frozen=True, eq=False)
+class _Range:
+    """The images of a task that one place adds up: their rows by view, labels and weights (n,)."""
+
+    views: Mapping[str, Rows]
+    labels: Labels
+    weights: Vector64
+
+
+def _statistics_elsewhere(
+    task: LabelledTask, arithmetic: Arithmetic, elsewhere: RowRanges
+) -> ClassStatistics:
+    """Return the sum of the statistics of ranges of a task's rows."""
+    parts = [
+        _Range(
+            {view: subset(task.features.views[view], places) for view in task.views},
+            task.labels[places],
+            task.weights[places],
+        )
+        for places in ranges_of(np.flatnonzero(task.kept), elsewhere.count())
+    ]
+    shared = (task.features.basis, task.member, task.classes, arithmetic)
+    total: ClassStatistics = elsewhere.summed(_range_statistics, shared, parts)
+    return total
+
+
+def _range_statistics(
+    shared: tuple[Basis, int, Labels, Arithmetic], part: _Range
+) -> ClassStatistics:
+    basis, member, classes, arithmetic = shared
+    features = TaskFeatures(basis, part.views, keep=False)
+    kept = np.ones(len(part.labels), np.bool_)
+    return task_statistics(
+        LabelledTask(features, member, list(part.views), part.labels, part.weights, kept, classes),
+        arithmetic,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,57 +271,3 @@ class PrintedMoments:
         """Return the moments; A is a covariance as it stands."""
         ones = np.ones(len(self.means))
         return Moments(self.means, self.A, ones, total=1.0, degrees=self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class BatchCentredMoments:
-    """The released code's: running means from a warm start, each batch of images centred on them."""
-
-    known: Moments
-    batch_images: int
-
-    def with_task(self, task: LabelledTask) -> BatchCentredMoments:
-        """Fold in a task batch by batch, see `Accumulator`."""
-        start, count = task.prior_means()
-        means, counts = start.copy(), np.full(len(task.classes), count)
-        scatter, first = np.zeros((task.D, task.D), order="F"), int(task.classes.min())
-        centred: list[Matrix64] = []
-        for place, views in task.batches(self.batch_images):
-            rows = np.vstack([*views.values()]).astype(np.float64)
-            labels = np.tile(task.labels[place] - first, len(views))
-            weights = np.tile(task.weights[place], len(views))
-            _move_means(means, counts, rows, labels, weights)
-            rows -= means[labels]
-            rows *= np.sqrt(weights)[:, None]
-            centred.append(rows)
-            if sum(map(len, centred)) >= ROWS:  # one product of many batches: small ones are slow
-                add_product(scatter, np.vstack(centred))
-                centred = []
-        if centred:
-            add_product(scatter, np.vstack(centred))
-        total = float(task.weights[task.kept].sum() * len(task.views))
-        moments = Moments(
-            means=np.where((counts > 0)[:, None], means, np.nan),
-            scatter=scatter,
-            weight=counts,
-            total=total,
-            degrees=total,
-        )
-        return replace(self, known=self.known.folded(moments))
-
-    def moments(self) -> Moments:
-        """Return the moments; classes that no batch and no warm start has touched have no mean."""
-        return self.known
-
-
-def _move_means(
-    means: Matrix64, counts: Vector64, rows: Matrix, labels: Labels, weights: Vector64
-) -> None:
-    """Move running means (C, D) with their counts (C,) by a batch of rows (n, D), in place."""
-    one_hot = np.zeros((len(counts), len(labels)))
-    one_hot[labels, np.arange(len(labels))] = weights
-    added = one_hot.sum(axis=1)
-    moved = added > 0
-    total = (counts + added)[moved, None]
-    means[moved] = (counts[moved, None] * means[moved] + (one_hot @ rows)[moved]) / total
-    counts += added

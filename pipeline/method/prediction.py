@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,10 @@ from pipeline.method.class_statistics import Labels, Matrix64
 from pipeline.method.fusion import branch_probabilities, fuse
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.nearest_mean import nearest_mean
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import ranges_of
 from pipeline.method.source_model import SourceModel
-from pipeline.method.task_features import IMAGES, TaskFeatures, blocks_of
+from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import Matrix, unit_rows
 
@@ -37,6 +40,38 @@ def cosines(images: Matrix, texts: Matrix) -> Matrix64:
     return np.asarray(unit_rows(images) @ unit_rows(texts).T)
 
 
+@dataclass(frozen=True, eq=False)
+class CosineRows:
+    """Cosines (n, M) of CLIP image rows (n, d) and texts (M, d), computed when asked for: n × M grows with the rows."""
+
+    images: Rows
+    texts: Matrix
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As an array's."""
+        return len(self.images), len(self.texts)
+
+    def __getitem__(self, index: npt.NDArray[np.intp]) -> Matrix64:
+        """Return the rows at ascending ``index`` (b,)."""
+        return cosines(self.images[index], self.texts)
+
+    def subset(self, index: npt.NDArray[np.intp]) -> CosineRows:
+        """Return the rows at ``index``, not computed."""
+        return CosineRows(subset(self.images, index), self.texts)
+
+
+def clip_probabilities(cosine: Matrix64 | CosineRows, scale: float, classes: Labels) -> Matrix64:
+    """Return p_VLM (n, |classes|), eq. (1), of cosines (n, M), in blocks of rows."""
+    p = np.empty((len(cosine), len(classes)))
+    for block in blocks_of(len(cosine), IMAGES):
+        p[block] = branch_probabilities(scale * cosine[block], classes)
+    return p
+
+
 def logit_factor(options: MethodOptions) -> float:
     """Return what multiplies the scores of eq. (13): Mahalanobis logits are twice them; then the temperature."""
     return (2.0 if options.logits == "mahalanobis" else 1.0) / options.temperature
@@ -52,6 +87,11 @@ def klda_probabilities(
 ) -> Matrix64:
     """Return p (n, |classes|), eq. (13): of the original, or the mean over the views if they vote."""
     voters = options.views if vote else options.views[:1]
+    if features.elsewhere is not None:
+        ranges = ranges_of(np.arange(len(features)), features.elsewhere.count())
+        parts = [{v: subset(features.views[v], places) for v in voters} for places in ranges]
+        shared = (features.basis, classifier, classes, options, vote)
+        return np.concatenate(features.elsewhere.listed(_range_probabilities, shared, parts))
     factor = logit_factor(options)
     p = np.zeros((len(features), len(classes)))
     for images in blocks_of(len(features), IMAGES):
@@ -59,6 +99,14 @@ def klda_probabilities(
             logits = factor * classifier.scores(features.of(view, images))
             p[images] += branch_probabilities(logits, classes)
     return p / len(voters)
+
+
+def _range_probabilities(
+    shared: tuple[Basis, Classifier, Labels, MethodOptions, bool], views: Mapping[str, Rows]
+) -> Matrix64:
+    basis, classifier, classes, options, vote = shared
+    features = TaskFeatures(basis, views, keep=False)
+    return klda_probabilities(features, classifier, classes, options, vote=vote)
 
 
 def predict(

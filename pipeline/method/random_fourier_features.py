@@ -18,13 +18,14 @@ first D' columns of a basis for D are the basis for D'.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.method.blas_products import product
 from pipeline.method.zero_shot import Matrix, unit_rows
 
 Convention = Literal["bandwidth", "spread", "gamma"]
@@ -41,6 +42,7 @@ class Basis:
     members: how many bases stand side by side in it, D / members columns each: an ensemble. Each member is a basis
     of its own, with features scaled by sqrt(2 / columns) and, in the method, a covariance of its own.
     clip: (d', D) float32, frequencies for CLIP's embedding of the image, if it may enter the kernel (`joint`).
+    device: where torch makes the statistics of its features; empty: NumPy and BLAS do, in this process's memory.
     """
 
     omega: npt.NDArray[np.float32]
@@ -48,6 +50,7 @@ class Basis:
     gamma: float
     members: int = 1
     clip: npt.NDArray[np.float32] | None = None
+    device: str = ""
 
     def __post_init__(self) -> None:
         """Refuse shapes that do not belong together."""
@@ -82,13 +85,15 @@ class Basis:
         """Return one basis of the ensemble."""
         columns = self.columns[m]
         clip = None if self.clip is None else self.clip[:, columns]
-        return Basis(self.omega[:, columns], self.beta[columns], self.gamma, clip=clip)
+        return replace(
+            self, omega=self.omega[:, columns], beta=self.beta[columns], members=1, clip=clip
+        )
 
     def joint(self) -> Basis:
         """Return the basis of vision and CLIP embeddings side by side, d + d' wide."""
         if self.clip is None:
             raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
-        return Basis(np.vstack([self.omega, self.clip]), self.beta, self.gamma, self.members)
+        return replace(self, omega=np.vstack([self.omega, self.clip]), clip=None)
 
     @property
     def pivot(self) -> npt.NDArray[np.float64]:
@@ -102,7 +107,7 @@ class Basis:
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
         clip = None if self.clip is None else self.clip[:, :D]
-        return Basis(self.omega[:, :D], self.beta[:D], self.gamma, clip=clip)
+        return replace(self, omega=self.omega[:, :D], beta=self.beta[:D], clip=clip)
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
@@ -249,7 +254,7 @@ def _phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
     if x.ndim != 2 or x.shape[1] != basis.d:
         raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
-    return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
+    return np.asarray(product(unit_rows(x).astype(np.float32), basis.omega))
 
 
 class KernelError(NamedTuple):

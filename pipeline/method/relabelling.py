@@ -20,8 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from pipeline.errors import InputError
+from pipeline.method.blas_products import gram, product
 from pipeline.method.class_statistics import Labels, Matrix64, Vector64
 from pipeline.method.kernel_lda import SINGULAR, Classifier, log_priors
 from pipeline.method.moments import Moments
@@ -79,10 +81,11 @@ class RowSpace:
         """Return F (m, C) of the task's own rows over its own classes, under a round's labels."""
         means, weight = self.task_means(labels)
         m, total = self.rows, self.total_weight(labels)
-        mixed = np.linalg.solve(self._system(labels), self.gram[:m] @ means)  # U A⁻¹ m_c, (m, C)
+        projected = product(self.gram, means)  # V K⁻¹ m_c, (m + C, C)
+        mixed = _solved(self._system(labels), projected[:m])  # U A⁻¹ m_c, (m, C)
         # m_cᵀA⁻¹m_c = m_cᵀK⁻¹m_c − (Q U K⁻¹m_c)ᵀ(U A⁻¹ m_c)
-        own = np.einsum("vc,vc->c", means, self.gram @ means)
-        own -= np.einsum("mc,mc->c", self._weighted(labels, self.gram[:m] @ means), mixed)
+        own = np.einsum("vc,vc->c", means, projected)
+        own -= np.einsum("mc,mc->c", self._weighted(labels, projected[:m]), mixed)
         scores = total * (mixed - 0.5 * own)
         if options.class_priors == "counted":
             scores += log_priors(np.maximum(weight, 1.0), len(weight))
@@ -97,8 +100,8 @@ class RowSpace:
         half = scipy.linalg.solve_triangular(self.lower, means.T, lower=True, check_finite=False)
         rows = self.projected[:, :m]
         # (K + UᵀQU)⁻¹ = K⁻¹ − K⁻¹Uᵀ (I + QG)⁻¹ Q U K⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
-        inner = self._weighted(labels, np.linalg.solve(self._system(labels), rows.T @ half))
-        half -= rows @ inner
+        inner = self._weighted(labels, _solved(self._system(labels), product(rows.T, half)))
+        half -= product(rows, inner)
         W = total * scipy.linalg.solve_triangular(
             self.lower, half, lower=True, trans="T", check_finite=False
         )
@@ -110,7 +113,6 @@ class RowSpace:
         """Return I + GQ, (m, m)."""
         m = self.rows
         system = self._weighted(labels, self.gram[:m, :m]).T  # (QG)ᵀ = GQ: both are symmetric
-        system = np.ascontiguousarray(system)
         system[np.diag_indices(m)] += 1.0
         return system
 
@@ -120,8 +122,16 @@ class RowSpace:
         one_hot = np.zeros((C, self.rows))
         one_hot[labels.label, np.arange(self.rows)] = labels.weight
         weight = one_hot.sum(axis=1)
-        mean = (one_hot @ matrix) / np.where(weight > 0, weight, 1.0)[:, None]
+        mean = product(one_hot, matrix) / np.where(weight > 0, weight, 1.0)[:, None]
         return np.asarray(labels.weight[:, None] * (matrix - mean[labels.label]))
+
+
+def _solved(system: Matrix64, right: Matrix64) -> Matrix64:
+    """Return system⁻¹·right, (m, k); the memory of ``system`` (m, m) is used up."""
+    _, _, solved, failed = lapack.dgesv(system, right, overwrite_a=True)
+    if failed:
+        raise InputError(SINGULAR)
+    return np.asarray(solved)
 
 
 def within_trace(rows: Matrix, labels: RowLabels, C: int) -> float:
@@ -129,7 +139,7 @@ def within_trace(rows: Matrix, labels: RowLabels, C: int) -> float:
     one_hot = np.zeros((C, len(rows)))
     one_hot[labels.label, np.arange(len(rows))] = labels.weight
     weight = one_hot.sum(axis=1)
-    sums = one_hot @ rows.astype(np.float64)
+    sums = product(one_hot, rows.astype(np.float64))
     squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)
     known = weight > 0
     return float(
@@ -154,4 +164,4 @@ def row_space(
         raise InputError(SINGULAR) from None
     V = np.vstack([rows.astype(np.float64), source_means])
     projected = scipy.linalg.solve_triangular(lower, V.T, lower=True, check_finite=False)
-    return RowSpace(lower, projected, projected.T @ projected, len(rows), prior_count, total)
+    return RowSpace(lower, projected, gram(projected), len(rows), prior_count, total)

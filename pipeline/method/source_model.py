@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError, listed
 from pipeline.method import kernel_lda
+from pipeline.method.batch_centred import batch_centred
 from pipeline.method.class_statistics import Labels, Matrix64, packed
 from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.moments import (
     Accumulator,
-    BatchCentredMoments,
     ExactMoments,
     LabelledTask,
     Moments,
@@ -30,6 +30,7 @@ from pipeline.method.moments import (
     no_moments,
 )
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import unit_rows
@@ -91,9 +92,12 @@ def source_models(
     options: MethodOptions,
     *,
     clip: Rows | None = None,
+    elsewhere: RowRanges | None = None,
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task, see `source_moments`."""
-    for moments, embedding_means in source_moments(basis, views, labels, tasks, options, clip=clip):
+    for moments, embedding_means in source_moments(
+        basis, views, labels, tasks, options, clip=clip, elsewhere=elsewhere
+    ):
         yield model_of(moments, embedding_means, options)
 
 
@@ -105,12 +109,14 @@ def source_moments(
     options: MethodOptions,
     *,
     clip: Rows | None = None,
+    elsewhere: RowRanges | None = None,
 ) -> Iterator[tuple[list[Moments], Matrix64]]:
     """Yield after each task the moments of each member and the embedding means, from rows (n, d) by view, labels (n,).
 
     tasks: the class set of each task. A class without a row is an error. Of the views that the options ask for,
     those given are used: a domain that is only a source may have been embedded in the original alone. clip: (n, d')
-    CLIP's embeddings of the images, if they are to enter the kernel.
+    CLIP's embeddings of the images, if they are to enter the kernel. elsewhere: who takes ranges of
+    the rows if they are many.
     """
     check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
@@ -120,7 +126,7 @@ def source_moments(
         rows = np.flatnonzero(np.isin(labels, classes))  # nothing of an earlier task is read again
         of_task = {view: subset(views[view], rows) for view in used}
         said = None if clip is None else subset(clip, rows)
-        features = kernel_features(basis, of_task, said, options.clip_in_kernel)
+        features = kernel_features(basis, of_task, said, options.clip_in_kernel, elsewhere)
         n = len(features)
         running = [
             member.with_task(
@@ -165,12 +171,24 @@ def _embedding_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
 def accumulator(basis: Basis, options: MethodOptions, *, source: bool) -> Accumulator:
     """Return an empty accumulator; on the source side the printed equations are the exact ones."""
     if options.statistics == "batch_centred":
-        return BatchCentredMoments(no_moments(basis.D), options.batch_images)
+        ridge = options.source_ridge if source else options.ridge
+        return batch_centred(
+            basis.D, options.batch_images, ridge if _solved_as_it_is(options) else None
+        )
     if options.statistics == "printed" and not source:
         D = basis.D
         return PrintedMoments(basis.pivot, np.zeros((0, D)), np.zeros((D, D), order="F"))
     # (9), (10): a running average is a covariance
     return ExactMoments(no_moments(basis.D), options.arithmetic)
+
+
+def _solved_as_it_is(options: MethodOptions) -> bool:
+    """Is scatter + ridge·I what is solved with, nothing pooled, divided, shrunk or relative to the scatter itself?"""
+    return (
+        (options.ridge_kind, options.inverse, options.shrinkage) == ("absolute", "cholesky", None)
+        and not options.divide_scatter
+        and not options.source_covariance
+    )
 
 
 def check_task_order(tasks: Sequence[Labels]) -> None:
@@ -201,6 +219,9 @@ def classifier_of(
     overwrite: in the memory of the moments' scatter, which is lost.
     """
     means = filled(moments.means, fallback)
+    priors = class_priors(moments, options)
+    if moments.spanned is not None:
+        return kernel_lda.with_biases(means, moments.spanned.solve(means.T), priors)
     divisor = moments.total if options.divide_scatter else 1.0
     if divisor <= 0:
         raise InputError("covariance: no row has any weight")
@@ -211,7 +232,7 @@ def classifier_of(
         means,
         spread,
         ridge=ridge / divisor,
-        priors=class_priors(moments, options),
+        priors=priors,
         route=options.inverse,
         overwrite=True,
     )

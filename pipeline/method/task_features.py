@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.random_fourier_features import Basis, deviation
+from pipeline.method.row_ranges import IMAGES, RowRanges
 from pipeline.method.zero_shot import Matrix
 
-IMAGES = 2048  # whose features are made at a time: bounds the memory, not the result
+__all__ = ["IMAGES", "Rows", "TaskFeatures", "UnreadRows", "blocks_of", "kept_whole", "subset"]
+
 KEPT_BYTES = 256 * 2**20  # of features kept for one task
 
 
@@ -51,12 +53,29 @@ def blocks_of(n: int, size: int) -> Iterator[npt.NDArray[np.intp]]:
         yield np.arange(start, min(start + size, n))
 
 
-class TaskFeatures:
-    """Deviations z − pivot (n, D) float32 of every view of a task's n images."""
+def kept_whole(n: int, views: int, D: int) -> bool:
+    """Are the features of so many images few enough to be kept in memory?"""
+    return n * views * D * 4 <= KEPT_BYTES
 
-    def __init__(self, basis: Basis, views: Mapping[str, Rows]) -> None:
+
+class TaskFeatures:
+    """Deviations z − pivot (n, D) float32 of every view of a task's n images.
+
+    elsewhere: who takes ranges of the rows, where they are too many to be kept. keep: False for such a range.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        views: Mapping[str, Rows],
+        *,
+        elsewhere: RowRanges | None = None,
+        keep: bool = True,
+    ) -> None:
         self.basis = basis
         self.views = views
+        self._is_kept = keep and kept_whole(len(self), len(views), basis.D)
+        self.elsewhere = None if self._is_kept else elsewhere
         self._kept: dict[str, npt.NDArray[np.float32]] = {}
         self._wider: TaskFeatures | None = None
 
@@ -65,10 +84,6 @@ class TaskFeatures:
         narrow = TaskFeatures(self.basis.nested(D), self.views)
         narrow._wider = self if self._is_kept else None
         return narrow
-
-    @property
-    def _is_kept(self) -> bool:
-        return len(self) * len(self.views) * self.basis.D * 4 <= KEPT_BYTES
 
     def __len__(self) -> int:
         return len(next(iter(self.views.values())))

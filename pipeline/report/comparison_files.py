@@ -16,7 +16,10 @@ GROUPS = ("reference", "ablation", "referee", "peer", "head")
 
 @dataclass(frozen=True)
 class Figures:
-    """One method on one problem: A_T as mean and deviation over the seeds, and of each seed."""
+    """One method on one problem: A_T as mean and deviation over the seeds, and of each seed.
+
+    failed: why the method could not run there; its figures are then NaN, of no seed.
+    """
 
     title: str
     group: str
@@ -24,6 +27,7 @@ class Figures:
     mean: float
     sd: float
     per_seed: tuple[float, ...]
+    failed: str = ""
 
 
 def read_comparison(path: Path, stage: str) -> dict[str, Figures]:
@@ -76,9 +80,10 @@ def _number(text: str) -> float:
 
 def _figures(method: str, entry: Any) -> Figures:
     """Return the figures of a method, or raise ValueError saying what is wrong with them."""
-    wanted = {"title": str, "group": str, "source_samples": bool, "A_T_per_seed": list}
+    wanted: dict[str, type] = {"title": str, "group": str, "source_samples": bool}
     if not isinstance(entry, dict):
         raise ValueError(f"{method}: not a mapping")  # noqa: TRY004
+    wanted |= {"failed": str} if "failed" in entry else {"A_T_per_seed": list}
     for key, kind in wanted.items():
         if not isinstance(entry.get(key), kind):
             raise ValueError(f"{method}.{key}: missing or not a {kind.__name__}")  # noqa: TRY004
@@ -86,6 +91,11 @@ def _figures(method: str, entry: Any) -> Figures:
         raise ValueError(
             f"{method}.group: {entry['group']!r}{did_you_mean(entry['group'], GROUPS)}"
         )
+    if "failed" in entry:
+        return Figures(
+            entry["title"], entry["group"], entry["source_samples"],
+            math.nan, math.nan, (), " ".join(entry["failed"].split()) or "no reason given",
+        )  # fmt: skip
     if not entry["A_T_per_seed"]:
         raise ValueError(f"{method}.A_T_per_seed: no seed")
     return Figures(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ from pipeline.method.continual_metrics import (
     average_incremental_accuracy,
     final_accuracy,
     forgetting,
+    forgetting_per_task,
 )
 from pipeline.method.evaluation import Scores
 from pipeline.write_aside import write_aside
 
 Float = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer]
+Csv = tuple[Sequence[str], Iterable[Sequence[object]]]  # header and rows
 
 
 def percent(fraction: float | np.floating[Any]) -> float:
@@ -62,8 +64,10 @@ def write_tables(
     quality: Float,
     names: Sequence[str],
     truth: Sequence[Labels],
+    *,
+    more: Mapping[str, Csv],
 ) -> None:
-    """Write the tables of a problem, all or none; ``truth`` are each seed's test labels."""
+    """Write the tables of a problem and ``more`` by their names, all or none; ``truth``: each seed's test labels."""
     with write_aside(folder) as aside:
         aside.mkdir()
         references = [f"{name}_only" for name in scores[0].references]
@@ -73,6 +77,15 @@ def write_tables(
             aside / "accuracy_matrix.csv",
             ("after_task", "task", "accuracy"),
             ((k + 1, j + 1, percent(a)) for (k, j), a in np.ndenumerate(mean) if j <= k),
+        )
+        lost = np.mean([forgetting_per_task(s.accuracy) for s in scores], axis=0)
+        _write(
+            aside / "forgetting.csv",
+            ("task", "best", "final", "forgotten"),
+            (
+                (j + 1, percent(mean[-1, j] + forgot), percent(mean[-1, j]), percent(forgot))
+                for j, forgot in enumerate(lost)
+            ),
         )
         _write(
             aside / "pseudo_labels.csv",
@@ -99,6 +112,8 @@ def write_tables(
             # sorted: in the order of the rows it would tell each test image's label to whoever pulls it
             ((names[actual], names[predicted]) for actual, predicted in sorted(pairs)),
         )
+        for name, (header, rows) in more.items():
+            _write(aside / f"{name}.csv", header, rows)
 
 
 def _per_task(scores: Sequence[Scores]) -> Iterable[tuple[float, ...]]:

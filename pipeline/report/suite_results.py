@@ -44,12 +44,12 @@ class Suite:
         return found
 
     def cell(self, method: str, problems: Sequence[str]) -> Cell | None:
-        """Return A_T of a method, averaged over ``problems``; None where one of them lacks the method.
+        """Return A_T of a method, averaged over ``problems``; None where one of them lacks it or it failed.
 
         The deviation of an average is that of the seeds' averages: a seed is one run of all problems.
         """
         told = [self.results[problem].get(method) for problem in problems]
-        figures = [one for one in told if one is not None]
+        figures = [one for one in told if one is not None and not one.failed]
         if len(figures) < len(told) or not told:
             return None
         mean = statistics.fmean(one.mean for one in figures)
@@ -61,9 +61,19 @@ class Suite:
         runs = [statistics.fmean(run) for run in zip(*(f.per_seed for f in figures), strict=True)]
         return Cell(decimal(mean), decimal(statistics.pstdev(runs)))
 
+    def failures(self, method: str) -> str:
+        """Say on which problems a method could not run, and why; nothing where it ran on all."""
+        reasons: dict[str, list[str]] = {}
+        for problem, told in self.results.items():
+            if method in told and told[method].failed:
+                reasons.setdefault(told[method].failed, []).append(problem)
+        parts = [f"on {', '.join(problems)} ({reason})" for reason, problems in reasons.items()]
+        return f"failed {'; '.join(parts)}" if parts else ""
+
     def note(self) -> str:
         """Say what the figures are."""
-        seeds = sorted({len(f.per_seed) for r in self.results.values() for f in r.values()})
+        measured = [f for r in self.results.values() for f in r.values() if not f.failed]
+        seeds = sorted({len(f.per_seed) for f in measured})
         over = " or ".join(map(str, seeds))
         what = "A_T in percent: accuracy averaged over all tasks after the last one, no task id"
         spread = f"mean ± standard deviation over {over} seeds" if seeds != [1] else "one seed"

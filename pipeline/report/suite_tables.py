@@ -94,6 +94,7 @@ def headline_table(suite: Suite) -> Table:
         gain = Cell(full.mean - without.mean) if full and without else None
         return Row(key, title, (*best_of_row(cells), gain))
 
+    failed = [f"{name}: {why}" for name in HEADLINE if (why := suite.failures(name))]
     groups = suite.by_dataset()
     several = len(groups) > 1
     blocks = []
@@ -112,7 +113,7 @@ def headline_table(suite: Suite) -> Table:
         "problem",
         columns,
         tuple(blocks),
-        (suite.note(),),
+        (suite.note(), *failed),
         best="the best of each row",
     )
 
@@ -150,6 +151,8 @@ def measured_rows(suite: Suite, plan: Layout, methods: Sequence[str]) -> tuple[R
             known[method].title,
             tuple(suite.cell(method, plan.problems[column.key]) for column in plan.columns),
             known[method].source_samples,
+            suite.failures(method),
+            always=bool(suite.failures(method)),
         )
         for method in methods
     )

@@ -35,13 +35,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell per column of the table; None where there is no figure."""
+    """One cell per column of the table; None where there is no figure. always: shown even where it has none at all."""
 
     key: str
     title: str
     cells: tuple[Cell | None, ...]
     source_samples: bool = False
     note: str = ""
+    always: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Table:
             rows = [
                 replace(row, cells=tuple(row.cells[i] for i in places))
                 for row in block.rows
-                if any(row.cells[i] for i in places)
+                if row.always or any(row.cells[i] for i in places)
             ]
             if rows:
                 blocks.append(replace(block, rows=tuple(rows)))

@@ -31,7 +31,7 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
     views = frequency_views(image, VIEWS, settings, [digest])
     original, zeros, rand = (_pixels(views[view]) for view in VIEWS)
     difference = np.abs(_pixels(removed(image, settings)))
-    gain = _gain(difference)
+    gain = contrast_gain(difference)
     height, width = crop.shape[:2]
 
     figure, axes = _four_panels(height, width)
@@ -52,7 +52,7 @@ def _pixels(batch: torch.Tensor) -> Pixels:
     return pixels
 
 
-def _gain(difference: Pixels) -> float:
+def contrast_gain(difference: Pixels) -> float:
     """Return the factor that stretches ``difference`` to full contrast, bar its strongest 0.5%."""
     strong = float(np.quantile(difference, 0.995))
     return 1 / strong if strong > 1 / 1024 else 1.0  # nothing there: do not blow up rounding

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import exits_cleanly
+from pipeline.execution.cluster import work_place
 from pipeline.execution.seeds import for_each_seed
+from pipeline.execution.statistics_place import statistics_place
 from pipeline.method.adaptation import adapt_task, nothing_yet
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.variants import MethodOptions
 from pipeline.params import load_params, named
 from pipeline.stages import places
 from pipeline.stages.method_options import method_options
+from pipeline.stages.statistics_device import on_device, statistics_device
 from pipeline.stages.target_rows import TargetRows, read_target, with_views
 from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
 from pipeline.store.basis_file import Bases, read_bases
@@ -30,7 +34,7 @@ from pipeline.store.pseudo_label_store import Placed, label_arrays, read_labels_
 from pipeline.store.refined_store import RefinedViews, open_refined
 from pipeline.store.source_store import read_source
 
-SCHEMA = "referee-target/1"
+SCHEMA = "referee-target/2"
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,15 @@ class Inputs:
     refined: RefinedViews
     source_path: Path
     options: MethodOptions
+    device: str = ""
 
 
 def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Placed]]:
     """Return one seed's classifier after each task, and each task's final pseudo-labels with their rows."""
     rows, options = inputs.rows, inputs.options
     seed = rows.tasks.seeds[index]
-    basis = inputs.bases.basis(index)
-    first_labels = read_labels_of_seed(inputs.first_labels, index)
+    basis = on_device(inputs.bases.basis(index), inputs.device)
+    first_labels = read_labels_of_seed(inputs.first_labels, index, rows.rows)
     refined_views = inputs.refined.of_seed(index, like=rows.views)
     pooled = options.source_covariance
     source = read_source(inputs.source_path, index, rows.class_names, with_scatter=pooled)
@@ -74,6 +79,14 @@ def adapt_seed(inputs: Inputs, index: int) -> tuple[list[Classifier], list[Place
     return classifiers, placed
 
 
+def options_as_attributes(options: MethodOptions) -> dict[str, Any]:
+    """Return the options as plain JSON values, for provenance."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(options).items()
+    }
+
+
 @exits_cleanly
 def main(argv: list[str] | None = None) -> int:
     """Write cache/target/PROBLEM.zarr."""
@@ -83,28 +96,39 @@ def main(argv: list[str] | None = None) -> int:
     params = load_params()
     problem = named("problems", params.problems, name)
     options = method_options(params.method)
-    inputs = Inputs(
-        rows=read_target(params, problem.target, options.views),
-        bases=read_bases(places.bases(problem.source)),
-        first_labels=open_arrays(places.pseudo_labels(name), LABELS),
-        refined=open_refined(places.refined(name)),
-        source_path=places.source_model(problem.source),
-        options=options,
-    )
-    rows = inputs.rows
-    seeds = for_each_seed(
-        partial(adapt_seed, inputs),
-        len(rows.tasks.seeds),
-        D=inputs.bases.recipe.D * inputs.bases.recipe.members,
-        workers=params.runtime.workers,
-    )
+    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
+        rows = read_target(params, problem.target, options.views, unread=cluster is not None)
+        bases = read_bases(places.bases(problem.source))
+        D = bases.recipe.D * bases.recipe.members
+        place = statistics_place(cluster, images=rows.most_of_a_task, views=len(options.views), D=D)
+        inputs = Inputs(
+            rows=replace(rows, elsewhere=place.ranges),
+            bases=bases,
+            first_labels=open_arrays(places.pseudo_labels(name), LABELS),
+            refined=open_refined(places.refined(name)),
+            source_path=places.in_any_folder(places.source_model(problem.source), cluster),
+            options=options,
+            device=statistics_device(params.runtime),
+        )
+        seeds = for_each_seed(
+            partial(adapt_seed, inputs),
+            len(rows.tasks.seeds),
+            D=D,
+            workers=params.runtime.workers,
+            cluster=place.seeds,
+        )
     classifiers = [of_seed for of_seed, _ in seeds]
     arrays = {
         **classifier_arrays(classifiers),
         **label_arrays([placed for _, placed in seeds], rows.rows),
     }
     seen = [len(classifier.b) for classifier in classifiers[0]]
-    attributes = {"problem": name, "seen": seen, "classes": rows.class_names}
+    attributes = {
+        "problem": name,
+        "seen": seen,
+        "classes": rows.class_names,
+        "method": options_as_attributes(options),  # who predicts with it must have the same
+    }
     write_arrays(places.target_model(name), SCHEMA, arrays, attributes)
     sys.stdout.write(f"adapt {name}: {len(seen)} tasks, {len(seeds)} seeds\n")
     return 0

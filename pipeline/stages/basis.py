@@ -16,23 +16,28 @@ import numpy.typing as npt
 
 from pipeline.datasets.manifest_files import Tasks, read_tasks
 from pipeline.errors import exits_cleanly
-from pipeline.method.random_fourier_features import Convention, kernel_error, median_bandwidth
+from pipeline.method.random_fourier_features import (
+    MEDIAN_ROWS,
+    Convention,
+    kernel_error,
+    median_bandwidth,
+)
+from pipeline.method.task_features import Rows, subset
 from pipeline.params import RandomFourierFeatures, load_params, named
 from pipeline.stages import places
 from pipeline.store.basis_file import BasisRecipe, basis_digest, write_bases
 from pipeline.store.embedding_store import open_embeddings
+from pipeline.store.stored_rows import rows_of
 from pipeline.write_aside import write_aside
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
 
 
-def recipe(
-    rff: RandomFourierFeatures, x: npt.NDArray[np.floating], tasks: Tasks, d_clip: int
-) -> BasisRecipe:
+def recipe(rff: RandomFourierFeatures, x: Rows, tasks: Tasks, d_clip: int) -> BasisRecipe:
     """Return the recipe of all seeds' bases for source rows ``x`` (n, d); ``d_clip``: width of CLIP's."""
     convention: Convention = "bandwidth" if rff.convention == "median" else rff.convention
     sigmas = [
-        rff.sigma * median_bandwidth(x[~tasks.is_test(seed)])
+        rff.sigma * median_bandwidth(spaced(subset(x, np.flatnonzero(~tasks.is_test(seed)))))
         if rff.convention == "median"
         else rff.sigma
         for seed in tasks.seeds
@@ -49,9 +54,14 @@ def recipe(
     )
 
 
-def sample(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+def spaced(x: Rows) -> npt.NDArray[np.floating]:
+    """Return the evenly spaced rows that `median_bandwidth` compares, and no others."""
+    return np.asarray(x[np.arange(0, len(x), -(-len(x) // MEDIAN_ROWS))])
+
+
+def sample(x: Rows) -> npt.NDArray[np.floating]:
     """Return about `SAMPLE` rows, evenly spaced."""
-    return x[:: max(1, len(x) // SAMPLE)][:SAMPLE]
+    return np.asarray(x[np.arange(0, len(x), max(1, len(x) // SAMPLE))[:SAMPLE]])
 
 
 @exits_cleanly
@@ -62,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     source = parser.parse_args(argv).source
     params = load_params()
     named("sources", params.sources, source)
-    x = open_embeddings(places.embeddings(source, params.vision)).read("original")
+    x = rows_of(open_embeddings(places.embeddings(source, params.vision)), "original")
     tasks = read_tasks(places.manifest_folder(source) / "tasks.csv", rows=len(x))
     said = open_embeddings(places.embeddings(source, params.language))
     made = recipe(params.rff, x, tasks, said.width)

@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.array_files import read_paths
 from pipeline.datasets.manifest_files import ImageRow, read_images
 from pipeline.errors import InputError, exits_cleanly
+from pipeline.execution.cluster import work_place
 from pipeline.params import Params, load_params, named
 from pipeline.stages import places
 from pipeline.stages.imported_files import embeddings_file
@@ -70,11 +71,12 @@ def main(argv: list[str] | None = None) -> int:
     if spec.library == "imported":
         told = import_embeddings(params, args.domain, args.model, images)
     else:
-        from pipeline.stages.embed_images import (
-            embed_images,
-        )  # torch only where there is something to run
+        needed = [Path(spec.origin), *(Path(image.path) for image in images[:1])]
+        with work_place(places.SCRATCH, needed) as cluster:
+            # torch only where there is something to run
+            from pipeline.stages.embed_images import embed_images
 
-        told = embed_images(params, args.domain, args.model, images)
+            told = embed_images(params, args.domain, args.model, images, cluster)
     sys.stdout.write(f"embed {args.domain} {args.model}: {told}\n")
     return 0
 

@@ -29,20 +29,14 @@ from pipeline.encoders import (
 )
 from pipeline.encoders.device import choose_device
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.view_embedder import Prepared, ViewEmbedder
-from pipeline.execution.extraction import (
-    Batch,
-    Crops,
-    Embedded,
-    Picture,
-    extract,
-    plan_batches,
-    worker_count,
-)
+from pipeline.execution.cluster import Cluster
+from pipeline.execution.extraction import Embedded, Picture, plan_batches, worker_count
 from pipeline.method import frequency_views, image_noise, wavelet_transform
-from pipeline.params import Model, Params, Runtime
+from pipeline.params import Model, Params
 from pipeline.stages import places
 from pipeline.stages.backbones import build_image_encoder
+from pipeline.stages.embed_block import Backbone, BlockEmbedder, embed_block
+from pipeline.stages.embed_on_cluster import embed_on_cluster
 from pipeline.stages.wanted_views import view_settings, wanted_views
 from pipeline.store.code_fingerprint import code_fingerprint
 from pipeline.store.embedding_store import (
@@ -74,23 +68,15 @@ DECIDING_CODE = (
 DECIDING_LIBRARIES = ("torch", "timm", "open_clip_torch", "pillow", "pywavelets", "numpy")
 
 
-def embed_images(params: Params, domain: str, model: str, images: list[ImageRow]) -> str:
+def embed_images(
+    params: Params, domain: str, model: str, images: list[ImageRow], cluster: Cluster | None
+) -> str:
     """Embed what is not in the progress logs, then write the store from them; return what to tell."""
     spec = params.models[model]
     torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
-    encoder = build_image_encoder(spec, choose_device(params.runtime.device))
-    return embed_with(encoder, params, domain, model, images)
-
-
-def embed_with(
-    encoder: ImageEncoder, params: Params, domain: str, model: str, images: list[ImageRow]
-) -> str:
-    """As `embed_images`, with the model already built."""
-    spec = params.models[model]
-    settings = frequency_views.ViewSettings(**params.views.model_dump())
-    embedder = ViewEmbedder(
-        encoder, settings, device=encoder.device, rows=params.runtime.batch_size
-    )
+    # with a cluster the workers embed; here the model only says who it is
+    device = "cpu" if cluster else params.runtime.device
+    encoder = build_image_encoder(spec, choose_device(device))
     identity = _identity(encoder, spec)
     pictures = [Picture(Path(image.path), bytes.fromhex(image.sha256)) for image in images]
     views = {
@@ -105,14 +91,7 @@ def embed_with(
                 folder, f"{domain}-{model}", width=encoder.width, dtype=spec.stored_as
             )
             logs[view] = stack.enter_context(log)
-        told = _fill(
-            logs,
-            pictures,
-            encoder=encoder,
-            embedder=embedder,
-            runtime=params.runtime,
-            dtype=spec.stored_as,
-        )
+        told = _fill(logs, pictures, cluster, encoder=encoder, spec=spec, params=params)
         rows = {
             view: ViewRows(
                 len(pictures), encoder.width, spec.stored_as, views[view], _shards(log, pictures)
@@ -145,47 +124,35 @@ def _log_key(identity: Provenance, view: str, made_with: Provenance, stored_as: 
 def _fill(
     logs: Mapping[str, ProgressLog],
     pictures: list[Picture],
+    cluster: Cluster | None,
     *,
     encoder: ImageEncoder,
-    embedder: ViewEmbedder,
-    runtime: Runtime,
-    dtype: str,
+    spec: Model,
+    params: Params,
 ) -> str:
-    """Embed the rows that the logs lack, recording batch by batch."""
+    """Embed the rows that the logs lack, here or on a cluster, recording batch by batch; return what to tell."""
+    runtime = params.runtime
+    here = BlockEmbedder.of(encoder, spec, params.views, runtime.batch_size)
     batches = plan_batches(
-        pictures, tuple(logs), lambda view, digest: digest in logs[view], embedder.rows
+        pictures, tuple(logs), lambda view, digest: digest in logs[view], here.embedder.rows
     )
     todo = sum(len(batch.pictures) for batch in batches)
 
-    def crop(picture: Picture) -> Crops:
-        image = image_decoding.decode(
-            picture.path,
-            expected_sha256=picture.digest.hex(),
-            upright=encoder.preprocessing.upright,
-        )
-        return encoder.preprocessing.crop(image)
-
-    def load(batch: Batch) -> Prepared:
-        crops = np.stack([crop(picture) for picture in batch.pictures])
-        return embedder.prepare(crops, batch.digests, batch.views)
-
-    def record(batch: Batch, embedded: Embedded) -> None:
+    def record(digests: list[bytes], embedded: Embedded) -> None:
         for view, rows in embedded.items():
-            logs[view].append(batch.digests, rows)
-        bar.update(len(batch.pictures))
+            logs[view].append(digests, rows)
+        bar.update(len(digests))
 
     began = time.perf_counter()
     with tqdm(total=todo, unit=" images", disable=None, smoothing=0.05) as bar:
-        extract(
-            batches,
-            load=load,
-            start=lambda prepared: embedder.start(prepared, dtype),
-            record=record,
-            workers=worker_count(runtime.workers),
-            embed_in_workers=embedder.is_thread_parallel,
-            initializer=partial(torch.set_num_threads, 1),
-        )
-    rate = f" ({todo / (time.perf_counter() - began):.0f} images/s)" if todo else ""
+        if cluster:
+            backbone = Backbone.of(spec, params.views, runtime, encoder.fingerprint)
+            embed_on_cluster(cluster, partial(embed_block, backbone), batches, record)
+        else:
+            threads = worker_count(runtime.workers)
+            here.run(batches, lambda batch, rows: record(batch.digests, rows), threads)
+    where = f" on {cluster.address}" if cluster else ""
+    rate = f" ({todo / (time.perf_counter() - began):.0f} images/s{where})" if todo else ""
     return f"{len(pictures)} images, {', '.join(logs)}; {todo} embedded now{rate}"
 
 

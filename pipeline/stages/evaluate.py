@@ -1,35 +1,78 @@
 """Stage `evaluate@PROBLEM`: how good is the adapted model? The one stage of the method that reads target labels.
 
 Writes results/metrics/PROBLEM.json (percent, mean and standard deviation over the seeds) for `dvc metrics`, and
-results/tables/PROBLEM/{tasks,classes,confusion}.csv for `dvc plots`.
+results/tables/PROBLEM/*.csv for `dvc plots` and the report.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.errors import exits_cleanly
+from pipeline.execution.cluster import work_place
 from pipeline.execution.seeds import for_each_seed
+from pipeline.execution.statistics_place import statistics_place
 from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
 from pipeline.method.task_features import subset
+from pipeline.method.variants import MethodOptions
+from pipeline.method.weight_knowledge import ranking_quality
 from pipeline.params import load_params, named
-from pipeline.report.problem_tables import Float, Labels, headline, write_tables
+from pipeline.report.problem_tables import Float, Labels, headline, percent, write_tables
 from pipeline.stages import places
 from pipeline.stages.adapt import SCHEMA
+from pipeline.stages.diagnosis import diagnosis, kept_weights
+from pipeline.stages.labels_of import read_truth
 from pipeline.stages.method_options import method_options
 from pipeline.stages.target_rows import TargetRows, read_target
 from pipeline.stages.task_classes import task_classes
 from pipeline.store.array_store import ArrayStore, open_arrays
-from pipeline.store.basis_file import read_bases
+from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.pseudo_label_store import read_labels_of_seed
 from pipeline.store.source_store import read_source
 from pipeline.write_aside import write_aside
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What scoring a problem reads, whatever the seed."""
+
+    rows: TargetRows
+    truth: Labels
+    bases: Bases
+    model: ArrayStore
+    source_path: Path
+    options: MethodOptions
+
+
+def score_seed(inputs: Inputs, index: int) -> Scores:
+    """Return one seed's scores."""
+    rows = inputs.rows
+    test = rows.test_rows(rows.tasks.seeds[index])
+    images = TestImages(
+        rows.views_of(test),
+        rows.cosine_rows(test),
+        inputs.truth[test],
+        rows.tasks.task[test],
+        subset(rows.said, test),
+        rows.elsewhere,
+    )
+    return score(
+        inputs.bases.basis(index),
+        images,
+        list(read_source(inputs.source_path, index, rows.class_names)),
+        read_classifiers(inputs.model, index, inputs.model.attribute("seen", list, of=int)),
+        options=inputs.options,
+        clip_scale=rows.clip_scale,
+    )
 
 
 def quality_per_task(model: ArrayStore, rows: TargetRows, truth: Labels) -> Float:
@@ -42,7 +85,7 @@ def quality_per_task(model: ArrayStore, rows: TargetRows, truth: Labels) -> Floa
                 for place in [rows.train_rows(seed, task)]
             ]
             for index, seed in enumerate(rows.tasks.seeds)
-            for labels in [read_labels_of_seed(model, index)]
+            for labels in [read_labels_of_seed(model, index, rows.rows)]
         ]
     )
 
@@ -57,43 +100,39 @@ def main(argv: list[str] | None = None) -> int:
     problem = named("problems", params.problems, name)
     options = method_options(params.method)
     folder = places.manifest_folder(problem.target)
-    images = read_images(folder / "images.csv")
-    truth = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])
-    rows = read_target(
-        params, problem.target, options.views if options.vote_at_test else ["original"]
-    )
-    bases = read_bases(places.bases(problem.source))
+    truth, _ = read_truth(folder)
+    views = options.views if options.vote_at_test else ["original"]
     model = open_arrays(places.target_model(name), SCHEMA)
-    seen = model.attributes["seen"]
-
-    def score_seed(index: int) -> Scores:
-        test = rows.test_rows(rows.tasks.seeds[index])
-        images = TestImages(
-            rows.views_of(test),
-            rows.cosines(test),
-            truth[test],
-            rows.tasks.task[test],
-            subset(rows.said, test),
-        )
-        return score(
-            bases.basis(index),
-            images,
-            list(read_source(places.source_model(problem.source), index, rows.class_names)),
-            read_classifiers(model, index, seen),
+    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
+        rows = read_target(params, problem.target, views, unread=cluster is not None)
+        bases = read_bases(places.bases(problem.source))
+        D = bases.recipe.D * bases.recipe.members
+        tests = int(rows.tasks.test.sum(axis=0).max())
+        place = statistics_place(cluster, images=tests, views=len(views), D=D)
+        inputs = Inputs(
+            rows=replace(rows, elsewhere=place.ranges),
+            truth=truth,
+            bases=bases,
+            model=model,
+            source_path=places.in_any_folder(places.source_model(problem.source), cluster),
             options=options,
-            clip_scale=rows.clip_scale,
         )
-
-    scores = for_each_seed(
-        score_seed,
-        len(rows.tasks.seeds),
-        D=bases.recipe.D * bases.recipe.members,
-        workers=params.runtime.workers,
-    )
+        scores = for_each_seed(
+            partial(score_seed, inputs),
+            len(rows.tasks.seeds),
+            D=D,
+            workers=params.runtime.workers,
+            cluster=place.seeds,
+        )
     tested = [truth[rows.tasks.is_test(seed)] for seed in rows.tasks.seeds]
     quality = quality_per_task(model, rows, truth)
+    weighed = kept_weights(model, rows, truth)
     told = headline(scores, quality)
-    write_tables(places.tables(name), scores, quality, rows.class_names, tested)
+    if not math.isnan(knows := ranking_quality(*weighed)):
+        told["weight_auroc"] = percent(knows)
+    private = problem.target in params.data.private
+    more = diagnosis(rows, folder, truth, scores, weighed, private=private)
+    write_tables(places.tables(name), scores, quality, rows.class_names, tested, more=more)
     with write_aside(places.metrics(name)) as aside:
         aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     sys.stdout.write(

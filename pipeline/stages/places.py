@@ -12,6 +12,11 @@ PROGRESS = Path(
 )  # outside every stage's outputs, so DVC neither tracks nor deletes it
 
 
+def in_any_folder(path: Path, wanted: object) -> Path:
+    """Return a path that holds in another process's folder, where that is ``wanted``."""
+    return path.absolute() if wanted else path
+
+
 def code(stage: str) -> Path:
     """Digests of the code that a stage runs."""
     return CACHE / "code" / f"{stage}.json"
@@ -105,3 +110,8 @@ def sensitivity(problem: str) -> Path:
 def suite_tables() -> Path:
     """The tables of all problems together."""
     return RESULTS / "suite"
+
+
+def report() -> Path:
+    """The page of all results."""
+    return RESULTS / "report.html"

@@ -7,6 +7,7 @@ language model the vectors are read from its file instead (arrays `text`, `class
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -58,7 +59,12 @@ def import_prompts(spec: Model, classes: Sequence[str]) -> Prompts:
         return read_array(file, spec.arrays.get(name, name))
 
     text, scale = array("text"), array("logit_scale")
-    names = [str(name) for name in array("class_names")]
+    known = array("class_names")
+    if known.ndim != 1 or known.dtype.kind != "U":
+        raise InputError(
+            f"{file}: class_names must be a list of strings, not {known.dtype} {known.shape}"
+        )
+    names = [str(name) for name in known]
     order = []
     for name in classes:
         matches = [
@@ -75,7 +81,8 @@ def import_prompts(spec: Model, classes: Sequence[str]) -> Prompts:
         )
     if not np.isfinite(text).all():
         raise InputError(f"{file}: a text embedding is not finite (NaN or infinity)")
-    if scale.size != 1 or not float(scale.reshape(-1)[0]) > 0:
+    is_number = scale.size == 1 and scale.dtype.kind in "fiu"
+    if not is_number or not 0 < float(scale.reshape(-1)[0]) < math.inf:
         raise InputError(f"{file}: logit_scale must be one positive number")
     provenance = {"classes": list(classes), "model": {"library": "imported", "file": file.name}}
     return Prompts(

@@ -12,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.comparison.problem import SeedProblem, SourceRows, TestRows
-from pipeline.datasets.manifest_files import Tasks, read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import Tasks, read_tasks
 from pipeline.method.class_statistics import Labels
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.task_features import Rows, subset
 from pipeline.params import Params
 from pipeline.stages import places
+from pipeline.stages.labels_of import read_truth
 from pipeline.stages.target_rows import TargetRows, read_target
-from pipeline.store.embedding_store import open_embeddings, rows_digest
+from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.stored_rows import rows_of
 
 VIEWS = ("original", "zeros", "rand")  # of which a method may use what is there
@@ -72,32 +73,26 @@ class ProblemCaches:
         return accuracy_matrix(list(predicted), self.truth[test], self.target.tasks.task[test])
 
 
-def read_problem(params: Params, name: str) -> ProblemCaches:
-    """Open the caches of a problem."""
+def read_problem(params: Params, name: str, *, unread: bool = False) -> ProblemCaches:
+    """Open the caches of a problem; unread: leave all rows in the stores, for other processes to read."""
     problem = params.problems[name]
     store = open_embeddings(places.embeddings(problem.source, params.vision))
-    labels, images = _labels(problem.source)
+    labels, digest = read_truth(places.manifest_folder(problem.source))
     said = open_embeddings(places.embeddings(problem.source, params.language))
     for opened in (store, said):
-        opened.require({"rows_digest": rows_digest(images)})
-    truth, _ = _labels(problem.target)
+        opened.require({"rows_digest": digest})
+    truth, _ = read_truth(places.manifest_folder(problem.target))
     there = open_embeddings(places.embeddings(problem.target, params.vision)).views
     return ProblemCaches(
-        {view: rows_of(store, view) for view in VIEWS if view in store.views},
-        rows_of(said, "original"),
+        {view: rows_of(store, view, unread=unread) for view in VIEWS if view in store.views},
+        rows_of(said, "original", unread=unread),
         labels,
         read_tasks(places.manifest_folder(problem.source) / "tasks.csv", rows=store.rows),
-        read_target(params, problem.target, [view for view in VIEWS if view in there]),
+        read_target(
+            params, problem.target, [view for view in VIEWS if view in there], unread=unread
+        ),
         truth,
     )
-
-
-def _labels(domain: str) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """Return a domain's labels (n,) and its images' digests."""
-    folder = places.manifest_folder(domain)
-    images = read_images(folder / "images.csv")
-    labels = np.array([row.label for row in read_labels(folder / "labels.csv", images=images)])
-    return labels, [image.sha256 for image in images]
 
 
 def _array(rows: Rows) -> npt.NDArray[np.floating]:

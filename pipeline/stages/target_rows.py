@@ -11,7 +11,8 @@ import numpy.typing as npt
 from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read_tasks
 from pipeline.errors import StoreError
 from pipeline.method.adaptation import TargetTask
-from pipeline.method.prediction import cosines
+from pipeline.method.prediction import CosineRows
+from pipeline.method.row_ranges import RowRanges
 from pipeline.method.task_features import IMAGES, Rows, blocks_of, subset
 from pipeline.params import Params
 from pipeline.stages import places
@@ -19,6 +20,8 @@ from pipeline.stages.task_classes import task_classes
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.prompt_store import open_prompts
 from pipeline.store.stored_rows import rows_of
+
+COSINE_BYTES = 64 * 2**20  # of cosines kept in memory
 
 Matrix = npt.NDArray[np.floating]
 Places = npt.NDArray[np.intp]
@@ -34,6 +37,12 @@ class TargetRows:
     clip_scale: float
     tasks: Tasks
     classes: list[ClassRow]
+    elsewhere: RowRanges | None = None  # who takes ranges of the rows if they are many
+
+    @property
+    def most_of_a_task(self) -> int:
+        """The number of images of the largest task."""
+        return int(np.bincount(self.tasks.task).max())
 
     @property
     def rows(self) -> int:
@@ -59,8 +68,9 @@ class TargetRows:
         return TargetTask(
             task_classes(self.classes)[task],
             self.views_of(rows),
-            self.cosines(rows),
+            self.cosine_rows(rows),
             subset(self.said, rows),
+            self.elsewhere,
         )
 
     def views_of(self, rows: Places) -> dict[str, Rows]:
@@ -69,10 +79,15 @@ class TargetRows:
 
     def cosines(self, rows: Places) -> npt.NDArray[np.float64]:
         """Return the cosines (n, C) of some rows' images to every class's prompt."""
-        parts = [
-            cosines(self.said[rows[block]], self.text) for block in blocks_of(len(rows), IMAGES)
-        ]
+        unread = CosineRows(subset(self.said, rows), self.text)
+        parts = [unread[block] for block in blocks_of(len(rows), IMAGES)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.text)))
+
+    def cosine_rows(self, rows: Places) -> npt.NDArray[np.float64] | CosineRows:
+        """Return the cosines of some rows; of many, computed as they are asked for."""
+        if len(rows) * len(self.text) * 8 <= COSINE_BYTES:
+            return self.cosines(rows)
+        return CosineRows(subset(self.said, rows), self.text)
 
 
 def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -> TargetTask:
@@ -80,8 +95,13 @@ def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -
     return replace(task, views={**task.views, **{name: x[place] for name, x in refined.items()}})
 
 
-def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows:
-    """Open a target domain: the vision model's ``views`` and the language model's original."""
+def read_target(
+    params: Params, domain: str, views: Iterable[str], *, unread: bool = False
+) -> TargetRows:
+    """Open a target domain: the vision model's ``views`` and the language model's original.
+
+    unread: leave all rows in the stores, for other processes to read.
+    """
     folder = places.manifest_folder(domain)
     seen = open_embeddings(places.embeddings(domain, params.vision))
     said = open_embeddings(places.embeddings(domain, params.language))
@@ -92,11 +112,14 @@ def read_target(params: Params, domain: str, views: Iterable[str]) -> TargetRows
         raise StoreError(
             f"{places.prompts(domain)}: its classes are not those of the manifest; run dvc repro"
         )
+    tasks = read_tasks(folder / "tasks.csv", rows=seen.rows)
+    if int(tasks.task.max()) > classes[-1].task:
+        raise StoreError(f"{folder}/tasks.csv: has a task that classes.csv has not; run dvc repro")
     return TargetRows(
-        {view: rows_of(seen, view) for view in views},
-        rows_of(said, "original"),
+        {view: rows_of(seen, view, unread=unread) for view in views},
+        rows_of(said, "original", unread=unread),
         prompts.text,
         prompts.logit_scale,
-        read_tasks(folder / "tasks.csv", rows=seen.rows),
+        tasks,
         classes,
     )

@@ -10,21 +10,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
+from pipeline.store.array_layout import ArrayLayout, array_layout
+from pipeline.store.seal import read_sealed, remedy, seal
 from pipeline.write_aside import write_aside
+
+__all__ = ["ArrayStore", "ArrayWriter", "open_arrays", "remedy", "write_arrays", "writing"]
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class ArrayWriter:
     """A group under way; parts may be written from several threads, each its own chunks."""
 
+    path: Path
     group: zarr.Group
 
     def reserve(
@@ -55,7 +61,9 @@ class ArrayWriter:
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
     """Write a group aside; it takes its place when all went well."""
     with write_aside(path) as aside:
-        yield ArrayWriter(zarr.create_group(aside, zarr_format=3, attributes={"schema": schema}))
+        group = zarr.create_group(aside, zarr_format=3, attributes={"schema": schema})
+        yield ArrayWriter(aside, group)
+        seal(aside)
 
 
 def write_arrays(
@@ -69,44 +77,62 @@ def write_arrays(
 
 @dataclass(frozen=True)
 class ArrayStore:
-    """A group opened for reading."""
+    """A group opened for reading: its metadata was checked, its numbers are when they are read."""
 
     path: Path
+    schema: str
     attributes: dict[str, Any]
-    group: zarr.Group
+    arrays: Mapping[str, ArrayLayout]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path, which is opened there."""
+        return open_arrays, (self.path.absolute(), self.schema)
 
     def read(self, name: str, index: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
         """Return a whole array, or what it holds at ``index`` of its first axis or axes."""
-        array = self.group.get(name)
-        if not isinstance(array, zarr.Array):
+        if name not in self.arrays:
             raise StoreError(f"{self.path}: has no array {name!r}; {remedy(self.path)}")
+        where = () if index is None else index if isinstance(index, tuple) else (index,)
         try:
-            if array.nchunks_initialized != array.nchunks:
-                raise StoreError(f"{self.path}/{name}: a chunk is missing; {remedy(self.path)}")
-            return np.asarray(array[...] if index is None else array[index])
-        except (ValueError, OSError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
+            return self.arrays[name].read(where)
+        except (ValueError, OSError) as error:
+            raise damaged(self.path, name, error) from None
+
+    def expect(self, name: str, values: npt.NDArray[Any], *shape: int | None) -> None:
+        """Raise a `StoreError` unless ``values``, read from ``name``, have this shape; None: any size."""
+        fits = values.ndim == len(shape) and all(
+            want in (None, has) for has, want in zip(values.shape, shape, strict=True)
+        )
+        if not fits:
+            wanted = ", ".join("any" if size is None else str(size) for size in shape)
             raise StoreError(
-                f"{self.path}/{name}: damaged ({reason}); {remedy(self.path)}"
-            ) from None
+                f"{self.path}/{name}: shape {values.shape}, ({wanted}) is wanted; {remedy(self.path)}"
+            )
+
+    def attribute(self, name: str, kind: type[Value], *, of: type | None = None) -> Value:
+        """Return an attribute of the type ``kind``, a list's items being ``of`` one type."""
+        value = self.attributes.get(name)
+        right = isinstance(value, kind) and (
+            of is None or (isinstance(value, list) and all(type(item) is of for item in value))
+        )
+        if not right:
+            raise StoreError(f"{self.path}: no attribute {name!r} as wanted; {remedy(self.path)}")
+        return value  # type: ignore[return-value]
 
 
 def open_arrays(path: Path, schema: str) -> ArrayStore:
-    """Open a group and check that it is of the kind ``schema``."""
-    if not path.is_dir():
-        raise StoreError(f"{path}: no such store; run dvc repro or dvc pull")
-    try:
-        group = zarr.open_group(path, mode="r", zarr_format=3)
-        attributes = dict(group.attrs)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(f"{path}: not a readable Zarr store ({reason}); {remedy(path)}") from None
-    found = attributes.pop("schema", None)
-    if found != schema:
-        raise StoreError(f"{path}: schema {found!r}, this version reads {schema!r}; {remedy(path)}")
-    return ArrayStore(path, attributes, group)
+    """Open a group, check that it is of the kind ``schema`` and that its files are what its metadata says."""
+    attributes, metadata = read_sealed(path, schema)
+    arrays = {}
+    for name, of_array in metadata.items():
+        try:
+            arrays[name] = array_layout(path / name, of_array)
+        except (ValueError, OSError) as error:
+            raise damaged(path, name, error) from None
+    return ArrayStore(path, schema, attributes, arrays)
 
 
-def remedy(path: Path) -> str:
-    """Say how to get a store back."""
-    return f"restore it with `dvc checkout {path}` or make it again with `dvc repro`"
+def damaged(path: Path, name: str, error: Exception) -> StoreError:
+    """Return the error of an array that cannot be read."""
+    reason = " ".join(str(error).split())
+    return StoreError(f"{path}/{name}: damaged ({reason}); {remedy(path)}")

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pipeline.errors import StoreError
 from pipeline.method.random_fourier_features import Basis, Convention, draw_ensemble
+from pipeline.store.seal import content_crc
 from pipeline.write_aside import write_aside
+
+MOST_NUMBERS = 2**32  # of one seed's basis: 17 GB
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ def basis_digest(basis: Basis) -> str:
 
 def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:
     """Write the recipe and the digest of every seed's basis."""
-    content = {**recipe.__dict__, "sha256": digests}
+    content: dict[str, Any] = {**recipe.__dict__, "sha256": digests}
+    content["checksum"] = content_crc(content)
     with write_aside(path) as aside:
         aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -77,13 +82,36 @@ class Bases:
 
 
 def read_bases(path: Path) -> Bases:
-    """Read what `write_bases` wrote."""
+    """Read what `write_bases` wrote: a flipped bit, or numbers that no basis has, are a `StoreError`."""
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        checksum = content.pop("checksum")
+        if checksum != content_crc(content):
+            raise StoreError(
+                f"{path}: damaged (the checksum is wrong); run dvc repro --force basis"
+            )
         digests = tuple(content.pop("sha256"))
         content |= {key: tuple(content[key]) for key in ("seeds", "sigmas")}
-        return Bases(path, BasisRecipe(**content), digests)
+        recipe = BasisRecipe(**content)
+        _check(recipe, digests)
     except FileNotFoundError:
         raise StoreError(f"{path}: no such file; run dvc repro or dvc pull") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
         raise StoreError(f"{path}: not a basis; run dvc repro") from None
+    return Bases(path, recipe, digests)
+
+
+def _check(recipe: BasisRecipe, digests: tuple[str, ...]) -> None:
+    """Raise `ValueError` where a recipe cannot have been written by us: nothing absurd is ever drawn."""
+    sizes = (recipe.d, recipe.D, recipe.members, recipe.d_clip, *recipe.seeds)
+    if any(type(size) is not int or size < 0 for size in sizes) or not recipe.d * recipe.D:
+        raise ValueError("sizes")
+    if (recipe.d + recipe.d_clip) * recipe.D * recipe.members > MOST_NUMBERS or not recipe.members:
+        raise ValueError("more numbers than any basis has")
+    if any(type(sigma) is not float or not 0 < sigma < math.inf for sigma in recipe.sigmas):
+        raise ValueError("sigmas")
+    if recipe.convention not in get_args(Convention) or type(recipe.orthogonal) is not bool:
+        raise ValueError("kind")
+    counts = {len(recipe.seeds), len(recipe.sigmas), len(digests)}
+    if len(counts) != 1 or not recipe.seeds or any(type(digest) is not str for digest in digests):
+        raise ValueError("one sigma and one digest for each seed")

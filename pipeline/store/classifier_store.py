@@ -29,5 +29,7 @@ def classifier_arrays(seeds: Sequence[Sequence[Classifier]]) -> dict[str, Float]
 def read_classifiers(store: ArrayStore, seed_index: int, seen: Sequence[int]) -> list[Classifier]:
     """Return the classifiers after each task; ``seen`` are the numbers of classes seen after each."""
     W, b = store.read("W", seed_index), store.read("b", seed_index)
+    store.expect("W", W, None, sum(seen))
+    store.expect("b", b, sum(seen))
     edges = np.concatenate([[0], np.cumsum(seen)])
     return [Classifier(W[:, start:stop], b[start:stop]) for start, stop in pairwise(edges)]

@@ -20,11 +20,12 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
-from pipeline.store.array_store import remedy
-from pipeline.store.shard_reader import shard_reader
+from pipeline.store.array_store import damaged
+from pipeline.store.seal import read_sealed, remedy, seal
+from pipeline.store.shard_reader import ShardReader, shard_reader
 from pipeline.write_aside import write_aside
 
-SCHEMA = "referee-embeddings/1"
+SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
 SHARD_ROWS = 32_768
 
@@ -39,7 +40,10 @@ def digest_of(settings: Mapping[str, Any]) -> str:
 
 def rows_digest(image_digests: Iterable[str]) -> str:
     """Identity of a manifest's rows, in order: which image stands in which row of a store."""
-    return hashlib.sha256("\n".join(image_digests).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for number, image in enumerate(image_digests):
+        digest.update(f"\n{image}".encode() if number else image.encode())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
                 attributes=view.settings,
             )
             _fill(array, name, view)
+        seal(aside)
 
 
 def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
@@ -97,29 +102,33 @@ class EmbeddingStore:
     """A store opened for reading. ``provenance`` are its attributes; ``views`` the names of its arrays."""
 
     path: Path
-    group: zarr.Group
     provenance: Provenance
     views: tuple[str, ...]
     rows: int
     width: int
+    readers: Mapping[str, ShardReader]
+    made_with: Mapping[str, Provenance]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path, which is opened there."""
+        return open_embeddings, (self.path.absolute(),)
 
     def read(self, view: str, start: int = 0, stop: int | None = None) -> Rows:
         """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
-        array = self._array(view)
+        reader = self._reader(view)
         first, last, _ = slice(start, stop).indices(self.rows)
         try:
-            if reader := shard_reader(self.path / view):
-                return reader.read(first, max(first, last))
-            return np.asarray(array[first:last])
-        except (ValueError, OSError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise StoreError(
-                f"{self.path}/{view}: damaged ({reason}); {remedy(self.path)}"
-            ) from None
+            return reader.read(first, max(first, last))
+        except (ValueError, OSError) as error:
+            raise damaged(self.path, view, error) from None
+
+    def dtype(self, view: str) -> np.dtype[Any]:
+        """Return the type of a view's numbers."""
+        return self._reader(view).dtype
 
     def row_bytes(self, view: str) -> int:
         """Return the size of a row."""
-        return int(self.width * self._array(view).dtype.itemsize)
+        return int(self.width * self.dtype(view).itemsize)
 
     def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Rows]:
         """Yield the rows of a view in order, ``size`` at a time: contiguous reads, bounded memory."""
@@ -128,18 +137,16 @@ class EmbeddingStore:
 
     def settings(self, view: str) -> Provenance:
         """Return how a view was made."""
-        return dict(self._array(view).attrs)
+        self._reader(view)
+        return dict(self.made_with[view])
 
-    def _array(self, view: str) -> zarr.Array[Any]:
+    def _reader(self, view: str) -> ShardReader:
         if view not in self.views:
             raise StoreError(
                 f"{self.path}: has no view {view!r} (it has {', '.join(self.views)}); "
                 f"add it to the domain's views in params.yaml and run dvc repro"
             )
-        array = self.group[view]
-        if not isinstance(array, zarr.Array):
-            raise StoreError(f"{self.path}/{view}: not an array; {remedy(self.path)}")
-        return array
+        return self.readers[view]
 
     def require(self, expected: Mapping[str, Any]) -> None:
         """Raise a `StoreError` naming both sides where provenance differs from ``expected``."""
@@ -153,37 +160,30 @@ class EmbeddingStore:
 
 
 def open_embeddings(path: Path) -> EmbeddingStore:
-    """Open a store and check that it is whole: schema, arrays, equal rows, every shard in place."""
-    if not path.is_dir():
-        raise StoreError(f"{path}: no such store; run dvc repro or dvc pull")
-    try:
-        group = zarr.open_group(path, mode="r", zarr_format=3)
-        provenance: Provenance = dict(group.attrs)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(f"{path}: not a readable Zarr store ({reason}); {remedy(path)}") from None
-    if provenance.get("schema") != SCHEMA:
-        raise StoreError(
-            f"{path}: schema {provenance.get('schema')!r}, this version reads {SCHEMA!r}; {remedy(path)}"
-        )
-    views = tuple(str(view) for view in provenance["views"])
-    shapes = {view: _whole_shape(path, group, view) for view in views}
+    """Open a store and check that it is whole: schema, metadata, equal shapes, every shard there and of its size."""
+    provenance, metadata = read_sealed(path, SCHEMA)
+    views = provenance.get("views")
+    if not isinstance(views, list) or not views or set(views) != set(metadata):
+        raise StoreError(f"{path}: its views are not its arrays; {remedy(path)}")
+    readers = {view: _reader(path, view, metadata[view]) for view in views}
+    shapes = {view: reader.shape for view, reader in readers.items()}
     if len(set(shapes.values())) != 1:
         raise StoreError(f"{path}: views of different shapes {shapes}; {remedy(path)}")
     rows, width = shapes[views[0]]
-    return EmbeddingStore(path, group, provenance, views, rows, width)
+    made_with = {view: dict(metadata[view].get("attributes") or {}) for view in views}
+    provenance["schema"] = SCHEMA
+    return EmbeddingStore(path, provenance, tuple(views), rows, width, readers, made_with)
 
 
-def _whole_shape(path: Path, group: zarr.Group, view: str) -> tuple[int, int]:
-    array = group.get(view)
-    if not isinstance(array, zarr.Array) or array.ndim != 2:
-        raise StoreError(f"{path}: view {view!r} is missing; {remedy(path)}")
-    rows, width = array.shape
-    for shard in range(-(-rows // SHARD_ROWS)):
-        file = path / view / "c" / str(shard) / "0"
-        if not file.is_file():
-            raise StoreError(f"{file}: a shard is missing; {remedy(path)}")
-    return rows, width
+def _reader(path: Path, view: str, metadata: dict[str, Any]) -> ShardReader:
+    reader = shard_reader(path / view, metadata)
+    if reader is None:
+        raise StoreError(f"{path}/{view}: another layout than this version writes; {remedy(path)}")
+    try:
+        reader.check_files()
+    except (ValueError, OSError) as error:
+        raise damaged(path, view, error) from None
+    return reader
 
 
 def _short(value: object) -> str:

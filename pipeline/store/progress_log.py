@@ -12,9 +12,10 @@ writer cuts it off. Deleting the folder loses time, never results.
 from __future__ import annotations
 
 import fcntl
+import os
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -83,15 +84,18 @@ class ProgressLog:
         """Note where the rows of whole blocks are; return the length of the file up to the last of them."""
         whole = 0
         with path.open("rb") as file:
+            total = os.fstat(file.fileno()).st_size
             while len(head := file.read(HEADER.size)) == HEADER.size:
                 magic, count, width, itemsize, crc = HEADER.unpack(head)
                 if (magic, width, itemsize) != (MAGIC, self._width, self._dtype.itemsize):
                     break
-                payload = file.read(count * (DIGEST_BYTES + self._row_bytes))
+                size = count * (DIGEST_BYTES + self._row_bytes)
                 if (
-                    len(payload) != count * (DIGEST_BYTES + self._row_bytes)
-                    or zlib.crc32(payload) != crc
-                ):
+                    size > total - file.tell()
+                ):  # cut short, or a damaged number: ask for no such memory
+                    break
+                payload = file.read(size)
+                if len(payload) != size or zlib.crc32(payload) != crc:
                     break
                 self._note(
                     number,
@@ -123,14 +127,25 @@ class ProgressLog:
 
     def gather(self, digests: Iterable[bytes]) -> Rows:
         """Return the rows (n, d) of the images with these ``digests``, in this order."""
-        return np.frombuffer(b"".join(map(self._read, digests)), self._dtype).reshape(
-            -1, self._width
-        )
+        runs = self._runs(self._place[digest] for digest in digests)
+        found = b"".join(self._read(number, start, size) for number, start, size in runs)
+        return np.frombuffer(found, self._dtype).reshape(-1, self._width)
 
-    def _read(self, digest: bytes) -> bytes:
-        number, offset = self._place[digest]
+    def _runs(self, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+        """Yield (file, offset, bytes) of rows that lie one after another, as a batch's do: one read for all of them."""
+        number, start, end = -1, 0, 0
+        for file, offset in places:
+            if (file, offset) != (number, end):
+                if end > start:
+                    yield number, start, end - start
+                number, start = file, offset
+            end = offset + self._row_bytes
+        if end > start:
+            yield number, start, end - start
+
+    def _read(self, number: int, start: int, size: int) -> bytes:
         if number not in self._readers:
             self._readers[number] = self._paths[number].open("rb")
         file = self._readers[number]
-        file.seek(offset)
-        return file.read(self._row_bytes)
+        file.seek(start)
+        return file.read(size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.store.array_store import open_arrays, write_arrays
+from pipeline.errors import StoreError
+from pipeline.store.array_store import open_arrays, remedy, write_arrays
 
-SCHEMA = "referee-prompts/1"
+SCHEMA = "referee-prompts/2"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Prompts:
 
 def write_prompts(path: Path, prompts: Prompts) -> None:
     """Write aside, then rename."""
-    attributes = {"logit_scale": prompts.logit_scale, **prompts.provenance}
+    attributes = {"logit_scale": float(prompts.logit_scale), **prompts.provenance}
     write_arrays(path, SCHEMA, {"text": prompts.text[None]}, attributes)
 
 
@@ -38,5 +40,14 @@ def open_prompts(path: Path) -> Prompts:
     """Read a whole prompt store, checked."""
     store = open_arrays(path, SCHEMA)
     attributes = dict(store.attributes)
-    scale = float(attributes.pop("logit_scale"))
-    return Prompts(store.read("text", 0).astype(np.float32), scale, attributes)
+    scale = store.attribute("logit_scale", float)
+    classes = store.attribute("classes", list, of=str)
+    del attributes["logit_scale"]
+    text = store.read("text", 0).astype(np.float32)
+    if text.ndim != 2 or len(text) != len(classes):
+        raise StoreError(
+            f"{path}: {text.shape} text embeddings for {len(classes)} classes; {remedy(path)}"
+        )
+    if not (np.isfinite(text).all() and math.isfinite(scale)):
+        raise StoreError(f"{path}: holds a number that is not finite; {remedy(path)}")
+    return Prompts(text, scale, attributes)

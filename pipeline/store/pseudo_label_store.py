@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.store.array_store import ArrayStore
 
-SCHEMA = "referee-pseudo-labels/1"
+SCHEMA = "referee-pseudo-labels/2"
 NO_LABEL = -1  # a test image, which is never labelled
 
 Placed = tuple[
@@ -57,8 +57,12 @@ class SeedLabels:
         )
 
 
-def read_labels_of_seed(store: ArrayStore, seed_index: int) -> SeedLabels:
-    """Read one seed."""
-    return SeedLabels(
-        *(store.read(name, seed_index) for name in ("label", "weight", "kept", "fused"))
+def read_labels_of_seed(store: ArrayStore, seed_index: int, rows: int | None = None) -> SeedLabels:
+    """Read one seed, of a target of so many ``rows`` where that is known."""
+    label, weight, kept, fused = (
+        store.read(name, seed_index) for name in ("label", "weight", "kept", "fused")
     )
+    for name, values in (("label", label), ("weight", weight), ("kept", kept)):
+        store.expect(name, values, rows)
+    store.expect("fused", fused, rows, None)
+    return SeedLabels(label, weight, kept, fused)

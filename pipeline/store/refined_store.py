@@ -14,7 +14,7 @@ from pipeline.errors import StoreError
 from pipeline.method.task_features import Rows
 from pipeline.store.array_store import ArrayStore, open_arrays, remedy, write_arrays
 
-SCHEMA = "referee-refined/1"
+SCHEMA = "referee-refined/2"
 
 Matrix = npt.NDArray[np.floating]
 
@@ -37,9 +37,9 @@ class RefinedViews:
 
     def of_seed(self, seed_index: int, like: Mapping[str, Rows]) -> dict[str, Matrix]:
         """Return the refined views (n, d) of one seed, none if off; ``like``: the views they take the place of."""
-        if self.store.attributes["off"]:
+        if self.store.attribute("off", bool):
             return {}
-        names: Sequence[str] = self.store.attributes["views"]
+        names: Sequence[str] = self.store.attribute("views", list, of=str)
         refined = {name: self.store.read(name, seed_index) for name in names if name in like}
         for name, rows in refined.items():
             if rows.shape != like[name].shape:

@@ -2,12 +2,11 @@
 
 zarr-python decodes a shard chunk by chunk through several copies: 4.5 times `np.load` for a view that lies in the page
 cache. A chunk of ours is its rows and a CRC-32C, nothing else, so the rows can be read to where they belong and checked
-there. Only arrays with exactly the layout that `embedding_store` writes are read in this way; zarr-python reads others.
+there. Only arrays with exactly the layout that `embedding_store` writes are read; others are refused.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 
 THREADS = 2
 CRC_BYTES = 4
+MOST_ROWS = 2**24  # of a shard: a sane bound on what its index takes
 ENTRY_BYTES = 16  # of a chunk in the shard's index: offset and length, uint64
 _PLAIN = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
 
@@ -64,6 +64,20 @@ class ShardReader:
                     file.fileno(), offsets[chunk], before + chunk * self.chunk_rows, start, rows
                 )
 
+    def check_files(self) -> None:
+        """Raise `ValueError` unless every shard is there and has exactly the size that its rows ask for."""
+        rows, chunk_bytes = self.shape[0], self.chunk_rows * self._row_bytes + CRC_BYTES
+        index = self.shard_rows // self.chunk_rows * ENTRY_BYTES + CRC_BYTES
+        shards = -(-rows // self.shard_rows)
+        there = sum(1 for file in (self.folder / "c").glob("*/*") if file.is_file())
+        if there != shards:
+            raise ValueError(f"a shard is missing: {there} files where {shards} shards are wanted")
+        for shard in range(shards):
+            inside = min(rows - shard * self.shard_rows, self.shard_rows)
+            size = (self.folder / "c" / str(shard) / "0").stat().st_size
+            if size != -(-inside // self.chunk_rows) * chunk_bytes + index:
+                raise ValueError(f"{shard}/0 has not the size of its {inside} rows")
+
     def _offsets(self, file: int, path: Path) -> list[int]:
         """Return where the shard's chunks begin, from the index at its end."""
         size = self.shard_rows // self.chunk_rows * ENTRY_BYTES
@@ -93,18 +107,25 @@ def _is_whole(content: bytes | Bytes, crc: bytes | bytearray) -> bool:
     return bool(google_crc32c.value(content) == int.from_bytes(crc, "little"))
 
 
-def shard_reader(folder: Path) -> ShardReader | None:
-    """Return the reader of the array in ``folder``, or None where its layout is not the one we write."""
+def shard_reader(folder: Path, layout: dict[str, Any]) -> ShardReader | None:
+    """Return the reader of the array in ``folder`` with zarr.json ``layout``; None where it is not the one we write."""
     try:
-        layout = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
         (rows, width), (sharding,) = layout["shape"], layout["codecs"]
         shard_rows, _ = layout["chunk_grid"]["configuration"]["chunk_shape"]
         chunk_rows, _ = sharding["configuration"]["chunk_shape"]
         ours = _layout((rows, width), layout["data_type"], shard_rows, chunk_rows)
         if any(layout.get(key) != value for key, value in ours.items()):
             return None
+        sizes = (rows, width, shard_rows, chunk_rows)
+        possible = all(type(size) is int for size in sizes) and rows >= 0 and width >= 1
+        if (
+            not possible
+            or not 1 <= chunk_rows <= shard_rows <= MOST_ROWS
+            or shard_rows % chunk_rows
+        ):
+            return None
         dtype = np.dtype(layout["data_type"]).newbyteorder("<")
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return ShardReader(folder, (rows, width), dtype, chunk_rows, shard_rows)
 
@@ -121,6 +142,7 @@ def _layout(
     }
     return {
         "zarr_format": 3,
+        "node_type": "array",
         "data_type": data_type if data_type in ("float16", "float32") else None,
         "chunk_grid": {
             "name": "regular",

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import zarr
 
 from pipeline.errors import StoreError
 from pipeline.method.source_model import SourceModel, SourceSpread
-from pipeline.store.array_store import ArrayWriter, open_arrays, writing
+from pipeline.store.array_store import ArrayWriter, open_arrays, remedy, writing
 from pipeline.store.classifier_store import classifier_arrays, read_classifiers
 
-SCHEMA = "referee-source/2"
+SCHEMA = "referee-source/3"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class SourceWriter:
     tasks: int
     _models: dict[int, list[SourceModel]] = field(default_factory=dict)
 
+    @property
+    def path(self) -> Path:
+        """Where the store is until it is whole."""
+        return self.store.path.absolute()
+
     def reserve(self, members: int, D: int) -> None:
         """Make room for the scatters of models that are pooled with the target's."""
         shape = (self.seeds, self.tasks, members)
@@ -39,15 +45,11 @@ class SourceWriter:
 
     def write_seed(self, index: int, models: Iterable[SourceModel]) -> None:
         """Write the models after each task of the seed at ``index``; seeds may come from several threads."""
-        kept = []
-        for task, model in enumerate(models):
-            for m, spread in enumerate(model.spreads):
-                self.store.group["scatter"][index, task, m] = spread.triangle  # type: ignore[index]
-            if model.spreads:
-                self.store.group["total"][index, task] = [s.total for s in model.spreads]  # type: ignore[index]
-                self.store.group["degrees"][index, task] = [s.degrees for s in model.spreads]  # type: ignore[index]
-            kept.append(replace(model, spreads=()))
-        self._models[index] = kept
+        self.keep(index, write_spreads(self.store.group, index, models))
+
+    def keep(self, index: int, models: list[SourceModel]) -> None:
+        """Take the models of a seed whose scatters are written."""
+        self._models[index] = models
 
     def finish(self, classes: Sequence[str]) -> None:
         """Write what is small, once all seeds are there."""
@@ -62,6 +64,26 @@ class SourceWriter:
         )
         seen = [len(model.classifier.b) for model in seeds[0]]
         self.store.describe({"classes": list(classes), "seen": seen})
+
+
+def write_spreads(
+    group: zarr.Group, index: int, models: Iterable[SourceModel]
+) -> list[SourceModel]:
+    """Write the scatters of a seed's models, each its own chunk; return the models without them."""
+    kept = []
+    for task, model in enumerate(models):
+        for m, spread in enumerate(model.spreads):
+            group["scatter"][index, task, m] = spread.triangle  # type: ignore[index]
+        if model.spreads:
+            group["total"][index, task] = [s.total for s in model.spreads]  # type: ignore[index]
+            group["degrees"][index, task] = [s.degrees for s in model.spreads]  # type: ignore[index]
+        kept.append(replace(model, spreads=()))
+    return kept
+
+
+def write_spreads_to(path: Path, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
+    """As `write_spreads`, in another process than the writer's: ``path`` is its `SourceWriter.path`."""
+    return write_spreads(zarr.open_group(path, mode="r+", zarr_format=3), index, models)
 
 
 @contextmanager
@@ -83,21 +105,29 @@ def read_source(
     with_scatter: read each task's scatter when its model is asked for.
     """
     store = open_arrays(path, SCHEMA)
-    if store.attributes["classes"] != list(classes):
+    if store.attribute("classes", list, of=str) != list(classes):
         raise StoreError(
             f"{path}: its classes differ from the target's; "
             "a problem's two domains must have the same class folders"
         )
-    seen = store.attributes["seen"]
+    seen = store.attribute("seen", list, of=int)
     means, embedding_means = (store.read(name, seed_index) for name in ("means", "embedding_means"))
     classifiers = read_classifiers(store, seed_index, seen)
+    if sorted(set(seen)) != seen or seen[-1:] != [len(classes)]:
+        raise StoreError(f"{path}: its tasks do not end with all classes; {remedy(path)}")
+    D = len(classifiers[0].W)
+    store.expect("means", means, len(classes), D)
+    store.expect("embedding_means", embedding_means, len(classes), None)
 
     def spreads(task: int) -> tuple[SourceSpread, ...]:
         total, degrees = (store.read(name, (seed_index, task)) for name in ("total", "degrees"))
-        return tuple(
-            SourceSpread(store.read("scatter", (seed_index, task, m)), float(n), float(rows))
-            for m, (n, rows) in enumerate(zip(total, degrees, strict=True))
-        )
+        width = D // max(1, len(total))  # of one basis of the ensemble
+        spreads = []
+        for m, (n, rows) in enumerate(zip(total, degrees, strict=True)):
+            triangle = store.read("scatter", (seed_index, task, m))
+            store.expect("scatter", triangle, width * (width + 1) // 2)
+            spreads.append(SourceSpread(triangle, float(n), float(rows)))
+        return tuple(spreads)
 
     for task, (K, classifier) in enumerate(zip(seen, classifiers, strict=True)):
         of_task = spreads(task) if with_scatter else ()

@@ -15,6 +15,9 @@ import numpy.typing as npt
 from pipeline.method.task_features import Rows
 from pipeline.store.embedding_store import CHUNK_ROWS, EmbeddingStore
 
+RUN_CHUNKS = (
+    32  # read at once at most: a few rows out of all chunks must not mean all rows in memory
+)
 WHOLE_BYTES = 128 * 2**20  # of a view that is read at once
 
 Matrix = npt.NDArray[np.floating]
@@ -42,7 +45,9 @@ class StoredRows:
         wanted = self.places[index]
         if not len(wanted):
             return self.store.read(self.view, 0, 0)
-        runs = np.split(wanted, np.flatnonzero(np.diff(wanted // CHUNK_ROWS) > 1) + 1)
+        chunk = wanted // CHUNK_ROWS
+        apart = (np.diff(chunk) > 1) | (np.diff(chunk // RUN_CHUNKS) > 0)
+        runs = np.split(wanted, np.flatnonzero(apart) + 1)
         return np.concatenate([self._run(run) for run in runs])
 
     def _run(self, wanted: Places) -> Matrix:
@@ -55,9 +60,9 @@ class StoredRows:
         return StoredRows(self.store, self.view, self.places[index])
 
 
-def rows_of(store: EmbeddingStore, view: str) -> Rows:
-    """Return all rows of a view: as an array if it is small."""
+def rows_of(store: EmbeddingStore, view: str, *, unread: bool = False) -> Rows:
+    """Return all rows of a view: as an array if it is small, unless they are to be read in another process."""
     whole = StoredRows(store, view, np.arange(store.rows))
-    if store.row_bytes(view) * store.rows <= WHOLE_BYTES:
+    if not unread and store.row_bytes(view) * store.rows <= WHOLE_BYTES:
         return store.read(view)
     return whole

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +36,16 @@ def test_inspect_tells_what_a_store_holds(here, capsys):
     assert 0 < rows["norm_min"] <= rows["norm_median"] <= rows["norm_max"]
     assert told["provenance"]["model"]["library"] == "timm"
     assert len(told["provenance"]["weights"]) == 64
+
+
+def test_inspect_knows_every_kind_of_store(digits, capsys, monkeypatch):
+    monkeypatch.chdir(digits)
+    stores = sorted(str(path) for path in Path("cache").glob("**/*.zarr"))
+    kinds = {store.split("/")[1] for store in stores}
+    assert kinds == {"embeddings", "prompts", "source", "pseudo_labels", "refined", "target"}
+    assert main(["inspect", *stores]) == 0
+    said = capsys.readouterr().out
+    assert all(f"{store}: " in said for store in stores)
 
 
 def test_inspect_of_what_is_no_store(here, capsys, tmp_path):

@@ -60,6 +60,14 @@ def test_the_headline_of_what_was_compared(problems, capsys):
     assert "pseudo-labels" not in said
 
 
+def test_where_the_report_is_comes_last(problems, capsys):
+    assert main(["summary"]) == 0
+    assert "report" not in capsys.readouterr().out
+    write(places.report(), "a page")
+    assert main(["summary"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("report: results/report.html ")
+
+
 def test_a_problem_that_was_not_compared(problems, capsys):
     places.comparison(problems[1]).unlink()
     assert main(["summary"]) == 0

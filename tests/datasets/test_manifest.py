@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,12 +82,48 @@ def test_the_files_are_aligned_and_read_back(tmp_path):
 
 def test_the_text_of_the_files(tmp_path):
     written(tmp_path, images(a=["1.png"]), seeds=(3,))
+    for name in FILES:
+        if name.endswith(".csv"):
+            header, row = (tmp_path / name).read_text().splitlines()
+            assert header.endswith(",crc32c")
+            assert re.fullmatch("[0-9a-f]{8}", row.rpartition(",")[2])
+            without_checksums(tmp_path / name)
     assert (tmp_path / "images.csv").read_bytes() == (
         f"path,sha256,width,height\ndata/d/a/1.png,{digest('1.png')},4,3\n".encode()
     )
     assert (tmp_path / "tasks.csv").read_bytes() == b"row,task,seed_3\n0,0,train\n"
     assert (tmp_path / "labels.csv").read_bytes() == b"path,class,label\ndata/d/a/1.png,a,0\n"
     assert (tmp_path / "classes.csv").read_bytes() == b"label,class,task\n0,a,0\n"
+
+
+def test_a_file_without_checksums_is_read_as_it_is(tmp_path):
+    manifest = written(tmp_path)
+    for name in ("images.csv", "labels.csv", "tasks.csv", "classes.csv"):
+        without_checksums(tmp_path / name)
+    assert tuple(manifest_files.read_images(tmp_path / "images.csv")) == manifest.images
+    assert tuple(manifest_files.read_labels(tmp_path / "labels.csv")) == manifest.labels
+    assert tuple(manifest_files.read_classes(tmp_path / "classes.csv")) == manifest.classes
+    read = manifest_files.read_tasks(tmp_path / "tasks.csv")
+    np.testing.assert_array_equal(read.test, manifest.tasks.test)
+
+
+@pytest.mark.parametrize("change", ["lost", "doubled", "moved", "cut"])
+def test_a_lost_doubled_or_moved_line_is_noticed(tmp_path, change):
+    written(tmp_path)
+    file = tmp_path / "labels.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text(
+        "".join(
+            {
+                "lost": [*lines[:3], *lines[4:]],
+                "doubled": [*lines[:3], lines[2], *lines[3:]],
+                "moved": [lines[0], *reversed(lines[1:])],
+                "cut": lines[:-1],
+            }[change]
+        )
+    )
+    with pytest.raises(StoreError, match=r"is damaged \(the checksum is wrong\)"):
+        manifest_files.read_labels(file)
 
 
 def test_names_with_commas_quotes_newlines_and_umlauts_survive(tmp_path):
@@ -102,7 +139,7 @@ def test_tasks_hold_no_way_to_a_label(tmp_path):
     written(tmp_path, classes_per_task=2)
     text = (tmp_path / "tasks.csv").read_text()
     assert "png" not in text
-    assert text.splitlines()[0] == "row,task,seed_0,seed_7"
+    assert text.splitlines()[0] == "row,task,seed_0,seed_7,crc32c"
 
 
 def test_same_input_same_bytes_whatever_the_workers(tmp_path):
@@ -220,9 +257,16 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
     assert {f.name: f.read_bytes() for f in tmp_path.iterdir()} == before
 
 
-def spoilt(tmp_path, name, old, new):
+def without_checksums(file):
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(f"{line.rpartition(',')[0]}\n" for line in lines))
+
+
+def spoilt(tmp_path, name, old, new, *, sealed=False):
     written(tmp_path / "amazon")
     file = tmp_path / "amazon" / name
+    if not sealed:
+        without_checksums(file)
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
@@ -251,6 +295,9 @@ def test_a_spoilt_file_is_named_with_its_remedy(tmp_path, name, old, new, messag
     with pytest.raises(
         StoreError, match=rf"{name}: .*{message}.*dvc repro --force manifest@amazon"
     ):
+        read(file)
+    file = spoilt(tmp_path / "sealed", name, old, new, sealed=True)
+    with pytest.raises(StoreError, match=rf"{name}: .*dvc repro --force manifest@amazon"):
         read(file)
 
 

@@ -57,7 +57,7 @@ def test_the_row_blocks_inside_do_not_show(monkeypatch):
     whole = cs.from_rows(rows, labels, weights, 4)
     monkeypatch.setattr(cs, "ROWS", 7)
     monkeypatch.setattr(scatter_products, "ROWS", 7)
-    monkeypatch.setattr(scatter_products, "PANEL", 4)
+    monkeypatch.setattr(scatter_products, "COLUMNS", 4)
     assert_same(cs.from_rows(rows, labels, weights, 4), whole)
 
 

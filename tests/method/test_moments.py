@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
+from pipeline.method import batch_centred as released
 from pipeline.method.class_statistics import symmetric
 from pipeline.method.moments import (
-    BatchCentredMoments,
     ExactMoments,
     LabelledTask,
     PrintedMoments,
@@ -48,7 +48,7 @@ def printed():
 
 
 def batch_centred(images=8):
-    return BatchCentredMoments(no_moments(12), images)
+    return released.batch_centred(12, images, None)
 
 
 def filled(accumulator, prior=None):

@@ -14,11 +14,11 @@ def naive(rows, weights):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-14)])
-@pytest.mark.parametrize(("panel", "rows"), [(2048, 2048), (5, 7), (1, 1)])
+@pytest.mark.parametrize(("columns", "rows"), [(512, 2048), (5, 7), (1, 1)])
 def test_the_lower_triangle_is_the_sum_of_outer_products(
-    monkeypatch, order, dtype, tolerance, panel, rows
+    monkeypatch, order, dtype, tolerance, columns, rows
 ):
-    monkeypatch.setattr(scatter_products, "PANEL", panel)
+    monkeypatch.setattr(scatter_products, "COLUMNS", columns)
     monkeypatch.setattr(scatter_products, "ROWS", rows)
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(23, 11)).astype(dtype), rng.uniform(0, 2, 23)

@@ -1,4 +1,7 @@
-"""One small project that was run by `dvc repro` and committed; each test file that asks for it gets its own copy."""
+"""One small project that was run by `dvc repro` and committed; each test file that asks for it gets its own copy.
+
+What docs/how-to/sweeps.md asks for first: `dvc repro && git add … && git commit`.
+"""
 
 import fcntl
 import os

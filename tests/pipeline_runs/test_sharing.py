@@ -24,4 +24,13 @@ def test_a_teammate_without_images_or_weights(run_project, tmp_path):
     after = json.loads((mate.folder / "results/bases/left.json").read_text())
     assert after["gamma"] == 100 * before["gamma"]
     assert "left-right" in mate.run("referee", "summary").stdout
+    # the report is made here, without pictures; the owner's, which has some, was never sent
+    assert "No pictures" in (mate.folder / "results/report.html").read_text(encoding="utf-8")
+    owners = (run_project.folder / "results/report.html").read_bytes()
+    assert b"data:image/" in owners
+    assert not [
+        file
+        for file in (tmp_path / "remote").rglob("*")
+        if file.is_file() and (b"data:image/" in (sent := file.read_bytes()) or sent == owners)
+    ]
     assert not (mate.folder / "data").exists()

@@ -1,4 +1,7 @@
-"""Each suite of the paper, on a tiny image set laid out as the dataset is downloaded: `use`, `dvc repro`, tables."""
+"""Each suite of the paper, on a tiny image set laid out as the dataset is downloaded: `use`, `dvc repro`, tables.
+
+The commands of README.md's "Your benchmark".
+"""
 
 import csv
 import shutil
@@ -48,6 +51,7 @@ def suite_project(folder, suite):
     UNPACK[suite](folder / "data" / suite, classes)
     said = project.run("referee", "use", suite).stdout
     assert "data/" not in said, f"images are not where the suite looks for them:\n{said}"
+    assert "all there" in project.run("referee", "doctor").stdout
     project.change_params(**SMALL)
     return project
 

@@ -24,8 +24,13 @@ def project(run_project):
 
 
 def repro(project):
-    """Return what ran, but for `tables`: it runs if a figure changed, and on images this few none may."""
-    return project.repro() - {"tables"}
+    """Return what ran, but for `tables`: it runs if a figure changed, and on images this few none may.
+
+    `report` shows all params and runs whenever anything else does.
+    """
+    ran = project.repro()
+    assert "report" in ran
+    return ran - {"tables", "report"}
 
 
 def test_how_the_work_is_done_reruns_nothing(project):
@@ -58,7 +63,7 @@ def test_templates_rerun_only_the_prompts_of_their_domain(project):
 
 def test_the_list_of_methods_reruns_the_comparison_alone(project):
     project.change_params(compare={"methods": ["source_only", "calibrated"]})
-    assert project.repro() == {"compare@left-right", "tables"}
+    assert project.repro() == {"compare@left-right", "tables", "report"}
 
 
 def test_a_view_setting_re_embeds_everything_but_keeps_the_views_it_does_not_touch(project):
@@ -86,7 +91,7 @@ def test_one_image_re_embeds_its_domain_and_computes_only_that_image(project):
         line.split("'")[1] for line in done.stdout.splitlines() if line.startswith("Running stage")
     }
     embedded = {"manifest@right", "embed@right-vit", "embed@right-clip", "probe@right"}
-    assert ran - {"tables"} == embedded | ADAPT | COMPARE
+    assert ran - {"tables", "report"} == embedded | ADAPT | COMPARE
     told = [line for line in done.stdout.splitlines() if line.startswith("embed right")]
     assert [line.split("; ")[1].split(" (")[0] for line in told] == ["1 embedded now"] * 2
 

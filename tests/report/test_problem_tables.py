@@ -48,7 +48,14 @@ def test_headline():
 
 def test_tables(tmp_path):
     truth = [np.array([0, 1, 0, 1])] * 2
-    write_tables(tmp_path / "t", SEEDS, QUALITY, ["ant", "bee"], truth)
+    more = {"extra": (("a", "b"), [(1, "x")])}
+    write_tables(tmp_path / "t", SEEDS, QUALITY, ["ant", "bee"], truth, more=more)
+    assert read(tmp_path / "t" / "extra.csv") == [["a", "b"], ["1", "x"]]
+    # the first task fell by 50 and by 0 points, and ended at 50 and at 100
+    assert read(tmp_path / "t" / "forgetting.csv") == [
+        ["task", "best", "final", "forgotten"],
+        ["1", "100.0", "75.0", "25.0"],
+    ]
     assert read(tmp_path / "t" / "tasks.csv") == [
         ["after_task", "adapted", "sd", "source_only"],
         ["1", "100.0", "0.0", "50.0"],

@@ -1,6 +1,7 @@
 """Start-up time is a feature: a stage imports torch, timm or open_clip only where it runs a model."""
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from small_project import ROOT, SmallProject
 pytestmark = pytest.mark.slow
 
 HEAVY = ("torch", "torchvision", "timm", "open_clip", "pandas", "sklearn", "matplotlib", "dvc")
+HEAVY += ("dask", "distributed")
 WATCHED = """
 import atexit, json, runpy, sys
 def tell():
@@ -54,3 +56,6 @@ def test_only_what_runs_a_model_imports_one(project):
         ("tables",),
     ):
         assert imported_by(project, *stage) == set(), stage
+    assert imported_by(project, "report") == {"torch"}  # which draws the views of images
+    shutil.rmtree(project.folder / "data")
+    assert imported_by(project, "report") == set()

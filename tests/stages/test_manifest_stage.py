@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pipeline.datasets.manifest_files import read_classes, read_images, read_labels
 from pipeline.stages import generate, image_list, manifest
 
 ROOT = Path(__file__).parents[2]
@@ -76,10 +77,10 @@ def test_a_folder_of_images(project):
         "tasks.csv",
     ]
     lines = (folder / "images.csv").read_text().splitlines()
-    assert lines[0] == "path,sha256,width,height"
+    assert lines[0] == "path,sha256,width,height,crc32c"
     assert lines[1].startswith("data/photos/a/0.png,")
-    assert lines[1].endswith(",5,4")
-    assert (folder / "tasks.csv").read_text().startswith("row,task,seed_0,seed_3\n0,0,t")
+    assert lines[1].rpartition(",")[0].endswith(",5,4")
+    assert (folder / "tasks.csv").read_text().startswith("row,task,seed_0,seed_3,crc32c\n0,0,t")
     assert str(project) not in "".join(file.read_text() for file in folder.iterdir())
 
 
@@ -96,8 +97,8 @@ def test_an_image_list(project):
     assert image_list.main(["l"]) == 0
     assert (project / "cache/lists/l.txt").read_bytes() == b"a/1.jpg 0\r\nb/0.png 1\r\n"
     assert manifest.main(["listed"]) == 0
-    labels = (project / "cache/manifests/listed/labels.csv").read_text()
-    assert labels == "path,class,label\ndata/photos/a/1.jpg,a,0\ndata/photos/b/0.png,b,1\n"
+    labels = read_labels(project / "cache/manifests/listed/labels.csv")
+    assert labels == [("data/photos/a/1.jpg", "a", 0), ("data/photos/b/0.png", "b", 1)]
 
 
 def test_a_list_without_class_names_has_the_classes_it_lists(project):
@@ -105,8 +106,7 @@ def test_a_list_without_class_names_has_the_classes_it_lists(project):
     (project / "data/photos/list.txt").write_text("b/0.png 1\n")
     assert image_list.main(["l"]) == 0
     assert manifest.main(["listed"]) == 0
-    classes = (project / "cache/manifests/listed/classes.csv").read_text()
-    assert classes == "label,class,task\n0,b,0\n"
+    assert read_classes(project / "cache/manifests/listed/classes.csv") == [(0, "b", 0)]
 
 
 def test_paths_of_an_npz_where_the_images_are_absent(project):
@@ -114,7 +114,7 @@ def test_paths_of_an_npz_where_the_images_are_absent(project):
     np.savez(project / "data/x.npz", paths=paths, original=np.zeros((3, 2)))
     assert manifest.main(["absent"]) == 0
     folder = project / "cache/manifests/absent"
-    assert (folder / "images.csv").read_text().splitlines()[1].endswith(",0,0")
+    assert read_images(folder / "images.csv")[0][2:] == (0, 0)
     assert json.loads((folder / "report.json").read_text())["made_from"] == "paths"
 
 

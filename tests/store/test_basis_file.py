@@ -6,6 +6,7 @@ import pytest
 from pipeline.errors import StoreError
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
+from pipeline.store.seal import content_crc
 
 RECIPE = BasisRecipe(4, 70, "gamma", False, (0, 5), (0.1, 0.1))
 
@@ -25,10 +26,36 @@ def test_what_was_written_is_drawn_again(file):
     assert np.array_equal(bases.basis(1).beta, expected.beta)
 
 
+def rewrite(file, **changes):
+    """Change the file and its checksum: what somebody who means it could do."""
+    content = json.loads(file.read_text()) | changes
+    del content["checksum"]
+    file.write_text(json.dumps({**content, "checksum": content_crc(content)}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"D": 10**12},
+        {"D": 0},
+        {"d": -4},
+        {"members": 10**9},
+        {"d_clip": 2**40},
+        {"sigmas": [0.1]},
+        {"sigmas": [0.1, float("nan")]},
+        {"convention": "other"},
+        {"seeds": []},
+        {"more": 1},
+    ],
+)
+def test_recipes_that_nobody_drew_are_refused_before_anything_is_drawn(file, changes):
+    rewrite(file, **changes)
+    with pytest.raises(StoreError, match="not a basis"):
+        read_bases(file)
+
+
 def test_a_machine_that_draws_otherwise_is_noticed(file):
-    content = json.loads(file.read_text())
-    content["sha256"][1] = "0" * 64
-    file.write_text(json.dumps(content))
+    rewrite(file, sha256=[basis_digest(RECIPE.draw(0)), "0" * 64])
     read_bases(file).basis(0)
     with pytest.raises(StoreError, match="draws another basis for seed 5; install the versions"):
         read_bases(file).basis(1)

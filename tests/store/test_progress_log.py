@@ -90,3 +90,22 @@ def test_two_writers_of_one_log_are_refused(tmp_path):
 def test_rows_that_do_not_fit_are_refused(tmp_path):
     with open_log(tmp_path) as log, pytest.raises(ValueError, match="do not fit"):
         log.append([digest(1)], rows(1).astype(np.float32))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    blocks=st.lists(st.integers(min_value=1, max_value=4), min_size=1, max_size=5),
+    asked=st.lists(st.integers(min_value=0, max_value=99), min_size=1, max_size=30),
+    other=st.booleans(),
+)
+def test_rows_come_back_in_any_order_from_any_file(tmp_path_factory, blocks, asked, other):
+    folder, n = tmp_path_factory.mktemp("log"), 0
+    for number, size in enumerate(blocks):  # neighbours are read together: by block, file and order
+        with open_log(folder, "b" if other and number % 2 else "a") as log:
+            numbers = range(n, n + size)
+            log.append([digest(i) for i in numbers], rows(*numbers))
+            n += size
+    wanted = [i % n for i in asked]
+    with open_log(folder) as log:
+        assert np.array_equal(log.gather(map(digest, wanted)), rows(*wanted))
+        assert np.array_equal(log.gather(map(digest, range(n))), rows(*range(n)))

@@ -1,0 +1,37 @@
+"""A flat map of many-dimensional rows: their first two principal components.
+
+Principal components, not t-SNE or UMAP: linear, so distances on the map are shadows of real ones; no random start, no
+iteration, the same picture everywhere to the decimals that are kept; and milliseconds for a thousand rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.method.class_statistics import Matrix64, Vector64
+
+
+def principal_plane(x: npt.NDArray[np.floating]) -> tuple[Matrix64, Vector64]:
+    """Return the rows' (n, d) coordinates on their principal plane (n, 2), and each axis's share of the variance (2,).
+
+    An axis points to where its largest component is positive, so that the map is never mirrored. Directions without
+    variance (fewer than three rows, constant rows) have coordinates 0.
+    """
+    centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    _, scale, axes = np.linalg.svd(centred, full_matrices=False)
+    total = float(np.square(scale).sum())
+    flat = np.zeros((len(x), 2))
+    share = np.zeros(2)
+    for i in range(min(2, len(scale))):
+        if total > 0:
+            flat[:, i] = centred @ (axes[i] * np.sign(axes[i][np.abs(axes[i]).argmax()]))
+            share[i] = scale[i] ** 2 / total
+    return flat, share
+
+
+def evenly(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """Return at most ``most`` of the rows, evenly spread over their order: of sorted classes, of each its share."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]

@@ -1,0 +1,64 @@
+"""An adapted classifier as one safetensors file that needs nothing of this package.
+
+Tensors: omega (d + d', D) and beta (D,), the Fourier basis of vision and CLIP embeddings side by side; W (D, K) and
+b (K,), the classifier of the K classes seen; text, the class prompts (as many as the CLIP branch takes its softmax
+over). The header's one entry, `referee`, is JSON: one entry, because safetensors keeps several in no fixed order, and
+the same model should give the same bytes. It carries the example, so that whoever is given the file can use it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.write_aside import write_aside
+
+SCHEMA = "referee-classifier/1"
+HEADER = "referee"
+
+EXAMPLE = '''\
+import json, torch
+from safetensors import safe_open
+from torch.nn.functional import normalize
+
+with safe_open("classifier.safetensors", "pt") as file:
+    m = {name: file.get_tensor(name).double() for name in file.keys()}
+    about = json.loads(file.metadata()["referee"])
+
+
+def classify(vision, clip):
+    """Probabilities (n, K) of about["classes"], from both models' embeddings (n, d), (n, d') of n images."""
+    g, c = normalize(vision.double(), dim=1), normalize(clip.double(), dim=1)
+    x = normalize(torch.cat([g, about["clip_in_kernel"] * c], dim=1), dim=1)
+    a = x @ m["omega"] / 2  # cos(2a + beta) - cos(beta) = -2 sin(a) sin(a + beta)
+    z = -2 * about["feature_scale"] * a.sin() * (a + m["beta"]).sin()
+    p = (about["logit_factor"] * (z @ m["W"] + m["b"])).softmax(1)
+    q = (about["clip_scale"] * c @ m["text"].T).softmax(1)[:, : p.shape[1]]
+    sure, certain = p.amax(1, keepdim=True), q.amax(1, keepdim=True)
+    alpha = {"max_probability": sure / (sure + certain), "klda": 1, "clip": 0}[about["fusion"]]
+    return alpha * p + (1 - alpha) * q
+'''
+
+
+@dataclass(frozen=True, eq=False)
+class ExportedClassifier:
+    """What the file holds: tensors by name, and what they mean."""
+
+    tensors: dict[str, npt.NDArray[Any]]
+    about: dict[str, Any]
+
+
+def write_classifier(path: Path, exported: ExportedClassifier) -> None:
+    """Write the file aside, then rename it."""
+    from safetensors.numpy import save_file
+
+    about = {"schema": SCHEMA, **exported.about, "example": EXAMPLE}
+    tensors = {name: np.ascontiguousarray(values) for name, values in exported.tensors.items()}
+    header = {HEADER: json.dumps(about, sort_keys=True, ensure_ascii=False)}
+    with write_aside(path) as aside:
+        save_file(tensors, aside, metadata=header)

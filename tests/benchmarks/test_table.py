@@ -1,0 +1,51 @@
+"""The table of benchmarks, and that the baseline it boasts of computes the same thing. No timing is a test."""
+
+import json
+
+import pytest
+
+from benchmarks import run, statistics
+from benchmarks.row import Row, at_least, at_most
+
+ROWS = [
+    Row("this", 12.0, "that: 24 s", "≥ 10×", True, "2 s", module="statistics"),
+    at_most("those", 9.0, "–", 8, "", unit="s"),
+]
+
+
+def test_every_row_stands_in_the_table_with_its_command():
+    lines = run.table(ROWS).splitlines()
+    assert len(lines) == 4
+    assert "| this | 12.00× | that: 24 s | ≥ 10× | yes | 2 s | `statistics` |" in lines
+    assert "9.00 s | – | ≤ 8 s | **no**" in lines[3]
+
+
+def test_results_are_a_list_of_named_ratios(tmp_path):
+    run.write_results(ROWS, tmp_path / "results" / "benchmarks.json")
+    read = json.loads((tmp_path / "results" / "benchmarks.json").read_text())
+    assert [{"name", "ratio", "baseline", "target", "met"} <= set(row) for row in read] == [
+        True
+    ] * 2
+    assert (read[0]["ratio"], read[1]["met"]) == (12.0, False)
+
+
+def test_the_docs_get_the_table_between_their_marks(tmp_path):
+    page = tmp_path / "performance.md"
+    page.write_text("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter\n")
+    run.write_docs(ROWS, page)
+    text = page.read_text()
+    assert text.startswith("before\n<!-- bench -->\n")
+    assert text.endswith("<!-- /bench -->\nafter\n")
+    assert "old" not in text
+    assert run.table(ROWS) in text
+
+
+def test_a_goal_just_missed_is_missed():
+    assert not at_least("", 9.999, "", 10, "").met
+    assert not at_most("", 1.501, "", 1.5, "").met
+
+
+@pytest.mark.parametrize("D", [80])
+def test_the_released_algorithm_written_apart_predicts_what_the_variant_predicts(D):
+    released, _ = statistics.against_the_released_code(D)
+    assert "100.0% of the predictions after every task are the same" in released.detail

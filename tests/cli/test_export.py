@@ -1,0 +1,193 @@
+"""`referee export`: the file is used by the page's own lines, without this package, and says what `predict` says."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from pipeline.cli.main import main
+from pipeline.store.embedding_store import open_embeddings
+from pipeline.store.exported_classifier import EXAMPLE
+from small_project import ROOT
+
+pytestmark = pytest.mark.slow
+
+PAGE = (ROOT / "docs/how-to/prediction.md").read_text(encoding="utf-8")
+CLASSIFY, FROM_A_PHOTO = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PLAIN = """
+import sys
+import numpy as np
+{example}
+rows = np.load("rows.npz")
+p = classify(torch.from_numpy(rows["vit"]), torch.from_numpy(rows["clip"]))
+np.save("p.npy", p.numpy())
+assert not [name for name in sys.modules if name.split(".")[0] in ("pipeline", "zarr", "timm", "open_clip")]
+"""
+# torchvision's operators do not load beside a CPU build of torch, which is no business of the example's
+DECLARED = (
+    "from pipeline.encoders.torchvision_ops import ensure_torchvision_ops as declare\ndeclare()\n"
+)
+
+
+def python(script, folder):
+    """Run a script as somebody else would, in a folder of theirs."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def about(path):
+    with safe_open(path, "numpy") as file:
+        return json.loads(file.metadata()["referee"])
+
+
+def predicted(capsys, *arguments):
+    """Return every class's fused probability by `referee predict`, images in order."""
+    every = ("predict", "--problem", "mnist-uci", "--top", "10", "--format", "json")
+    capsys.readouterr()
+    assert main([*every, *arguments]) == 0
+    images = json.loads(capsys.readouterr().out)["images"]
+    return [{c["class"]: c["confidence"] for c in image["top"]} for image in images]
+
+
+@pytest.fixture
+def here(digits, monkeypatch):
+    monkeypatch.chdir(digits)
+    return digits
+
+
+def exported(folder, *arguments):
+    path = folder / "classifier.safetensors"
+    assert main(["export", "--problem", "mnist-uci", "--output", str(path), *arguments]) == 0
+    return path
+
+
+def test_the_example_is_short_and_travels_with_the_file(here, tmp_path, capsys):
+    assert CLASSIFY == EXAMPLE == about(exported(tmp_path))["example"]
+    assert len(CLASSIFY.splitlines()) <= 20
+
+
+@pytest.mark.parametrize("choice", [(), ("--after-task", "2", "--seed", "1")])
+def test_plain_torch_says_what_predict_says(here, tmp_path, capsys, choice):
+    path = exported(tmp_path, *choice)
+    rows = {
+        model: open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).read("original")
+        for model in ("vit", "clip")
+    }
+    np.savez(tmp_path / "rows.npz", **rows)
+    python(PLAIN.format(example=CLASSIFY), tmp_path)
+    p = np.load(tmp_path / "p.npy")
+    told = predicted(capsys, *choice, "data/digits/uci")
+    classes = about(path)["classes"]
+    assert classes == list("0123" if choice else "0123456789")
+    assert len(told) == len(p) == 120
+    expected = np.array([[image[name] for name in classes] for image in told])
+    np.testing.assert_allclose(p, expected, atol=2e-6)
+    np.testing.assert_array_equal(p.argmax(axis=1), expected.argmax(axis=1))
+
+
+def test_from_a_photo_with_timm_and_open_clip(here, tmp_path, capsys):
+    exported(tmp_path)
+    (tmp_path / "weights").symlink_to(ROOT / "weights")
+    seven = Path("data/digits/uci/7/00007.png")
+    (tmp_path / "photo.png").write_bytes(seven.read_bytes())
+    said = python(DECLARED + CLASSIFY + FROM_A_PHOTO, tmp_path).splitlines()
+    (told,) = predicted(capsys, str(seven))
+    best = sorted(told, key=told.get, reverse=True)[:3]
+    assert [line.split()[0] for line in said] == best
+    for line, name in zip(said, best, strict=True):
+        assert float(line.split()[1]) == pytest.approx(told[name], abs=3e-3)
+
+
+def test_the_header_says_what_it_belongs_to(here, tmp_path, capsys):
+    path = exported(tmp_path)
+    assert "10 classes, D 20" in capsys.readouterr().out
+    told = about(path)
+    assert told["schema"] == "referee-classifier/1"
+    assert told["problem"] == "mnist-uci"
+    assert told["vision"]["model"]["name"] == "vit_tiny_patch16_224"
+    store = open_embeddings(Path("cache/embeddings/uci/clip.zarr"))
+    assert told["language"]["weights"] == store.provenance["weights"]
+    assert told["language"]["preprocessing"] == store.provenance["preprocessing"]
+    with safe_open(path, "numpy") as file:
+        shapes = {name: file.get_tensor(name).shape for name in file.keys()}  # noqa: SIM118
+    d = sum(
+        open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).width
+        for model in ("vit", "clip")
+    )
+    assert shapes["omega"] == (d, 20)
+    assert shapes["W"] == (20, 10)
+
+
+def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
+    mine = exported(tmp_path).read_bytes()
+    other = tmp_path / "other.safetensors"  # another process: nothing may hang on its hash seed
+    python(
+        f"from pipeline.cli.main import main\nmain(['export', '--problem', 'mnist-uci', '-o', {str(other)!r}])",
+        here,
+    )
+    assert other.read_bytes() == mine
+    for place in (str(ROOT), str(tmp_path), str(here)):
+        assert place.encode() not in mine
+
+
+VARIANTS = {
+    "no_clip": {"variant": "no_clip"},
+    "released": {"variant": "released"},
+    "source_only": {"variant": "source_only"},
+    "clip_zero_shot": {"variant": "clip_zero_shot"},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_variants_too(adapted_as, tmp_path, capsys, variant):
+    folder, early = adapted_as(VARIANTS[variant]), ("--after-task", "3")
+    path = exported(tmp_path, *early)
+    vit, clip = (
+        torch.from_numpy(
+            open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).read("original")[:30]
+        )
+        for model in ("vit", "clip")
+    )
+    names = {}
+    with contextlib.chdir(tmp_path):
+        exec(CLASSIFY, names)
+    images = sorted((folder / "data/digits/uci").rglob("*.png"))[:30]
+    told = predicted(capsys, *early, *(str(image) for image in images))
+    expected = np.array([[image[name] for name in about(path)["classes"]] for image in told])
+    np.testing.assert_allclose(names["classify"](vit, clip), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ({"variant": "nearest_mean"}, "predictor: nearest_mean is no single linear classifier"),
+        ({"options": {"vote_at_test": True}}, "vote_at_test is no single linear classifier"),
+    ],
+)
+def test_what_is_no_linear_classifier_is_refused(adapted_as, tmp_path, capsys, method, message):
+    adapted_as(method)
+    path = tmp_path / "no.safetensors"
+    assert main(["export", "--problem", "mnist-uci", "-o", str(path)]) == 2
+    assert message in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_the_name_must_end_in_safetensors(here, capsys):
+    assert main(["export", "--problem", "mnist-uci", "-o", "model.pt"]) == 2
+    assert (
+        "--output model.pt: give a file's name that ends in .safetensors" in capsys.readouterr().err
+    )

@@ -1,0 +1,206 @@
+"""A real Dask cluster for tests: `dask scheduler` and `dask worker` as processes, each worker in a network of its own.
+
+As root on Linux every worker gets a network namespace, joined to the scheduler's by a bridge: other addresses, no
+shared loopback, as on several machines. Elsewhere all share the loopback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+DASK = str(Path(sys.executable).parent / "dask")
+_numbers = itertools.count(1)
+
+
+def wait_until(condition: Any, what: str, seconds: float = 120.0) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.01)
+
+
+def _ip(*command: str) -> None:
+    subprocess.run(["ip", *command], check=True, capture_output=True, timeout=20)
+
+
+class Networks:
+    """Network namespaces on one bridge; without the right to make them, the loopback."""
+
+    def __init__(self) -> None:
+        self.tag = f"rf{os.getpid() % 100_000:x}{next(_numbers)}"
+        self.subnet = f"10.{64 + os.getpid() % 128}.{next(_numbers) % 250}"
+        self.made: list[str] = []
+        self.apart = os.geteuid() == 0 and shutil.which("ip") is not None and self._make_bridge()
+
+    def _make_bridge(self) -> bool:
+        try:
+            _ip("link", "add", f"b{self.tag}", "type", "bridge")
+            _ip("addr", "add", f"{self.subnet}.1/24", "dev", f"b{self.tag}")
+            _ip("link", "set", f"b{self.tag}", "up")
+            self.prefix(2)  # can namespaces be made at all?
+        except (subprocess.SubprocessError, OSError):
+            self.close()
+            return False
+        return True
+
+    @property
+    def host(self) -> str:
+        """The address of this process's side."""
+        return f"{self.subnet}.1" if self.apart else "127.0.0.1"
+
+    def prefix(self, number: int) -> list[str]:
+        """Make a namespace; return what to put before a command that runs in it."""
+        name, inner, outer = (
+            f"{self.tag}n{number}",
+            f"i{self.tag}{number}",
+            f"o{self.tag}{number}",
+        )
+        if name not in self.made:
+            _ip("netns", "add", name)
+            self.made.append(name)
+            _ip("link", "add", outer, "type", "veth", "peer", "name", inner)
+            _ip("link", "set", outer, "master", f"b{self.tag}", "up")
+            _ip("link", "set", inner, "netns", name)
+            for command in (
+                ("addr", "add", f"{self.subnet}.{number}/24", "dev", inner),
+                ("link", "set", inner, "up"),
+                ("link", "set", "lo", "up"),
+            ):
+                _ip("-n", name, *command)
+        return ["ip", "netns", "exec", name]
+
+    def cut(self, number: int) -> None:
+        """Pull the plug of a namespace: packets vanish, nobody is told."""
+        _ip("link", "set", f"o{self.tag}{number}", "down")
+
+    def close(self) -> None:
+        """Remove all of it."""
+        for name in self.made:
+            with contextlib.suppress(subprocess.SubprocessError, OSError):
+                _ip("netns", "del", name)
+        with contextlib.suppress(subprocess.SubprocessError, OSError):
+            _ip("link", "del", f"b{self.tag}")
+
+
+class Worker:
+    """A worker process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], name: str, log: Path) -> None:
+        self.process, self.name, self.log = process, name, log
+        self._slowed = threading.Event()
+
+    def kill(self) -> None:
+        """SIGKILL, as the kernel does when memory runs out; it must still have been alive."""
+        assert self.process.poll() is None, self.log.read_text()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def slow_down(self) -> None:
+        """Stop and continue it again and again: it gets a small part of the time."""
+
+        def throttle() -> None:
+            while not self._slowed.is_set() and self.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    self.process.send_signal(signal.SIGSTOP)
+                    time.sleep(0.2)
+                    self.process.send_signal(signal.SIGCONT)
+                    time.sleep(0.02)
+
+        threading.Thread(target=throttle, daemon=True).start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._slowed.set()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+
+class RealCluster:
+    """A scheduler and its workers; a context manager that ends them all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.networks = Networks()
+        self.workers: list[Worker] = []
+        self._file = folder / "scheduler.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.scheduler = self._start(
+            "scheduler", [DASK, "scheduler", "--host", self.networks.host, "--port", "0"]
+        )
+        wait_until(self._known, "the scheduler")
+
+    def _known(self) -> bool:
+        assert self.scheduler.poll() is None, (self.folder / "scheduler.log").read_text()
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            self.address = json.loads(self._file.read_text())["address"]
+            return True
+        return False
+
+    def _start(self, name: str, command: list[str], **environment: str) -> subprocess.Popen[bytes]:
+        environ = {k: v for k, v in os.environ.items() if k != "DASK_SCHEDULER_ADDRESS"}
+        environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment}
+        more = ["--no-show"] if name == "scheduler" else []
+        with (self.folder / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(
+                [*command, "--no-dashboard", "--scheduler-file", str(self._file), *more],
+                cwd=self.folder,  # not the project's: paths must hold wherever a worker was started
+                env=environ,
+                stdout=log,
+                stderr=log,
+            )
+
+    def add_worker(
+        self,
+        *,
+        threads: int = 1,
+        before: tuple[str, ...] = (),
+        wait: bool = True,
+        **environment: str,
+    ) -> Worker:
+        """Start a worker; ``before``: a command that starts it, ``wait``: until the scheduler has it."""
+        number = len(self.workers) + 2
+        name = f"w{number}"
+        prefix = self.networks.prefix(number) if self.networks.apart else []
+        command = [*prefix, *before, DASK, "worker", "--nthreads", str(threads), "--no-nanny"]
+        command += ["--name", name, "--memory-limit", "0"]
+        command += ["--local-directory", str(self.folder / name)]
+        process = self._start(name, command, **environment)
+        worker = Worker(process, name, self.folder / f"{name}.log")
+        self.workers.append(worker)
+        if wait:
+            wait_until(lambda: "Starting established connection" in self._told(worker), name)
+        return worker
+
+    def _told(self, worker: Worker) -> str:
+        text = worker.log.read_text(errors="replace")
+        assert worker.process.poll() is None, text
+        return text
+
+    def __enter__(self) -> RealCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_workers()
+        if self.scheduler.poll() is None:
+            self.scheduler.kill()
+            self.scheduler.wait()
+        self.networks.close()
+
+    def stop_workers(self) -> None:
+        """End all workers."""
+        for worker in self.workers:
+            worker.stop()

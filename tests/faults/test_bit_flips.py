@@ -1,0 +1,118 @@
+"""Flip bits in every byte of every kind of store: our one line, or the very same numbers. Nothing else comes out."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+from faults.tiny_stores import KINDS
+from pipeline.errors import StoreError
+from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, open_embeddings, write_embeddings
+
+
+def outcome(store, expected):
+    """Read a damaged store; return whether it was refused, and fail on anything but the same bytes."""
+    try:
+        got = store.read()
+    except StoreError as error:
+        line = str(error)
+        assert "\n" not in line
+        assert str(store.path) in line
+        assert re.search("dvc (repro|checkout|pull)", line), line
+        return True
+    assert got == expected, "a flipped bit came through as another number"
+    return False
+
+
+def flip_all(store, bits_of):
+    """Flip, one at a time, the bits that ``bits_of(position)`` names; return how many flips, how many refused."""
+    expected = store.read()
+    flips = refused = 0
+    for file in store.files():
+        whole = file.read_bytes()
+        for position in range(len(whole)):
+            for bit in bits_of(position):
+                damaged = bytearray(whole)
+                damaged[position] ^= 1 << bit
+                file.write_bytes(damaged)
+                refused += outcome(store, expected)
+                flips += 1
+                # a log cuts off what it cannot read: put all of it back
+                file.write_bytes(whole)
+        assert store.read() == expected
+    return flips, refused
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_one_bit_of_every_byte(kind, tmp_path, monkeypatch, record_property):
+    store = kind(tmp_path, monkeypatch)
+    chosen = random.Random(kind.__name__)
+    flips, refused = flip_all(store, lambda _: [chosen.randrange(8)])
+    record_property("flips", flips)
+    assert flips == sum(file.stat().st_size for file in store.files())
+    if kind.__name__ != "progress_log":
+        assert refused > 0.8 * flips
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_bit_of_every_byte(kind, tmp_path, monkeypatch, record_property):
+    store = kind(tmp_path, monkeypatch)
+    flips, _ = flip_all(store, lambda _: range(8))
+    record_property("flips", flips)
+    assert flips == 8 * sum(file.stat().st_size for file in store.files())
+
+
+def large_store(folder):
+    """Two shards of 40,000 rows × 16 float16: 1.3 MB."""
+    x = np.random.default_rng(0).standard_normal((40_000, 16)).astype(np.float16)
+    shards = [x[i : i + SHARD_ROWS] for i in range(0, len(x), SHARD_ROWS)]
+    write_embeddings(folder / "e.zarr", {"original": ViewRows(*x.shape, "float16", {}, shards)}, {})
+    return folder / "e.zarr", x
+
+
+def flip_somewhere(folder, count, seed):
+    path, x = large_store(folder)
+    chosen = random.Random(seed)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    sizes = [file.stat().st_size for file in files]
+    for _ in range(count):
+        file = chosen.choices(files, sizes)[0]
+        position, bit = chosen.randrange(file.stat().st_size), chosen.randrange(8)
+        with file.open("r+b") as opened:
+            opened.seek(position)
+            byte = opened.read(1)[0]
+            opened.seek(position)
+            opened.write(bytes([byte ^ 1 << bit]))
+            opened.flush()
+            with pytest.raises(StoreError, match="damaged"):
+                open_embeddings(path).read("original")
+            opened.seek(position)
+            opened.write(bytes([byte]))
+    assert np.array_equal(open_embeddings(path).read("original"), x)
+
+
+def test_random_bits_of_a_larger_store(tmp_path):
+    flip_somewhere(tmp_path, 200, seed=0)
+
+
+@pytest.mark.long
+def test_many_random_bits_of_a_larger_store(tmp_path):
+    flip_somewhere(tmp_path, 5000, seed=1)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_cut_short_at_any_length(kind, tmp_path, monkeypatch):
+    store = kind(tmp_path, monkeypatch)
+    expected = store.read()
+    for file in store.files():
+        whole = file.read_bytes()
+        for kept in {0, 1, len(whole) // 2, len(whole) - 5, len(whole) - 1}:
+            file.write_bytes(whole[: max(0, kept)])
+            outcome(store, expected)
+            file.write_bytes(whole)
+        if kind.__name__ != "progress_log":
+            file.unlink()
+            assert outcome(store, expected), f"{file.name} was not missed"
+            file.write_bytes(whole)

@@ -1,0 +1,134 @@
+"""SIGKILL every stage at random moments: an output is whole or absent, and running again ends with the same bytes."""
+
+import hashlib
+import random
+import shutil
+
+import pytest
+
+from faults.stage_processes import StageServer
+from small_project import SmallProject
+
+pytestmark = pytest.mark.slow
+
+PROBLEM = "left-right"
+# stage, arguments, outputs
+STAGES = [
+    ("code", (), ["cache/code"]),
+    ("generate", ("print",), ["data/print"]),
+    ("image_list", ("few",), ["cache/lists/few.txt"]),
+    ("manifest", ("right",), ["cache/manifests/right"]),
+    ("model", ("vit",), ["cache/models/vit.json"]),
+    ("embed", ("right", "vit"), ["cache/embeddings/right/vit.zarr"]),
+    ("embed", ("right", "clip"), ["cache/embeddings/right/clip.zarr"]),
+    ("prompts", ("right",), ["cache/prompts/right.zarr"]),
+    ("probe", ("right",), ["results/probes/right.json"]),
+    ("basis", ("left",), ["cache/bases/left.json", "results/bases/left.json"]),
+    ("source", ("left",), ["cache/source/left.zarr"]),
+    ("pseudo_label", (PROBLEM,), ["cache/pseudo_labels/left-right.zarr"]),
+    ("refine", (PROBLEM,), ["cache/refined/left-right.zarr"]),
+    ("adapt", (PROBLEM,), ["cache/target/left-right.zarr"]),
+    ("evaluate", (PROBLEM,), ["results/metrics/left-right.json", "results/tables/left-right"]),
+    (
+        "compare",
+        (PROBLEM,),
+        ["results/comparison/left-right.json", "results/methods/left-right.json"],
+    ),
+    ("sensitivity", (PROBLEM,), ["results/sensitivity/left-right"]),
+    ("tables", (), ["results/suite"]),
+]
+
+
+def digest(path):
+    """Return sha256 of a file's or a folder's names and contents; None where there is nothing."""
+    if not path.exists():
+        return None
+    files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
+    return hashlib.sha256(
+        b"".join(str(f.relative_to(path)).encode() + f.read_bytes() for f in files)
+    ).hexdigest()
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with StageServer() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def project(finished, tmp_path_factory, server):
+    """The finished project, with a generated domain and an image list besides; every stage run once more."""
+    folder = tmp_path_factory.mktemp("killed") / "project"
+    shutil.copytree(finished, folder, symlinks=True)
+    made = SmallProject(folder)
+    params = made.read_params()
+    params["domains"]["print"] = {**params["domains"]["left"], "images": "data/print"}
+    params["generated"] = {"print": {"folder": "data/print", "seed": 0, "per_class": 3}}
+    (folder / "few.txt").write_text("left/ant/0.png 0\nleft/bee/1.png 1\n")
+    params["lists"] = {"few": {"file": "few.txt", "domain": "print", "root": "data"}}
+    made.write_params(params)
+    return made
+
+
+@pytest.fixture(scope="module")
+def undisturbed(project, server):
+    """Run every stage in order; return its seconds, and what each output must be."""
+    seconds, expected = {}, {}
+    for stage, arguments, outputs in STAGES:
+        forget_progress(project, stage)
+        seconds[stage, arguments] = server.run(project.folder, stage, *arguments)
+        expected |= {name: digest(project.folder / name) for name in outputs}
+    assert None not in expected.values()
+    return seconds, expected
+
+
+def forget_progress(project, stage):
+    if stage == "embed":
+        shutil.rmtree(project.folder / ".referee", ignore_errors=True)
+
+
+def leftovers(folder):
+    return [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".former"))]
+
+
+def kill_and_mend(project, server, undisturbed, kills, seed):
+    """Kill every stage in turn at random moments until ``kills`` were at work; then let each end. Return the kills."""
+    seconds, expected = undisturbed
+    chosen = random.Random(seed)
+    at_work = 0
+    tried = 0
+    while at_work < kills:
+        stage, arguments, outputs = STAGES[tried % len(STAGES)]
+        if chosen.random() < 0.5:  # as DVC does before it runs a stage
+            for name in outputs:
+                remove(project.folder / name)
+            forget_progress(project, stage)
+        moment = chosen.random() * seconds[stage, arguments]
+        at_work += server.kill_after(moment, project.folder, stage, *arguments)
+        tried += 1
+        for name in outputs:
+            assert digest(project.folder / name) in (None, expected[name]) or is_partly(name), name
+        server.run(project.folder, stage, *arguments)
+        for name in outputs:
+            assert digest(project.folder / name) == expected[name], f"{stage}: {name} differs"
+        assert not leftovers(project.folder), stage
+        assert tried < 4 * kills + len(STAGES)
+    return tried
+
+
+def is_partly(name):
+    """Folders of several outputs, of which each is whole or absent."""
+    return name in ("cache/code", "cache/manifests/right")
+
+
+def test_a_dozen_and_more_kills(project, server, undisturbed):
+    kill_and_mend(project, server, undisturbed, kills=len(STAGES), seed=0)
+
+
+@pytest.mark.long
+def test_a_hundred_and_twenty_kills(project, server, undisturbed):
+    kill_and_mend(project, server, undisturbed, kills=120, seed=1)

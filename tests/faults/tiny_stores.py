@@ -1,0 +1,216 @@
+"""One tiny store of every kind that stages read, by the real writers, and how a stage reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.datasets import manifest_files
+from pipeline.datasets.manifest_files import ClassRow, ImageRow, LabelRow, Manifest, Tasks
+from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.source_model import fit_source
+from pipeline.method.variants import MethodOptions
+from pipeline.stages.adapt import SCHEMA as TARGET
+from pipeline.store import embedding_store
+from pipeline.store.array_store import open_arrays, write_arrays
+from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
+from pipeline.store.classifier_store import classifier_arrays, read_classifiers
+from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+from pipeline.store.progress_log import ProgressLog
+from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
+from pipeline.store.pseudo_label_store import SCHEMA as LABELS
+from pipeline.store.pseudo_label_store import label_arrays, read_labels_of_seed
+from pipeline.store.refined_store import open_refined, write_off, write_refined
+from pipeline.store.source_store import read_source, writing_source
+
+CLASSES = ["ant", "bee", "cat", "dog"]
+TASKS = [np.array([0, 1]), np.array([2, 3])]
+SHARD, CHUNK, ROWS, WIDTH = 8, 4, 11, 3
+
+
+@dataclass(frozen=True)
+class TinyStore:
+    """Where it is, and a function that returns all that a stage would get out of it, as bytes."""
+
+    path: Path
+    read: Callable[[], bytes]
+
+    def files(self) -> list[Path]:
+        """Every file of it."""
+        if self.path.is_file():
+            return [self.path]
+        return sorted(file for file in self.path.rglob("*") if file.is_file())
+
+
+def embeddings(folder: Path, monkeypatch: Any) -> TinyStore:
+    monkeypatch.setattr(embedding_store, "SHARD_ROWS", SHARD)
+    monkeypatch.setattr(embedding_store, "CHUNK_ROWS", CHUNK)
+    path = folder / "e.zarr"
+    x = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(np.float16)
+    views = {
+        view: ViewRows(ROWS, WIDTH, "float16", {"level": 1}, [x[:SHARD], x[SHARD:]])
+        for view in ("original", "zeros")
+    }
+    write_embeddings(path, views, {"domain": "a", "weights": "w", "rows_digest": "d"})
+
+    def read() -> bytes:
+        store = open_embeddings(path)
+        got = [(store.read(view).tobytes(), store.settings(view)) for view in store.views]
+        return pickle.dumps((got, sorted(store.provenance.items(), key=str), store.views))
+
+    return TinyStore(path, read)
+
+
+def prompts(folder: Path, _: Any) -> TinyStore:
+    path = folder / "p.zarr"
+    text = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    write_prompts(path, Prompts(text, 10.5, {"classes": CLASSES, "domain": "a"}))
+
+    def read() -> bytes:
+        got = open_prompts(path)
+        return pickle.dumps((got.text.tobytes(), got.logit_scale, sorted(got.provenance.items())))
+
+    return TinyStore(path, read)
+
+
+def models() -> list[Any]:
+    generator = np.random.default_rng(0)
+    labels = np.repeat(np.arange(4), 6)
+    x = generator.standard_normal((24, 3)) + 3 * np.eye(4, 3)[labels]
+    basis = draw_basis(3, 5, 0.1, "gamma", 0)
+    return fit_source(basis, {"original": x}, labels, TASKS, MethodOptions(source_views=False))
+
+
+def source(folder: Path, _: Any) -> TinyStore:
+    path = folder / "s.zarr"
+    with writing_source(path, CLASSES, seeds=1, tasks=2) as writer:
+        writer.reserve(1, 5)
+        writer.write_seed(0, models())
+
+    def read() -> bytes:
+        got = read_source(path, 0, CLASSES, with_scatter=True)
+        return pickle.dumps(
+            [
+                [m.means, m.classifier.W, m.classifier.b, m.embedding_means]
+                + [(s.triangle, s.total, s.degrees) for s in m.spreads]
+                for m in got
+            ]
+        )
+
+    return TinyStore(path, read)
+
+
+def placed() -> list[Any]:
+    fused = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
+    labels = PseudoLabels(np.array([1, 0, 0]), fused, np.array([0.2, 0.0, 1.0]), np.ones(3, bool))
+    return [(np.arange(3), labels), (np.arange(4, 7), replace(labels, label=labels.label + 2))]
+
+
+def pseudo_labels(folder: Path, _: Any) -> TinyStore:
+    path = folder / "l.zarr"
+    write_arrays(path, LABELS, label_arrays([placed()], 8), {"problem": "a-b"})
+    return TinyStore(path, lambda: _labels(path, LABELS))
+
+
+def _labels(path: Path, schema: str) -> bytes:
+    got = read_labels_of_seed(open_arrays(path, schema), 0, 8)
+    return pickle.dumps([got.label, got.weight, got.kept, got.fused])
+
+
+def refined(folder: Path, _: Any) -> TinyStore:
+    path = folder / "r.zarr"
+    views = {"zeros": np.random.default_rng(0).standard_normal((1, 5, 3)).astype(np.float16)}
+    write_refined(path, views, {"problem": "a-b"})
+    like = {"zeros": np.zeros((5, 3)), "original": np.zeros((5, 3))}
+    return TinyStore(path, lambda: pickle.dumps(open_refined(path).of_seed(0, like)))
+
+
+def refined_off(folder: Path, _: Any) -> TinyStore:
+    path = folder / "o.zarr"
+    write_off(path, "a-b")
+    return TinyStore(path, lambda: pickle.dumps(open_refined(path).of_seed(0, {})))
+
+
+def target(folder: Path, _: Any) -> TinyStore:
+    path = folder / "t.zarr"
+    classifiers = [[model.classifier for model in models()]]
+    arrays = {**classifier_arrays(classifiers), **label_arrays([placed()], 8)}
+    write_arrays(path, TARGET, arrays, {"problem": "a-b", "seen": [2, 4], "classes": CLASSES})
+
+    def read() -> bytes:
+        store = open_arrays(path, TARGET)
+        seen = store.attribute("seen", list, of=int)
+        got = [(c.W, c.b) for c in read_classifiers(store, 0, seen)]
+        return pickle.dumps(got) + _labels(path, TARGET)
+
+    return TinyStore(path, read)
+
+
+def basis(folder: Path, _: Any) -> TinyStore:
+    path = folder / "b.json"
+    recipe = BasisRecipe(3, 5, "gamma", False, (0, 1), (0.1, 0.1))
+    write_bases(path, recipe, [basis_digest(recipe.draw(i)) for i in range(2)])
+
+    def read() -> bytes:
+        got = read_bases(path)
+        drawn = [got.basis(i) for i in range(2)]
+        return pickle.dumps([got.recipe, [(b.omega, b.beta) for b in drawn]])
+
+    return TinyStore(path, read)
+
+
+def manifest(folder: Path, _: Any) -> TinyStore:
+    digests = [hashlib.sha256(bytes([i])).hexdigest() for i in range(8)]
+    made = Manifest(
+        images=tuple(ImageRow(f"d/{CLASSES[i // 2]}/{i}.png", digests[i], 4, 3) for i in range(8)),
+        tasks=Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0),
+        classes=tuple(ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)),
+        labels=tuple(
+            LabelRow(f"d/{CLASSES[i // 2]}/{i}.png", CLASSES[i // 2], i // 2) for i in range(8)
+        ),
+        report={},
+    )
+    path = folder / "m"
+    manifest_files.write(made, path)
+    (path / "report.json").unlink()  # for people; no stage reads it
+
+    def read() -> bytes:
+        images = manifest_files.read_images(path / "images.csv")
+        tasks = manifest_files.read_tasks(path / "tasks.csv", rows=len(images))
+        labels = manifest_files.read_labels(path / "labels.csv", images=images)
+        classes = manifest_files.read_classes(path / "classes.csv")
+        return pickle.dumps(
+            [images, tasks.task.tobytes(), tasks.seeds, tasks.test.tobytes(), labels, classes]
+        )
+
+    return TinyStore(path, read)
+
+
+def progress_log(folder: Path, _: Any) -> TinyStore:
+    """Rows that a killed extraction kept: damaged ones are forgotten and made again, never taken up."""
+    path = folder / "log"
+    digests = [hashlib.sha256(bytes([i])).digest() for i in range(6)]
+    x = np.random.default_rng(0).standard_normal((6, WIDTH)).astype(np.float16)
+    with ProgressLog(path, "w", width=WIDTH, dtype="float16") as log:
+        log.append(digests[:4], x[:4])
+        log.append(digests[4:], x[4:])
+
+    def read() -> bytes:
+        with ProgressLog(path, "w", width=WIDTH, dtype="float16") as log:
+            again = [log.gather([d])[0] if d in log else x[i] for i, d in enumerate(digests)]
+        return np.array(again).tobytes()
+
+    return TinyStore(path, read)
+
+
+KINDS = (
+    embeddings, prompts, source, pseudo_labels, refined, refined_off, target, basis, manifest,
+    progress_log,
+)  # fmt: skip

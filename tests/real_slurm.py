@@ -1,0 +1,115 @@
+"""A real Slurm on this machine for tests: munged, slurmctld and slurmd of one node with four slots called GPUs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel")
+CONF = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmdPort={next_port}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+ReturnToService=2
+GresTypes=gpu
+SlurmdParameters=config_overrides
+NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=8000 Gres=gpu:4 State=UNKNOWN
+PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def why_not() -> str | None:
+    """Say why no Slurm can be started here."""
+    if os.geteuid() != 0:
+        return "Slurm's daemons need root"
+    os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
+    return f"not installed: {', '.join(absent)} (Debian: slurm-wlm, munge)" if absent else None
+
+
+class RealSlurm:
+    """A context manager; ``environment`` is what makes Slurm's commands talk to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
+        self._daemons: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> RealSlurm:
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir(parents=True)
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        values = {"host": socket.gethostname().partition(".")[0], "folder": self.folder}
+        text = CONF.format(port=port, next_port=port + 1, **values)
+        (self.folder / "slurm.conf").write_text(text)
+        gpus = [self.folder / f"gpu{number}" for number in range(4)]
+        for number, gpu in enumerate(gpus):
+            os.mknod(gpu, 0o20600, os.makedev(1, 3 + 2 * (number % 2)))  # null, zero: any device
+        (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-3]\n")
+        at = {name: f"--{name}-file={self.folder}/munge.{name}" for name in ("pid", "log", "seed")}
+        self._start("munged", "--foreground", "--force", f"--key-file={key}",
+                    f"--socket={self.folder}/munge.sock", *at.values())  # fmt: skip
+        self._wait((self.folder / "munge.sock").exists)
+        self._start("slurmctld", "-D")
+        self._start("slurmd", "-D")
+        self._wait(lambda: "idle" in self.run("sinfo", "--noheader"))
+        return self
+
+    def _start(self, *command: str) -> None:
+        with (self.folder / f"{command[0]}.out").open("wb") as log:
+            self._daemons.append(
+                subprocess.Popen(
+                    command, stdout=log, stderr=log, env={**os.environ, **self.environment}
+                )
+            )
+
+    def _wait(self, condition) -> None:
+        end = time.monotonic() + 60
+        while not condition():
+            told = "\n".join(file.read_text() for file in self.folder.glob("slurm*.out"))
+            assert time.monotonic() < end, told
+            time.sleep(0.2)
+
+    def run(self, *command: str) -> str:
+        """Run one of Slurm's commands."""
+        environment = {**os.environ, **self.environment}
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        ).stdout
+
+    def __exit__(self, *_: object) -> None:
+        self.run("scancel", "--user", "root")
+        time.sleep(1)
+        for daemon in reversed(self._daemons):
+            with suppress(ProcessLookupError):
+                daemon.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                daemon.wait(timeout=15)
+            daemon.kill()
+            daemon.wait()

@@ -1,0 +1,301 @@
+"""The report as its readers meet it: in a real browser, by mouse, by keyboard, on a phone, in the dark."""
+
+import json
+import time
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed (pip install '.[dev]')")
+
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from report_content import AWKWARD, METHODS
+
+pytestmark = pytest.mark.slow
+
+UNDRAWN = """
+return [...document.querySelectorAll('details.problem[open] .chart, #headline .chart')]
+  .filter(place => place.dataset.drawn !== 'yes').map(place => place.dataset.chart)"""
+DRAWN = """
+return [...document.querySelectorAll('.chart')].map(place => {
+  const svg = place.querySelector('svg'), box = svg ? svg.getBoundingClientRect() : {width: 0, height: 0};
+  const marks = svg ? svg.querySelectorAll('.role-mark path, .role-mark text, .role-mark line').length : 0;
+  return {chart: place.closest('figure').id, width: box.width, height: box.height, marks,
+          inside: box.width <= place.clientWidth + 1};
+})"""
+ROWS = """
+return [...document.querySelectorAll('#' + arguments[0] + ' tbody tr')].filter(row => !row.hidden)
+  .map(row => row.cells[0].textContent)"""
+
+
+def wait_for(condition, what, seconds=60):
+    """Wait until ``condition()`` holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"still waiting for: {what}"
+        time.sleep(0.05)
+
+
+def all_drawn(browser):
+    wait_for(lambda: browser.execute_script(UNDRAWN) == [], "charts to be drawn")
+
+
+@pytest.fixture
+def report(browser, report_file):
+    """Load the page anew, as wide as a desktop, light; the console must stay empty while a test runs."""
+    size(browser, 1300)
+    colours(browser, "light")
+    browser.get(report_file.as_uri())
+    browser.execute_script("localStorage.clear()")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.refresh()
+    all_drawn(browser)
+    yield browser
+    assert browser.get_log("browser") == []
+
+
+def size(browser, width):
+    measures = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", measures)
+
+
+def colours(browser, scheme):
+    features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+    told = [{"name": name, "value": value} for name, value in features.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": told})
+
+
+def open_all(report):
+    press(report, "open-all")
+    all_drawn(report)
+
+
+def press(report, name):
+    button = report.find_element(By.ID, name)
+    report.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+
+
+def head(report, table, title):
+    (button,) = [
+        button
+        for button in report.find_elements(By.CSS_SELECTOR, f"#{table} thead button")
+        if button.text == title
+    ]
+    return button
+
+
+def sorted_by(report, table):
+    return {
+        th.text: th.get_attribute("aria-sort")
+        for th in report.find_elements(By.CSS_SELECTOR, f"#{table} thead th")
+        if th.get_attribute("aria-sort") != "none"
+    }
+
+
+def test_the_network_is_asked_for_nothing_and_every_chart_is_drawn(report, report_file):
+    open_all(report)
+    drawn = report.execute_script(DRAWN)
+    assert (
+        len(drawn) == 1 + 12 + 10 + 10
+    )  # the overview; of the first problem, the two sweeps as well
+    for chart in drawn:
+        assert chart["width"] > 150, chart
+        assert chart["height"] > 90, chart
+        assert chart["marks"] > 0, chart
+        assert chart["inside"], chart
+    messages = [json.loads(entry["message"])["message"] for entry in report.get_log("performance")]
+    asked = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    assert [url for url in asked if not url.startswith("data:")] == [report_file.as_uri()]
+
+
+def test_the_page_may_not_ask_the_network(report):
+    """The page's own policy stops what a slip of ours might send."""
+    stopped = report.execute_async_script("""
+        const done = arguments[0];
+        document.addEventListener('securitypolicyviolation', event => done(event.violatedDirective));
+        fetch('http://127.0.0.1:9/').catch(() => 0);""")
+    assert stopped == "connect-src"
+    report.get_log("browser")  # which says so as well
+
+
+def test_a_problem_is_drawn_when_it_is_opened_and_not_before(report):
+    assert (
+        report.execute_script("return document.querySelectorAll('details.problem[open]').length")
+        == 1
+    )
+    assert not report.find_elements(By.CSS_SELECTOR, "#p-left-many svg")
+    link = report.find_element(By.CSS_SELECTOR, "#table-headline a[href='#p-left-many']")
+    link.send_keys(Keys.ENTER)
+    wait_for(
+        lambda: report.find_elements(By.CSS_SELECTOR, "#p-left-many svg"), "the problem to open"
+    )
+    all_drawn(report)
+    press(report, "close-all")
+    assert not report.find_elements(By.CSS_SELECTOR, "details.problem[open]")
+
+
+def test_sorting_by_mouse(report):
+    before = report.execute_script(ROWS, "table-headline")
+    assert before == ["left-right", "left-many", "right-left", "mean"]
+    head(report, "table-headline", "calibrated").click()
+    assert sorted_by(report, "table-headline") == {"calibrated": "descending"}
+    assert report.execute_script(ROWS, "table-headline") == before
+    head(report, "table-headline", "calibrated").click()
+    assert sorted_by(report, "table-headline") == {"calibrated": "ascending"}
+    expected = ["right-left", "left-many", "left-right", "mean"]  # the mean stays below
+    assert report.execute_script(ROWS, "table-headline") == expected
+
+
+def test_sorting_by_keyboard_says_so(report):
+    button = head(report, "table-headline", "problem")
+    report.execute_script("arguments[0].focus()", button)
+    outline = report.execute_script("return getComputedStyle(arguments[0]).outlineStyle", button)
+    button.send_keys(Keys.SPACE)
+    assert sorted_by(report, "table-headline") == {"problem": "ascending"}
+    assert report.execute_script(ROWS, "table-headline") == [
+        "left-many",
+        "left-right",
+        "right-left",
+        "mean",
+    ]
+    status = report.find_element(By.CSS_SELECTOR, "#table-headline output")
+    assert status.text == "sorted by problem, ascending"
+    button.send_keys(Keys.ENTER)
+    assert sorted_by(report, "table-headline") == {"problem": "descending"}
+    assert outline != "none"
+
+
+def test_filtering(report):
+    field = report.find_element(By.CSS_SELECTOR, "#table-headline [data-filter]")
+    field.send_keys("LEFT many")
+    assert report.execute_script(ROWS, "table-headline") == ["left-many"]
+    assert report.find_element(By.CSS_SELECTOR, "#table-headline output").text == "1 of 4 rows"
+    field.send_keys(Keys.ENTER)  # sends no form
+    field.send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.DELETE)
+    assert len(report.execute_script(ROWS, "table-headline")) == 4
+    chosen = Select(report.find_element(By.CSS_SELECTOR, "#table-comparison select"))
+    chosen.select_by_visible_text("heads")
+    assert report.execute_script(ROWS, "table-comparison") == ["EWC†"]
+    chosen.select_by_visible_text("all")
+    assert len(report.execute_script(ROWS, "table-comparison")) == len(METHODS)
+
+
+def test_hovering_tells_the_value(report):
+    cell = report.find_element(By.CSS_SELECTOR, "#p-left-right-matrix .mark-rect path")
+    report.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+    ActionChains(report).move_to_element(cell).perform()
+    wait_for(
+        lambda: report.find_elements(By.CSS_SELECTOR, "#vg-tooltip-element.visible"), "a tooltip"
+    )
+    told = report.find_element(By.ID, "vg-tooltip-element").text
+    assert "accuracy, %" in told
+    assert "99.00" in told
+
+
+def test_names_from_outside_are_text_and_nothing_else(report):
+    open_all(report)
+    assert report.execute_script("return window.hacked === undefined")
+    assert report.execute_script("return document.querySelectorAll('img[onerror]').length") == 0
+    names = report.execute_script("""
+        const labels = document.querySelectorAll('#p-left-right-confusion .role-axis-label text');
+        return [...labels].map(label => label.textContent)""")
+    assert AWKWARD[2] in names
+    assert report.find_element(By.CSS_SELECTOR, "#p-left-right .cards li b").text == AWKWARD[1]
+
+
+def paper(report):
+    return report.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+
+def axis_colour(report):
+    return report.execute_script("""
+        return document.querySelector('#p-left-right-tasks .role-axis-label text').getAttribute('fill')""")
+
+
+def test_light_and_dark_as_the_system_says_and_by_the_button(report):
+    light, ink = paper(report), axis_colour(report)
+    colours(report, "dark")
+    wait_for(lambda: axis_colour(report) != ink, "charts to follow the system")
+    dark = paper(report)
+    assert sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
+    toggle = report.find_element(By.ID, "theme")
+    assert toggle.get_attribute("aria-label") == "Light colours"
+    toggle.click()
+    wait_for(lambda: axis_colour(report) == ink, "charts to follow the button")
+    assert paper(report) == light
+    report.refresh()  # the choice is kept, against the system's
+    all_drawn(report)
+    assert paper(report) == light
+
+
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_a_narrow_page_scrolls_in_one_direction_only(report, width):
+    size(report, width)
+    report.refresh()
+    open_all(report)
+    for details in report.find_elements(By.CSS_SELECTOR, "details"):
+        report.execute_script("arguments[0].open = true", details)
+    assert report.execute_script("return document.documentElement.scrollWidth") <= width
+    wide = [chart["chart"] for chart in report.execute_script(DRAWN) if not chart["inside"]]
+    assert wide == []
+    small = report.execute_script("""
+        const silent = 'svg, script, style';
+        const said = [...document.querySelectorAll('body *')].filter(e => !e.closest(silent) && e.innerText);
+        return said.filter(e => parseFloat(getComputedStyle(e).fontSize) < 11).map(e => e.className)""")
+    assert small == []
+
+
+def test_pictures_are_shown_or_their_absence_is_explained(report):
+    open_all(report)
+    sizes = report.execute_script("""
+        return [...document.querySelectorAll('img')].map(image => [image.alt, image.naturalWidth])""")
+    assert len(sizes) == 2 * 5
+    assert all(alt and width == 24 for alt, width in sizes)
+    absent = report.find_element(By.CSS_SELECTOR, "#p-right-left .grid")
+    assert "No pictures: the images of left are not here." in absent.text
+
+
+def test_for_those_who_do_not_see_it(report):
+    open_all(report)
+    lacking = report.execute_script("""
+        const none = [];
+        const check = (selector, fits) => document.querySelectorAll(selector).forEach(e => {
+          if (!fits(e)) none.push(selector + ' ' + (e.id || e.className || e.textContent.slice(0, 40)));
+        });
+        check('.chart', e => e.getAttribute('role') === 'img' && e.getAttribute('aria-label').length > 20);
+        check('.chart svg', e => e.closest('[aria-hidden=true]'));
+        check('#main table', e => e.caption && e.caption.textContent.trim());
+        check('#main th', e => e.scope === 'col' || e.scope === 'row');
+        check('img', e => e.alt);
+        check('input, select', e => e.closest('label'));
+        check('button', e => e.textContent.trim() || e.getAttribute('aria-label'));
+        check('[aria-controls]', e => document.getElementById(e.getAttribute('aria-controls')));
+        check('a[href^="#"]', e => document.getElementById(e.hash.slice(1)));
+        check('[id]', e => document.querySelectorAll('#' + CSS.escape(e.id)).length === 1);
+        check('.scroll', e => e.tabIndex === 0 && e.getAttribute('aria-label'));
+        return none;""")
+    assert lacking == []
+    levels = report.execute_script(
+        "return [...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName)"
+    )
+    assert levels[0] == "H1"
+    assert levels.count("H1") == 1
+    assert report.execute_script("return document.documentElement.lang") == "en"
+
+
+def test_a_chart_is_saved_as_svg(report):
+    report.execute_script("""
+        window.saved = [];
+        HTMLAnchorElement.prototype.click = function () { window.saved.push(this.download); };""")
+    report.find_element(By.CSS_SELECTOR, "#p-left-right-tasks .save").click()
+    wait_for(lambda: report.execute_script("return window.saved.length"), "the picture")
+    assert report.execute_script("return window.saved") == ["p-left-right-tasks.svg"]

@@ -1,0 +1,84 @@
+"""The scripts of cluster/: what they start, what a command sees there, and that all of it ends."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from small_project import ROOT
+
+pytestmark = pytest.mark.slow
+
+PROBE = """
+import os, sys, time
+from pathlib import Path
+from pipeline.execution.cluster import work_place
+def told(_item):
+    time.sleep(0.05)
+    return os.environ.get("CUDA_VISIBLE_DEVICES"), os.getpid()
+with work_place(Path(".referee/scratch")) as cluster:
+    while cluster.threads() < 2:
+        time.sleep(0.1)
+    answers = set(cluster.each(told, range(20)))
+print(sorted(answers, key=str))
+sys.exit(7)
+"""
+
+
+def script(name, *arguments, cwd):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "cluster" / f"{name}.py"), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_one_worker_per_gpu_and_the_command_s_own_status(tmp_path):
+    command = ["--gpus", "0,3", "--", sys.executable, "-c", PROBE]
+    done = script("on_this_machine", *command, cwd=tmp_path)
+    assert done.returncode == 7, done.stderr
+    answers = eval(done.stdout)
+    assert [gpu for gpu, _ in answers] == ["0", "3"]
+    for _, pid in answers:
+        assert not Path(f"/proc/{pid}").exists(), "a worker lives on"
+    assert {file.name for file in (tmp_path / ".referee" / "cluster").iterdir()} == {
+        *("scheduler.log", "worker-0.log", "worker-1.log"),
+    }
+
+
+def test_without_a_gpu_the_script_asks_what_is_meant(tmp_path):
+    done = script("on_this_machine", "--", "true", cwd=tmp_path)
+    if "no GPU here" not in done.stderr:
+        pytest.skip("this machine has a GPU")
+    assert done.returncode == 2
+
+
+def job(tmp_path, *arguments):
+    done = script("on_slurm", "--jobs", "4", *arguments, "--print-job", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    parsed = subprocess.run(
+        ["bash", "-n"], input=done.stdout, text=True, capture_output=True, check=False
+    )
+    assert (parsed.returncode, parsed.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_a_slurm_job_is_one_worker_with_one_gpu(tmp_path):
+    lines = job(tmp_path, "--partition", "gpu", "--cores", "12", "--memory", "64GB")
+    for line in ("-p gpu", "-n 1", "--cpus-per-task=12", "--gres=gpu:1", "-t 12:00:00"):
+        assert f"#SBATCH {line}" in lines
+    assert f"cd {tmp_path}" in lines
+    worker = lines[-1]
+    assert worker.startswith(f"{sys.executable} -m distributed.cli.dask_worker tcp://")
+    assert "--nthreads 1 " in worker  # a GPU takes one block at a time
+
+
+def test_a_slurm_job_without_gpu_uses_all_its_cores(tmp_path):
+    lines = job(tmp_path, "--gpus", "0", "--cores", "12", "--lifetime", "3h", "--directive=-w n1")
+    assert not [line for line in lines if "gres" in line]
+    assert "#SBATCH -w n1" in lines
+    assert "--nthreads 12 " in lines[-1]
+    assert lines[-1].endswith("--lifetime 3h")
