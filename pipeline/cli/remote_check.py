@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from pipeline.cli.remote_settings import Kind
 from pipeline.errors import RefereeError, one_line
@@ -27,7 +28,7 @@ def file_system(name: str, config: Mapping[str, Any], kind: Kind) -> tuple[Any, 
     """Return DVC's file system of the remote ``name`` and the path in it, with ``config`` over the configured."""
     from dvc.config import Config
     from dvc.exceptions import DvcException
-    from dvc.fs import get_cloud_fs
+    from dvc.fs import RemoteMissingDepsError, get_cloud_fs
 
     whole = {"remote": {name: {**config, **PATIENCE[kind]}}}
     try:
@@ -35,13 +36,17 @@ def file_system(name: str, config: Mapping[str, Any], kind: Kind) -> tuple[Any, 
         made = cls(**settings)
     except DvcException as error:
         raise RemoteError(f"{name}: {one_line(error)}") from None
-    except Exception as error:
-        if type(error).__name__ == "RemoteMissingDepsError":
-            raise RemoteError(
-                f"{config['url']}: needs dvc-{kind}; pip install 'referee-pipeline[{kind}]'"
-            ) from None
-        raise
+    except (ImportError, RemoteMissingDepsError):
+        raise RemoteError(needs_extra(str(config["url"]))) from None
     return made, path
+
+
+def needs_extra(url: str) -> str:
+    """Say which extra brings the client for a URL."""
+    scheme = urlsplit(url).scheme
+    ours = scheme in ("s3", "ssh")
+    package = f"'referee-pipeline[{scheme}]'" if ours else f"dvc-{scheme}"
+    return f"{url}: needs dvc-{scheme}; pip install {package}"
 
 
 def check(name: str, config: Mapping[str, Any], kind: Kind, *, write: bool) -> None:
@@ -51,12 +56,11 @@ def check(name: str, config: Mapping[str, Any], kind: Kind, *, write: bool) -> N
     logging.getLogger("asyncssh").setLevel(logging.CRITICAL)  # what it says is in the error
     try:
         if write:
-            if kind != "s3":  # which has no folders, and whose client would make a missing bucket
-                fs.makedirs(path, exist_ok=True)
+            fs.makedirs(path, exist_ok=True)  # nothing on S3, which has no folders
             _write_and_remove(fs, path)
         else:
             fs.ls(path)
-    except failures(kind) as error:
+    except failures(str(url)) as error:
         raise RemoteError(_told(url, error, kind, write=write)) from None
 
 
@@ -70,16 +74,17 @@ def _write_and_remove(fs: Any, path: str) -> None:
         fs.rm_file(probe)
 
 
-def failures(kind: Kind) -> tuple[type[Exception], ...]:
-    """Return what the clients of a kind raise where a remote is out of reach."""
+def failures(url: str) -> tuple[type[Exception], ...]:
+    """Return what DVC's client for a URL raises where a remote is out of reach."""
     from dvc.exceptions import DvcException
 
     always: tuple[type[Exception], ...] = (OSError, TimeoutError, DvcException)
-    if kind == "s3":
+    scheme = urlsplit(url).scheme
+    if scheme == "s3":
         from botocore.exceptions import BotoCoreError, ClientError
 
         return (*always, BotoCoreError, ClientError)
-    if kind == "ssh":
+    if scheme == "ssh":
         import asyncssh
 
         return (*always, asyncssh.Error)

@@ -10,8 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.remote_check import RemoteError, failures
-from pipeline.cli.remote_settings import kind_of
+from pipeline.cli.remote_check import RemoteError, failures, needs_extra
 from pipeline.errors import one_line
 
 
@@ -20,17 +19,22 @@ class RemoteFiles:
 
     def __init__(self, remote: str | None = None) -> None:
         from dvc.exceptions import DvcException
+        from dvc.fs import RemoteMissingDepsError
         from dvc.repo import Repo
 
         try:
             self._repo = Repo()
+            remote = remote or self._repo.config["core"].get("remote")
             place = self._repo.cloud.get_remote(remote)
         except DvcException as error:
             hint = "; name its place: referee share URL" if "no remote" in str(error) else ""
             raise RemoteError(f"{one_line(error)}{hint}") from None
+        except (ImportError, RemoteMissingDepsError):
+            url = self._repo.config["remote"][remote]["url"]
+            raise RemoteError(needs_extra(url)) from None
         self.name: str = place.name
         self._odb = place.odb
-        self._failures = failures(kind_of(self._repo.config["remote"][place.name]["url"]))
+        self._failures = failures(self._repo.config["remote"][place.name]["url"])
         self.received = 0
 
     def size(self, path: Path) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """`referee share`: servers that are there, refuse or are absent; keys stay out of git; a failure changes nothing."""
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -192,11 +193,13 @@ def test_outside_a_repository(tmp_path, monkeypatch, capsys):
 
 
 def test_without_the_extra(repository, monkeypatch, capsys):
-    from dvc_s3 import S3FileSystem
-
-    monkeypatch.setattr(S3FileSystem, "REQUIRES", {"a module that is absent": "none_such"})
-    said = refused(capsys, "s3://team/x")
-    assert "needs dvc-s3; pip install 'referee-pipeline[s3]'" in said
+    monkeypatch.setitem(sys.modules, "dvc_s3", None)  # as where it is not installed
+    assert "s3://team/x: needs dvc-s3; pip install 'referee-pipeline[s3]'" in refused(
+        capsys, "s3://team/x"
+    )
+    subprocess.run(["dvc", "remote", "add", "--quiet", "-d", "team", "s3://team/x"], check=True)
+    assert main(["inspect", "--remote", "cache/source/left.zarr"]) == 2
+    assert "needs dvc-s3" in capsys.readouterr().err
 
 
 def test_help_says_where_keys_go(capsys):

@@ -9,7 +9,8 @@ import pytest
 
 from servers.counting_relay import counting_relay
 from servers.seaweedfs import running_s3
-from sharing_story import Place, join, same_change_elsewhere, tell
+from sharing_story import PAGE, Place, commands_of, join, same_change_elsewhere, tell
+from small_project import stages_run
 
 pytestmark = pytest.mark.slow
 
@@ -54,20 +55,28 @@ def test_who_makes_the_same_change_computes_nothing(mate, place, tmp_path):
 
 
 def test_a_first_look_reads_little_and_keeps_nothing(mate, place, tmp_path):
+    examples = "\n".join(commands_of(PAGE, "A first look, pulling nothing"))
+    here = examples.replace("mnist-uci", "left-right").replace("embeddings/uci", "embeddings/right")
+    summary, inspect, compare = here.splitlines()
     looker = join(mate, tmp_path / "looker", place)
     place.relay.reset()
+    said = looker.run("bash", "-c", inspect).stdout
     store = "cache/embeddings/right/vit.zarr"
-    said = looker.run("referee", "inspect", "--remote", store).stdout
     assert f"{store} on team: 0.2 MB in 7 files" in said
     assert "rand            float16   [24, 24]  wavelet haar" in said
     size = sum(file.stat().st_size for file in (mate.folder / store).rglob("*") if file.is_file())
     assert size > 5 * FIRST_LOOK
     assert 0 < place.relay.received < FIRST_LOOK
     place.relay.reset()
-    said = looker.run("referee", "summary", "--remote").stdout
+    said = looker.run("bash", "-c", summary).stdout
     measured = json.loads((mate.folder / "results/comparison/left-right.json").read_text())
     found = measured["calibrated"]
     assert f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}" in said
     assert 0 < place.relay.received < FIRST_LOOK
     assert not (looker.folder / ".dvc/cache").exists()
     assert not (looker.folder / "cache/embeddings").exists()
+
+    looker.change_params(compare={"methods": ["clip_zero_shot", "nearest_mean"]})
+    assert stages_run(looker.run("bash", "-c", compare).stdout) == {"compare@left-right"}
+    assert "nearest_mean" in (looker.folder / "results/comparison/left-right.json").read_text()
+    assert not (looker.folder / "cache/source").exists()
