@@ -59,7 +59,8 @@ def _most_frequent(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _cells(values: list[dict[str, Any]], names: list[str]) -> Spec:
-    axis: Spec = {} if len(names) <= NAMED_CLASSES else {"labels": False, "ticks": False}
+    many = len(names) > NAMED_CLASSES
+    axis: Spec = {"labels": False, "ticks": False} if many else {}
     angle = 0 if sum(map(len, names)) <= LEVEL_LETTERS else -40
     return heat_map(
         values,
@@ -68,13 +69,15 @@ def _cells(values: list[dict[str, Any]], names: list[str]) -> Spec:
             "predicted", "predicted", scale={"domain": names}, axis={**axis, "labelAngle": angle}
         ),
         y=kind("actual", "actual", scale={"domain": names}, axis=axis),
-        scale={"type": "sqrt", "domain": [0, 100]},  # so that a few percent can be seen
+        # no straight scale, so that a few percent can be seen
+        scale={"type": "pow", "exponent": 0.3 if many else 0.5, "domain": [0, 100]},
         tips=[
             tip("actual", "is"),
             tip("predicted", "taken for"),
             tip("n", "times", "d"),
             tip("share", "of its images, %", ".1f"),
         ],
-        height=max(340, min(620, 26 * len(names))),
+        height=max(340, min(520, 26 * len(names))),
+        lines=not many,
         written=(".0f", 30) if len(names) <= WRITTEN_CLASSES else None,
     )

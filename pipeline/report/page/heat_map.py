@@ -18,14 +18,16 @@ def heat_map(
     tips: Sequence[Spec],
     height: int,
     written: tuple[str, float] | None,
+    lines: bool = True,
 ) -> Spec:
     """Return the specification of a heat map of ``field``.
 
     written: how the values are written on the cells, and from which value on the cell is the ramp's far half.
+    lines: between the cells; where these are a pixel wide, lines would be all that is seen.
     """
     legend = {"title": "%", "gradientLength": 150}
     cells = {
-        "mark": {"type": "rect", "style": "cell-rect"},
+        "mark": {"type": "rect", "style": "cell-rect"} if lines else "rect",
         "encoding": {"color": quantity(field, None, scale=scale, legend=legend)},
     }
     words = _words(field, *written) if written else []
