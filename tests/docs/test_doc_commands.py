@@ -117,12 +117,12 @@ def test_the_long_commands_of_a_page_too(project, page):
             run_block(project, block)
 
 
-def test_a_command_that_fails_is_noticed(project):
+def test_a_command_that_fails_is_noticed(tmp_path):
     readme = next(page for page in PAGES if page.name == "README.md")
     block = next(block for block in readme.blocks if block.is_run_here)
     failing = type(block)(block.page, block.line, "bash", "false\ntrue\n")
     with pytest.raises(AssertionError, match=r"README\.md"):
-        run_block(project, failing)
+        run_block(SmallProject(tmp_path), failing)
 
 
 def test_the_readers_own_model_is_the_page_s():
