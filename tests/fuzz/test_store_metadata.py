@@ -128,3 +128,14 @@ def test_terabytes_are_not_allocated(tmp_path, monkeypatch):
         resealed(store.path, "original", metadata)
         with little_memory(), pytest.raises(StoreError):
             store.read()
+
+
+def test_terabytes_of_an_array_store_are_not_allocated(tmp_path, monkeypatch):
+    store = KINDS[1](tmp_path, monkeypatch)
+    metadata = json.loads((store.path / "text" / "zarr.json").read_text())
+    for shape in ([1, 4, 10**12], [10**12, 4, 3], [1, 2**62, 2**62]):
+        metadata["shape"] = shape
+        metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, *shape[1:]]
+        resealed(store.path, "text", metadata)
+        with little_memory(), pytest.raises(StoreError, match="damaged"):
+            store.read()

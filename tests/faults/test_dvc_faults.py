@@ -1,0 +1,189 @@
+"""Whole `dvc` commands disturbed: killed, run twice at once, under a clock that jumps, cut off while sharing."""
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from faults.test_killed_stages import digest, leftovers
+from small_project import SmallProject
+
+pytestmark = pytest.mark.slow
+
+PROBLEM = "left-right"
+OUTPUTS = (
+    "cache/source",
+    "cache/pseudo_labels",
+    "cache/target",
+    "results/metrics",
+    "results/tables",
+)
+
+
+@pytest.fixture
+def project(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "project", symlinks=True)
+    return SmallProject(tmp_path / "project")
+
+
+def start(project, *command):
+    """Start a command as the head of its own group of processes."""
+    return subprocess.Popen(
+        command,
+        cwd=project.folder,
+        env=project.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kill(process):
+    """SIGKILL a command and all it started; return whether it was still at work."""
+    alive = process.poll() is None
+    if alive:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    return alive
+
+
+def outputs(project):
+    return {name: digest(project.folder / name) for name in OUTPUTS}
+
+
+def forget(project):
+    """Make the statistics be computed again: results gone, and DVC's memory of them too."""
+    shutil.rmtree(project.folder / ".dvc/cache/runs", ignore_errors=True)
+    for name in OUTPUTS:
+        shutil.rmtree(project.folder / name)
+
+
+def kill_repro(project, kills, seed):
+    """Kill `dvc repro`, its stages with it, at random moments after its first stage began; then let it end."""
+    expected, chosen = outputs(project), random.Random(seed)
+    forget(project)
+    # what makes DVC run the stages and not fetch their outputs from its cache
+    lock = (project.folder / "dvc.lock").read_text()
+    killed = 0
+    for _ in range(kills):
+        process = start(project, "dvc", "repro", "--force", "--downstream", "source@left")
+        for line in process.stdout:
+            if "Running stage" in line:
+                break
+        time.sleep(chosen.uniform(0, 4))
+        killed += kill(process)
+    assert killed == kills
+    project.run("dvc", "repro")
+    assert outputs(project) == expected
+    assert (project.folder / "dvc.lock").read_text() == lock
+    assert not leftovers(project.folder / "cache")
+
+
+def test_dvc_repro_killed_with_its_stages(project):
+    kill_repro(project, 2, seed=0)
+
+
+@pytest.mark.long
+def test_dvc_repro_killed_many_times(project):
+    kill_repro(project, 15, seed=1)
+
+
+def test_two_at_once_end_as_one(project):
+    expected = outputs(project)
+    forget(project)
+    command = ("dvc", "repro", "--force", "--downstream", "source@left")
+    both = [start(project, *command) for _ in range(2)]
+    said = [process.communicate()[0] for process in both]
+    codes = [process.returncode for process in both]
+    assert 0 in codes, said
+    for code, text in zip(codes, said, strict=True):
+        if code:  # the other one is told so
+            assert "lock" in text.lower() or "busy" in text.lower() or "being used" in text, text
+    project.run("dvc", "repro")
+    assert outputs(project) == expected
+    assert not leftovers(project.folder / "cache")
+
+
+@pytest.mark.parametrize("jump", [-10 * 365 * 86400, 10 * 365 * 86400], ids=["back", "ahead"])
+def test_a_clock_that_jumps_changes_nothing(project, jump):
+    """Ten years back or ahead: every file's time jumps, and so does the clock that Python shows to the stages."""
+    expected = {**outputs(project), "cache": digest(project.folder / "cache")}
+    for path in project.folder.rglob("*"):
+        if path.is_file() and ".dvc" not in path.parts and not path.is_symlink():
+            then = path.stat().st_mtime + jump
+            os.utime(path, (then, then))
+    assert project.repro() == set(), "a stage ran again because of a time"
+    hook = project.folder / "clock" / "sitecustomize.py"
+    hook.parent.mkdir()
+    hook.write_text(
+        "import itertools, time\n"
+        f"real, jumps = time.time, itertools.cycle([0, {jump}])\n"
+        "time.time = lambda: real() + next(jumps)\n"
+        "time.time_ns = lambda: int(time.time() * 1e9)\n"
+    )
+    for stage, argument in (("manifest", "right"), ("source", "left"), ("adapt", PROBLEM)):
+        project.stage(stage, argument, PYTHONPATH=str(hook.parent))
+    assert {**outputs(project), "cache": digest(project.folder / "cache")} == expected
+
+
+def objects(remote):
+    return [p for p in remote.rglob("*") if p.is_file()]
+
+
+def assert_whole(remote):
+    """Every object that has its final name is whole: DVC names a file after the MD5 of its content."""
+    named = [p for p in objects(remote) if len(p.name.removesuffix(".dir")) == 30]
+    for path in named:
+        name = (path.parent.name + path.name).removesuffix(".dir")
+        assert hashlib.md5(path.read_bytes()).hexdigest() == name
+    return len(named)
+
+
+def kill_while_files_come(process, folder, chosen, few):
+    """SIGKILL a transfer once some files have come."""
+    wanted = len(objects(folder)) + chosen.randint(1, few)
+    while process.poll() is None and len(objects(folder)) < wanted:
+        time.sleep(0.002)
+    return kill(process)
+
+
+def share_interrupted(project, folder, kills, seed):
+    chosen = random.Random(seed)
+    remote = folder / "remote"
+    remote.mkdir()
+    project.run("dvc", "remote", "add", "--default", "team", str(remote))
+    expected = digest(project.folder / "cache/embeddings"), digest(project.folder / "cache/target")
+    killed = 0
+    for _ in range(kills):
+        killed += kill_while_files_come(start(project, "dvc", "push"), remote, chosen, 20)
+        assert_whole(remote)
+    project.run("dvc", "push")
+    assert assert_whole(remote) > 50
+    for name in (".dvc/cache", "cache/embeddings", "cache/target"):
+        shutil.rmtree(project.folder / name)
+    store = project.folder / ".dvc/cache"
+    store.mkdir()
+    for _ in range(kills):
+        killed += kill_while_files_come(
+            start(project, "dvc", "pull", "--allow-missing"), store, chosen, 20
+        )
+    project.run("dvc", "pull", "--allow-missing")
+    found = digest(project.folder / "cache/embeddings"), digest(project.folder / "cache/target")
+    assert found == expected
+    assert project.repro() == set()
+    return killed
+
+
+def test_push_and_pull_cut_off_and_repeated(project, tmp_path):
+    assert share_interrupted(project, tmp_path, 1, seed=0) >= 1
+
+
+@pytest.mark.long
+def test_push_and_pull_cut_off_many_times(project, tmp_path):
+    assert share_interrupted(project, tmp_path, 6, seed=1) >= 3
