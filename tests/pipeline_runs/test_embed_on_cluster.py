@@ -194,6 +194,7 @@ def test_no_scheduler_is_one_line(project):
     assert "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:9: no scheduler answers" in told
 
 
+@pytest.mark.long
 def test_an_image_that_cannot_be_read_names_the_worker_and_keeps_the_rest(project, cluster):
     bad = project.folder / "data" / "left" / "dog" / "0.png"
     kept = bad.read_bytes()
