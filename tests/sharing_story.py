@@ -23,6 +23,7 @@ COMPUTED_ANEW = {"basis@left", "source@left", "tables", "report"} | {
     f"{stage}@left-right"
     for stage in ("pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity")
 }
+NEVER_PUSHED = {"results/report.html"}  # each makes their own
 PNG = b"\x89PNG"
 # Of a transfer beside the objects themselves: requests, headers, listings, key exchange; per object, and at all.
 PER_OBJECT, AT_ALL = 2_500, 30_000
@@ -111,7 +112,10 @@ def change_sigma_and_run(
     assert images_among(mate.folder / ".dvc" / "cache") == []
     needed = needed_entries(owner)
     made = [out for stage in COMPUTED_ANEW for out in locked(mate)[stage]["outs"]]
-    assert in_cache(mate) == objects_of(needed, owner) | objects_of(made, mate)
+    kept = [out for out in made if out["path"] not in NEVER_PUSHED]
+    assert in_cache(mate) - {out["md5"] for out in made if out not in kept} == (
+        objects_of(needed, owner) | objects_of(kept, mate)
+    )
     size = {entry["path"]: entry["size"] for entry in needed}
     assert sum(size[path] for path in size if "embeddings" in path) > 0.8 * sum(size.values())
     if place.relay:
@@ -125,7 +129,7 @@ def hand_back(owner: SmallProject, mate: SmallProject) -> None:
     mate.run("dvc", "push", "--run-cache")
     mate.run("git", "commit", "--quiet", "-am", "sigma 1e-2")
     owner.run("git", "pull", "--quiet", "--ff-only", str(mate.folder), "HEAD")
-    assert owner.repro("--pull") == set()
+    assert owner.repro("--pull") <= {"report"}  # which is never pushed, and has pictures only here
     assert metrics(owner) == metrics(mate)
     assert "up to date" in owner.run("dvc", "status").stdout
 
@@ -135,7 +139,7 @@ def same_change_elsewhere(mate: SmallProject, folder: Path, place: Place) -> Non
     third = join(mate, folder, place)
     third.run("git", "reset", "--quiet", "--hard", "HEAD~1")
     third.change_params(rff={"sigma": 1e-2})
-    assert stages_run(third.run("bash", "-c", place.recipe()[-1]).stdout) == set()
+    assert stages_run(third.run("bash", "-c", place.recipe()[-1]).stdout) <= {"report"}
     assert metrics(third) == metrics(mate)
 
 

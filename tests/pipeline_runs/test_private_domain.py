@@ -12,7 +12,9 @@ from small_project import ROOT, stages_run
 
 pytestmark = pytest.mark.slow
 
-READING_LABELS = {"tables"} | {f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity")}
+READING_LABELS = {"tables", "report"} | {
+    f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity")
+}
 # The commands of docs/privacy.md, run as they stand there.
 OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(
     ROOT / "docs/privacy.md"
