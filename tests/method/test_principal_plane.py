@@ -26,7 +26,14 @@ def test_a_turn_of_the_rows_does_not_mirror_the_map():
     flat, _ = principal_plane(x)
     again, _ = principal_plane(x[::-1].copy())
     np.testing.assert_allclose(again[::-1], flat, atol=1e-8)
-    assert np.corrcoef(flat[:, 0], x[:, 0])[0, 1] > 0  # towards where the largest component grows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_axes_point_to_where_their_largest_component_grows(seed):
+    x = rows(seed)
+    flat, _ = principal_plane(x)
+    assert np.corrcoef(flat[:, 0], x[:, 0])[0, 1] > 0
+    assert np.corrcoef(flat[:, 1], x[:, 1])[0, 1] > 0
 
 
 @pytest.mark.parametrize("x", [np.ones((5, 3)), np.ones((1, 3)), np.array([[1.0], [2.0]])])
