@@ -21,7 +21,7 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         task_charts.accuracy_matrix(results),
         *([lost] if lost else []),
         confusion(results),
-        embedding_map(results),
+        *([embedding_map(results)] if results.map else []),  # a private target has none
         *([method_charts.methods(results)] if results.methods else []),
         calibration_charts.weights(results),
         *(
