@@ -8,6 +8,7 @@ import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
 from pipeline.encoders.device import keep_float32_exact
+from pipeline.encoders.low_precision import check_on_cpu
 from pipeline.errors import ModelError
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class ImageEncoder:
         """
         if precision not in PRECISIONS:
             raise ModelError(f"precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
+        if device.type == "cpu" and precision != "float32":
+            check_on_cpu(precision)
         module.float().eval().requires_grad_(requires_grad=False)
         self.fingerprint = state_fingerprint(module)
         self.module = module.to(device)

@@ -94,7 +94,11 @@ def test_size_follows_img_size_and_the_rest_the_models_config(checkpoint: Path) 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_low_precision_is_close_and_weights_stay_float32(checkpoint: Path, precision: str) -> None:
-    exact, low = build(checkpoint), build(checkpoint, precision=precision)
+    try:
+        low = build(checkpoint, precision=precision)
+    except ModelError as error:
+        pytest.skip(str(error))  # a virtual machine that announces what it cannot execute
+    exact = build(checkpoint)
     images = pictures(4)
     features = low.embed(images)
     assert features.dtype == torch.float32
