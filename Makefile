@@ -27,7 +27,7 @@ repro: env  ## run the pipeline of params.yaml: from images to figures
 	@referee summary
 
 test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests
-	pytest --numprocesses 2 --dist loadfile
+	pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test-long: env  ## every suite of the paper from images to tables, on small image sets: many minutes
 	pytest -m long --numprocesses 2

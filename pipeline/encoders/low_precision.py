@@ -1,6 +1,6 @@
 """Does this processor really compute in half precision? Asked in a process of its own, because a wrong answer kills it.
 
-Some virtual machines announce instructions (AMX) that they cannot execute. oneDNN believes them, and the first product in
+Some virtual machines announce instructions (AMX) that they cannot execute. oneDNN believes them, and a first product in
 bfloat16 ends the process with an illegal instruction: no exception, no message, a stage that is simply gone.
 """
 

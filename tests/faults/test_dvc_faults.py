@@ -61,7 +61,9 @@ def forget(project):
     """Make the statistics be computed again: results gone, and DVC's memory of them too."""
     shutil.rmtree(project.folder / ".dvc/cache/runs", ignore_errors=True)
     for name in OUTPUTS:
-        shutil.rmtree(project.folder / name)
+        for made in (project.folder / name).iterdir():
+            if made.name != "README.md":  # git's, which no stage makes
+                shutil.rmtree(made) if made.is_dir() else made.unlink()
 
 
 def kill_repro(project, kills, seed):

@@ -9,6 +9,7 @@ from sharing_story import COMPUTED_ANEW, Place, give, images_among, join
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long  # the same story over S3 and SSH is part of `make test`
 def test_a_teammate_without_images_or_weights(run_project, tmp_path):
     place = Place("A shared folder", {"/mnt/team/referee": str(tmp_path / "remote")})
     give(run_project, place)

@@ -50,6 +50,7 @@ def test_a_teammate_without_images_or_weights(mate):
     )
 
 
+@pytest.mark.long
 def test_who_makes_the_same_change_computes_nothing(mate, place, tmp_path):
     same_change_elsewhere(mate, tmp_path / "third", place)
 

@@ -106,6 +106,7 @@ def rows_of(project, domain):
     )
 
 
+@pytest.mark.long
 def test_visda(tmp_path):
     project = run_suite(tmp_path, "visda")
     assert rows_of(project, "visda_train") == 12 * PER_CLASS

@@ -66,6 +66,7 @@ def test_the_list_of_methods_reruns_the_comparison_alone(project):
     assert project.repro() == {"compare@left-right", "tables", "report"}
 
 
+@pytest.mark.long
 def test_a_view_setting_re_embeds_everything_but_keeps_the_views_it_does_not_touch(project):
     project.change_params(views={"noise": 0.1})
     assert repro(project) == EMBED | PROBE | METHOD
@@ -73,6 +74,7 @@ def test_a_view_setting_re_embeds_everything_but_keeps_the_views_it_does_not_tou
     assert len(logs) == 2 * (3 + 1)  # per model: original, zeros, rand, and rand again
 
 
+@pytest.mark.long
 def test_the_clip_model_re_embeds_only_clip(project):
     config = project.folder / "weights" / "clip" / "open_clip_config.json"
     content = json.loads(config.read_text())
