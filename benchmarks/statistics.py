@@ -111,7 +111,11 @@ def against_scikit_learn(D: int) -> Row:
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     start = time.perf_counter()
     model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1)
-    model.fit(sampler.fit_transform(unit), y)
+    ended = ""
+    try:
+        model.fit(sampler.fit_transform(unit), y)
+    except np.linalg.LinAlgError as error:  # its lstsq is an SVD of D×D; seen at D = 6000
+        ended = f"; it ended without a result: {error}"
     once = time.perf_counter() - start
     theirs = 2 * len(TASKS) * once  # every fit solves for the same D×D matrix, whatever the task
     (ours,) = best(
@@ -120,7 +124,7 @@ def against_scikit_learn(D: int) -> Row:
     return Row(
         name=f"statistics of one problem, D={D}",
         ratio=theirs / ours,
-        baseline=f"scikit-learn RBFSampler + LDA(lsqr): 10 fits of {once:.1f} s, the last one measured",
+        baseline=f"scikit-learn RBFSampler + LDA(lsqr): 10 fits of {once:.1f} s, one measured{ended}",
         target="≥ 10× faster",
         met=theirs / ours >= 10,
         detail=f"{ours:.2f} s, variant calibrated; exact under increments",
