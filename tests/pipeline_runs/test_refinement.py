@@ -12,7 +12,7 @@ from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.refined_store import SCHEMA
 from small_project import SmallProject
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]  # off by default; its parts are tested one by one elsewhere
 
 REFINED, TARGET = (f"cache/{kind}/left-right.zarr" for kind in ("refined", "target"))
 
@@ -64,7 +64,6 @@ def test_off_loads_no_backbone_and_reads_no_image(project):
     assert open_arrays(project.folder / REFINED, SCHEMA).attributes["off"] is True
 
 
-@pytest.mark.long
 def test_on_it_changes_the_target_reproducibly_and_reads_no_source_row_and_no_label(project):
     off = refine_and_adapt(project, steps=0, mutual_attention=False)
     on = refine_and_adapt(project, steps=2, mutual_attention=True)
@@ -94,7 +93,6 @@ def test_on_it_changes_the_target_reproducibly_and_reads_no_source_row_and_no_la
     assert refine_and_adapt(project, steps=0, mutual_attention=False) == off
 
 
-@pytest.mark.long
 def test_each_step_alone(project):
     refine_and_adapt(project, steps=0, mutual_attention=True)
     rows = open_arrays(project.folder / REFINED, SCHEMA).read("zeros")
