@@ -12,7 +12,8 @@ from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.refined_store import SCHEMA
 from small_project import SmallProject
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]  # off by default; its parts are tested one by one elsewhere
+# off by default; its parts are tested one by one elsewhere
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 REFINED, TARGET = (f"cache/{kind}/left-right.zarr" for kind in ("refined", "target"))
 
