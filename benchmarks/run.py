@@ -53,7 +53,7 @@ def table(rows: list[Row]) -> str:
     lines = [f"| {' | '.join(titles)} |", "|---|---|---|---|---|---|---|"]
     for row in rows:
         measured = f"{row.ratio:.2f} s" if row.unit == "s" else f"{row.ratio:.2f}{row.unit}"
-        met = "yes" if row.met else "**no**"
+        met = "–" if row.target == "–" else "yes" if row.met else "**no**"
         cells = (row.name, measured, row.baseline, row.target, met, row.detail, f"`{row.module}`")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -31,6 +31,17 @@ def product(a: Matrix, b: Matrix) -> Array:
     return np.asarray(gemm(1.0, left, right, trans_a=left_turned, trans_b=right_turned)).T
 
 
+def subtract_product(into: Array, a: Matrix, b: Matrix) -> None:
+    """Take a·b (n, m) away from ``into``, all float64; ``into`` in C order."""
+    if not (a.size and b.size):
+        return
+    left, left_turned = _by_columns(b)
+    right, right_turned = _by_columns(a)
+    blas.dgemm(
+        -1.0, left, right, beta=1.0, c=into.T, trans_a=left_turned, trans_b=right_turned, overwrite_c=1
+    )  # fmt: skip
+
+
 def gram(a: Matrix) -> Array:
     """Return aᵀa, (m, m), of a (k, m) float64: one triangle computed, both filled."""
     columns, turned = _by_columns(a)

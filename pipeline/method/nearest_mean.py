@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.method.blas_products import product
 from pipeline.method.zero_shot import Matrix, unit_rows
 
 
@@ -23,5 +24,7 @@ def class_means(
 def nearest_mean(x: Matrix, means: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     """Return for each row of ``x`` (n, d) the class (n,) whose mean is nearest in Euclidean distance."""
     # ‖z − μ‖² = ‖z‖² − 2 z·μ + ‖μ‖², and ‖z‖² is the same for every class
-    scores = unit_rows(x) @ np.nan_to_num(means).T - 0.5 * np.einsum("cd,cd->c", means, means)
+    scores = product(unit_rows(x), np.nan_to_num(means).T) - 0.5 * np.einsum(
+        "cd,cd->c", means, means
+    )
     return np.asarray(np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=1))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import Labels, Matrix64
 from pipeline.method.fusion import branch_probabilities, fuse
 from pipeline.method.kernel_lda import Classifier
@@ -37,7 +38,7 @@ class Prediction:
 
 def cosines(images: Matrix, texts: Matrix) -> Matrix64:
     """Return cos(v(x), t(c)), (n, M), of CLIP image (n, d) and text (M, d) embeddings."""
-    return np.asarray(unit_rows(images) @ unit_rows(texts).T)
+    return product(unit_rows(images), unit_rows(texts).T)
 
 
 @dataclass(frozen=True, eq=False)

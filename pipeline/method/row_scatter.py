@@ -5,8 +5,14 @@ With R (m, D) the rows of S = RᵀR,
     (S + κI)⁻¹ B = (B − Rᵀ (RRᵀ + κI)⁻¹ R B) / κ                              (Woodbury)
 
 needs a factor of m×m numbers instead of D×D. Rows that come later border the Gram matrix, so its Cholesky factor grows
-and nothing is factored twice: all tasks together cost one factorisation of the last one's size. The difference above
-loses as many digits as λ_max(S)/κ has; `grown` refuses beyond `DIGITS`.
+and nothing is factored twice: all tasks together cost one factorisation of the last one's size. The factor is kept in
+the blocks it grew by, so that growing copies nothing and almost all of the arithmetic is plain products:
+
+    L = ⎡ L₁            ⎤
+        ⎢ S₂ᵀ    L₂     ⎥      Sᵢ = L₁…ᵢ₋₁⁻¹ R₁…ᵢ₋₁ Rᵢᵀ,   Lᵢ Lᵢᵀ = RᵢRᵢᵀ + κI − SᵢᵀSᵢ
+        ⎣ S₃ᵀ ……     L₃ ⎦
+
+The difference above loses as many digits as λ_max(S)/κ has; `grown` refuses beyond `DIGITS`.
 """
 
 from __future__ import annotations
@@ -14,9 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg import blas, lapack
 
-from pipeline.method.blas_products import gram, product
+from pipeline.method.blas_products import product, subtract_product
 from pipeline.method.class_statistics import Matrix64
 from pipeline.method.scatter_products import add_product
 
@@ -25,65 +31,89 @@ ROWS_PER_FEATURE = 1.25  # by multiplications, at five equal tasks: above it D×
 
 
 @dataclass(frozen=True, eq=False)
+class Border:
+    """What one piece of rows added. rows: R (k, D). sides: Sᵢ (k', k) by earlier pieces. lower: Lᵢ (k, k)."""
+
+    rows: Matrix64
+    sides: tuple[Matrix64, ...]
+    lower: Matrix64
+
+
+@dataclass(frozen=True, eq=False)
 class RowScatter:
-    """blocks: R (m, D) in the pieces it grew by. lower: (m, m) Cholesky factor of RRᵀ + ridge·I. squares: tr RRᵀ."""
+    """borders: the pieces it grew by, in order. ridge: κ. squares: tr RRᵀ."""
 
     D: int
-    blocks: tuple[Matrix64, ...]
-    lower: Matrix64
+    borders: tuple[Border, ...]
     ridge: float
     squares: float = 0.0
 
+    def __len__(self) -> int:
+        return sum(len(border.rows) for border in self.borders)
+
     def has_room(self, rows: int) -> bool:
         """Is this form still the cheaper one with so many more rows?"""
-        return bool(len(self.lower) + rows <= ROWS_PER_FEATURE * self.D)
+        return bool(len(self) + rows <= ROWS_PER_FEATURE * self.D)
 
     def grown(self, rows: Matrix64) -> RowScatter | None:
         """Return the scatter with the rows (k, D) too; None where the ridge is too small for this form."""
-        m, k = len(self.lower), len(rows)
         squares = self.squares + float(np.einsum("kd,kd->", rows, rows))
         if not squares <= DIGITS * self.ridge:  # not finite: no either
             return None
-        if not k:
+        if not len(rows):
             return self
-        lower = np.zeros((m + k, m + k), order="F")
-        lower[:m, :m] = self.lower
-        own = gram(rows.T)
-        own[np.diag_indices(k)] += self.ridge
-        if m:
-            cross = self._rows_times(rows.T)  # (m, k)
-            side = scipy.linalg.solve_triangular(self.lower, cross, lower=True, check_finite=False)
-            lower[m:, :m] = side.T
-            own -= gram(side)
-        lower[m:, m:] = scipy.linalg.cholesky(own, lower=True, check_finite=False)
-        return RowScatter(self.D, (*self.blocks, rows), lower, self.ridge, squares)
+        rows = np.ascontiguousarray(rows)
+        sides = self._forward(rows.T)
+        own = np.zeros((len(rows), len(rows)), order="F")
+        own[np.diag_indices_from(own)] = self.ridge
+        blas.dsyrk(1.0, rows.T, beta=1.0, c=own, trans=1, lower=1, overwrite_c=1)
+        for side in sides:
+            blas.dsyrk(-1.0, side.T, beta=1.0, c=own, lower=1, overwrite_c=1)
+        lower, failed = lapack.dpotrf(own, lower=1, overwrite_a=1)
+        if failed:
+            return None
+        border = Border(rows, tuple(sides), lower)
+        return RowScatter(self.D, (*self.borders, border), self.ridge, squares)
 
     def solve(self, right: Matrix64) -> Matrix64:
         """Return (S + ridge·I)⁻¹·right, (D, C)."""
-        if not self.blocks:
-            return right / self.ridge
-        inner = scipy.linalg.cho_solve(
-            (self.lower, True), self._rows_times(right), check_finite=False
-        )
-        solved, start = right.copy(), 0
-        for block in self.blocks:
-            solved -= product(block.T, inner[start : start + len(block)])
-            start += len(block)
+        solved = np.array(right, order="C")
+        halves = self._forward(right)
+        for i in reversed(range(len(self.borders))):  # L⁻ᵀ, from the last block on
+            border = self.borders[i]
+            inner = _divided(halves[i], border.lower, turned=True)
+            for half, side in zip(halves[:i], border.sides, strict=True):
+                subtract_product(half, side, inner)
+            subtract_product(solved, border.rows.T, inner)
         solved /= self.ridge
         return solved
 
-    def _rows_times(self, right: Matrix64) -> Matrix64:
-        """Return R·right, (m, C)."""
-        return np.vstack([product(block, right) for block in self.blocks])
+    def _forward(self, right: Matrix64) -> list[Matrix64]:
+        """Return L⁻¹ R·right in the borders' blocks (k, C)."""
+        halves = list[Matrix64]()
+        for border in self.borders:
+            half = product(border.rows, right)
+            for side, before in zip(border.sides, halves, strict=True):
+                subtract_product(half, side.T, before)
+            halves.append(_divided(half, border.lower))
+        return halves
 
     def dense(self) -> Matrix64:
         """Return S, (D, D), lower triangle."""
         scatter = np.zeros((self.D, self.D), order="F")
-        for block in self.blocks:
-            add_product(scatter, block)
+        for border in self.borders:
+            add_product(scatter, border.rows)
         return scatter
+
+
+def _divided(right: Matrix64, lower: Matrix64, *, turned: bool = False) -> Matrix64:
+    """Return L⁻¹·right (k, C), in its memory; turned: L⁻ᵀ·right."""
+    # rightᵀ·L⁻ᵀ by columns is L⁻¹·right by rows: nothing is copied
+    return np.asarray(
+        blas.dtrsm(1.0, lower, right.T, side=1, lower=1, trans_a=not turned, overwrite_b=1).T
+    )
 
 
 def no_rows(D: int, ridge: float) -> RowScatter:
     """Return the scatter of no rows."""
-    return RowScatter(D, (), np.zeros((0, 0), order="F"), ridge)
+    return RowScatter(D, (), ridge)

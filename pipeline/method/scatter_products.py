@@ -31,20 +31,28 @@ def add_product(
     ``into`` may be of any order; its upper triangle is left undefined next to the diagonal, and untouched elsewhere.
     take_away: subtract it instead.
     """
+    direct = rows.dtype == np.float64 and into.flags.f_contiguous
+    # one for all blocks: memory that is new costs as much again as the sums that pass through it
+    products = into if direct else np.zeros(into.shape, rows.dtype, order="F")
     for start in range(0, len(rows), ROWS):
         block = rows[start : start + ROWS]
         if weights is not None:
             root = np.sqrt(weights[start : start + ROWS]).astype(block.dtype)
             block = root[:, None] * block
-        _add_block(into, np.ascontiguousarray(block), -1.0 if take_away else 1.0)
+        syrk = blas.dsyrk if block.dtype == np.float64 else blas.ssyrk
+        syrk(
+            -1.0 if take_away else 1.0,
+            np.ascontiguousarray(block).T,
+            beta=1.0 if direct else 0.0,
+            c=products,
+            lower=1,
+            overwrite_c=1,
+        )
+        if not direct:
+            _add_triangle(into, products)
 
 
-def _add_block(into: npt.NDArray[np.float64], block: Matrix, sign: float) -> None:
-    if block.dtype == np.float64 and into.flags.f_contiguous:
-        blas.dsyrk(sign, block.T, beta=1.0, c=into, lower=1, overwrite_c=1)
-        return
-    syrk = blas.dsyrk if block.dtype == np.float64 else blas.ssyrk
-    triangle = syrk(sign, block.T, lower=1)
+def _add_triangle(into: npt.NDArray[np.float64], triangle: Matrix) -> None:
     for left in range(0, len(into), COLUMNS):
         place = into[left:, left : left + COLUMNS]
         np.add(place, triangle[left:, left : left + COLUMNS], out=place)

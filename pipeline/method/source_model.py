@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pipeline.errors import InputError, listed
 from pipeline.method import kernel_lda
 from pipeline.method.batch_centred import batch_centred
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import Labels, Matrix64, packed
 from pipeline.method.joint_rows import kernel_features
 from pipeline.method.kernel_lda import Classifier
@@ -170,7 +171,7 @@ def _embedding_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
     """Return the means (C, d) of unit rows (n, d) per class, read in blocks."""
     sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
     for block in blocks_of(len(rows), IMAGES):
-        sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])
+        sums += product(np.eye(classes)[labels[block]].T, unit_rows(rows[block]))
     return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
 
 

@@ -27,6 +27,22 @@ def test_a_solution_is_that_of_the_formed_scatter_however_the_rows_arrive(cuts):
     np.testing.assert_allclose(scatter.dense(), np.tril(rows.T @ rows), rtol=1e-13)
 
 
+def test_two_scatters_grown_from_one_do_not_touch_each_other():
+    rng = np.random.default_rng(0)
+    rows, right = rng.normal(size=(9, 12)), rng.normal(size=(12, 2))
+    stem = no_rows(12, 0.5).grown(rows[:3])
+    before = stem.solve(right)
+    one, other = stem.grown(rows[3:6]), stem.grown(rows[6:])
+    for scatter, used in [
+        (stem, rows[:3]),
+        (one, rows[:6]),
+        (other, np.delete(rows, [3, 4, 5], 0)),
+    ]:
+        expected = np.linalg.solve(used.T @ used + 0.5 * np.eye(12), right)
+        np.testing.assert_allclose(scatter.solve(right), expected, rtol=1e-10)
+    np.testing.assert_array_equal(stem.solve(right), before)
+
+
 def test_room_ends_where_the_formed_scatter_is_cheaper():
     scatter = no_rows(8, 1.0).grown(np.ones((6, 8)))
     assert scatter.has_room(4)

@@ -24,6 +24,7 @@ import scipy.linalg
 
 from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
 from pipeline.comparison.problem import ComparedMethod, SeedProblem
+from pipeline.method.blas_products import gram
 from pipeline.method.class_statistics import Labels, Matrix64, Vector64
 from pipeline.method.zero_shot import Matrix, unit_rows
 
@@ -71,7 +72,7 @@ def to_class(phi: Matrix64, rows: Matrix64, weights: Vector64, tukey: bool) -> V
     shares = weights / weights.sum()
     mean = shares @ rows
     centred = np.sqrt(shares)[:, None] * (rows - mean)
-    R = correlation(centred.T @ centred, 1.0 if tukey else 0.0)
+    R = correlation(gram(centred), 1.0 if tukey else 0.0)
     factor = scipy.linalg.cholesky(R, lower=True)
     whitened = scipy.linalg.solve_triangular(factor, (phi - mean).T, lower=True)
     return np.asarray(np.einsum("dn,dn->n", whitened, whitened))

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
 from pipeline.comparison.problem import ComparedMethod, SeedProblem
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import Labels, Matrix64
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.zero_shot import unit_rows
@@ -21,7 +22,7 @@ def new_means(task: LabelledTask) -> Matrix64:
     """Return the weighted means (|classes|, d) of a task's unit rows; NaN for a class with no row."""
     one_hot = (task.labels == np.sort(task.classes)[:, None]) * task.weights  # (|classes|, n)
     weight = one_hot.sum(axis=1, keepdims=True)
-    sums = one_hot @ unit_rows(task.rows)
+    sums = product(one_hot, unit_rows(task.rows))
     return np.asarray(sums / np.where(weight > 0, weight, np.nan))
 
 

@@ -28,6 +28,7 @@ import scipy.linalg
 from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
 from pipeline.comparison.problem import ComparedMethod, SeedProblem
 from pipeline.method import class_statistics
+from pipeline.method.blas_products import product
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64, symmetric
 from pipeline.method.zero_shot import Matrix, unit_rows
 
@@ -60,7 +61,7 @@ def projection(problem: SeedProblem) -> Matrix64:
 
 def lifted(x: Matrix, P: Matrix64) -> Matrix64:
     """Return h, (n, M), of embeddings (n, d)."""
-    return np.maximum(unit_rows(x) @ P, 0)
+    return np.maximum(product(unit_rows(x), P), 0)
 
 
 def regressions(
@@ -115,7 +116,7 @@ def chosen_ridge(fitted: ClassStatistics, held: ClassStatistics) -> float:
     def error(ridge: float) -> float:
         # Σω‖Wᵀh − y‖² = tr WᵀGW − 2 tr WᵀQ + Σω, and Σω is the same for every ridge
         W = solve(fitted, ridge)
-        return float(np.vdot(W, gram @ W) - 2 * np.vdot(W, held.sums.T))
+        return float(np.vdot(W, product(gram, W)) - 2 * np.vdot(W, held.sums.T))
 
     return float(min(RIDGES, key=error))
 
@@ -142,7 +143,7 @@ def of_pseudo_labels(problem: SeedProblem) -> list[Regression]:
 
 def _predict(problem: SeedProblem, after: Sequence[Regression]) -> list[Labels]:
     h = lifted(problem.test.views["original"], projection(problem))
-    return [(h @ model.W).argmax(axis=1) for model in after]
+    return [product(h, model.W).argmax(axis=1) for model in after]
 
 
 METHODS = {
