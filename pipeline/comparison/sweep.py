@@ -48,7 +48,7 @@ def predictions_over_D(  # noqa: N802  the paper's name
     for task, ((moments,), embedding_means) in zip(problem.target, fitted, strict=True):
         features = task.features(problem.basis, options)
         for D in widths:
-            source = model_of([moments.nested(D)], embedding_means, options)
+            source = model_of([moments.nested(D)], embedding_means, options, overwrite=True)
             running[D], adapted = adapt_task(
                 tests[D].basis,
                 running[D],

@@ -149,21 +149,27 @@ def source_moments(
 
 
 def model_of(
-    moments: Sequence[Moments], embedding_means: Matrix64, options: MethodOptions
+    moments: Sequence[Moments],
+    embedding_means: Matrix64,
+    options: MethodOptions,
+    *,
+    overwrite: bool = False,
 ) -> SourceModel:
-    """Return the source model of each member's moments."""
-    classifiers = [
-        classifier_of(m, options, ridge=absolute_ridge(m, options, options.source_ridge))
-        for m in moments
-    ]
+    """Return the source model of each member's moments; overwrite: in the memory of their scatters, which are lost."""
     pooled = moments if options.source_covariance else []
+    spreads = tuple(
+        SourceSpread(packed(m.scatter).astype(np.float32), m.total, m.degrees) for m in pooled
+    )
+    ridges = [absolute_ridge(m, options, options.source_ridge) for m in moments]
+    classifiers = [
+        classifier_of(m, options, ridge=ridge, overwrite=overwrite)
+        for m, ridge in zip(moments, ridges, strict=True)
+    ]
     return SourceModel(
         means=np.hstack([m.means for m in moments]),
         classifier=kernel_lda.averaged(classifiers),
         embedding_means=embedding_means,
-        spreads=tuple(
-            SourceSpread(packed(m.scatter).astype(np.float32), m.total, m.degrees) for m in pooled
-        ),
+        spreads=spreads,
     )
 
 

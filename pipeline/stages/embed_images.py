@@ -77,6 +77,20 @@ def embed_images(
     # with a cluster the workers embed; here the model only says who it is
     device = "cpu" if cluster else params.runtime.device
     encoder = build_image_encoder(spec, choose_device(device))
+    return embed_with(encoder, params, domain, model, images, cluster=cluster)
+
+
+def embed_with(
+    encoder: ImageEncoder,
+    params: Params,
+    domain: str,
+    model: str,
+    images: list[ImageRow],
+    *,
+    cluster: Cluster | None = None,
+) -> str:
+    """Do so with a backbone that is built already."""
+    spec = params.models[model]
     identity = _identity(encoder, spec)
     pictures = [Picture(Path(image.path), bytes.fromhex(image.sha256)) for image in images]
     views = {

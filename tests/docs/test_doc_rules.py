@@ -45,7 +45,8 @@ def wrong_marker(block: Block) -> str | None:
             return f"{block.told} does not mention {block.page}"
         commands = [line.split() for whole in block.lines for line in simple_commands(whole)]
         absent = [words for words in commands if len(words) > 1 and words[1] not in text]
-        if absent and "read_text" not in text:  # otherwise it reads the page itself
+        reads_the_page = re.search("read_text|read_page|commands_of|sharing_story", text)
+        if absent and not reads_the_page:
             return f"{block.told} has no {' '.join(absent[0])}"
     if block.marker == "file" and not block.told:
         return "`file:` needs a path"

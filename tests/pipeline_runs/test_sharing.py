@@ -1,4 +1,7 @@
-"""Features shared through a folder: the recipe of the how-to page, and a teammate who pulls everything first."""
+"""Features shared through a folder: a teammate who pulls everything first.
+
+The recipe is that of docs/how-to/sharing.md.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Features shared through a real SSH server that the test starts: OpenSSH. The recipe is that of the how-to page."""
+"""Features shared through a real SSH server that the test starts: OpenSSH.
+
+The recipe is that of docs/how-to/sharing.md.
+"""
 
 import tempfile
 from pathlib import Path

@@ -1,0 +1,151 @@
+"""Data at its limits through the stages, from imported features to metrics; method/ has every variant."""
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.imported_project import ImportedProject
+
+CLASSES, WIDTH = 4, 6
+BEFORE = (
+    *(("manifest", domain) for domain in "ab"),
+    *(("model", model) for model in ("vit", "clip")),
+    *(("embed", domain, model) for domain in "ab" for model in ("vit", "clip")),
+    *(("prompts", domain) for domain in "ab"),
+)
+STATISTICS = (
+    ("basis", "a"), ("source", "a"), *((stage, "a-b") for stage in ("pseudo_label", "refine", "adapt", "evaluate")),
+)  # fmt: skip
+
+
+def rows(per_class, seed, spread=0.3):
+    """Return separable rows (n, width), class by class."""
+    y = np.repeat(np.arange(CLASSES), per_class)
+    return np.eye(CLASSES, WIDTH)[y] + spread * np.random.default_rng(seed).normal(
+        size=(len(y), WIDTH)
+    )
+
+
+class Project(ImportedProject):
+    """Two domains of given rows, the same in every view, which CLIP sees too."""
+
+    def give(self, a, b, **sections):
+        self.write(source=4, target=4, classes=CLASSES, per_task=2)  # its params are kept
+        paths = [
+            f"{domain}/c{i // (len(x) // CLASSES):04d}/{i:04d}.jpg"
+            for domain, x in (("a", a), ("b", b))
+            for i in range(len(x))
+        ]
+        both = np.vstack([a, b]).astype(np.float32)
+        views = dict.fromkeys(("original", "zeros", "rand"), both)
+        np.savez(self.folder / "vision.npz", paths=np.array(paths), **views)
+        np.savez(
+            self.folder / "clip.npz",
+            paths=np.array(paths),
+            original=np.nan_to_num(both),
+            text=np.eye(CLASSES, WIDTH, dtype=np.float32),
+            class_names=np.array([f"c{c:04d}" for c in range(CLASSES)]),
+            logit_scale=np.array(10.0),
+        )
+        self.change(
+            **{"rff": {"D": 60, "sigma": 1e-4}, "data": {"seeds": [0], "test_fraction": 0.25}}
+            | sections
+        )
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+def main(stage, *arguments):
+    return importlib.import_module(f"pipeline.stages.{stage}").main(list(arguments))
+
+
+def metrics(project):
+    for stage in (*BEFORE, *STATISTICS):
+        assert main(*stage) == 0, stage
+    told = json.loads((project.folder / "results/metrics/a-b.json").read_text())
+    assert np.isfinite([value for value in told.values() if isinstance(value, float)]).all()
+    return told
+
+
+def files(project):
+    return sorted(file for file in (project.folder / "cache").rglob("*") if file.is_file())
+
+
+def refused(project, capsys, stages):
+    """Run stages of which the last must fail; return its line. It writes nothing."""
+    for stage in stages[:-1]:
+        assert main(*stage) == 0, stage
+    capsys.readouterr()
+    before = files(project)
+    assert main(*stages[-1]) == 2
+    assert files(project) == before
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
+def test_plain_rows_go_through(project):
+    project.give(rows(12, 0), rows(12, 1))
+    assert metrics(project)["A_T"] > 80
+
+
+def test_every_image_twice(project):
+    a, b = rows(6, 0), rows(6, 1)
+    project.give(np.repeat(a, 2, axis=0), np.repeat(b, 2, axis=0))
+    assert metrics(project)["A_T"] > 80
+
+
+def test_one_class_per_task(project):
+    project.give(
+        rows(12, 0), rows(12, 1), datasets={"made": {"classes_per_task": 1, "class_names": {}}}
+    )
+    assert metrics(project)["A_T"] > 80
+
+
+def test_D_far_above_the_rows(project):
+    project.give(rows(4, 0), rows(4, 1), rff={"D": 3000, "sigma": 1e-4})
+    assert metrics(project)["A_T"] > 50
+
+
+@pytest.mark.parametrize("gamma", [1e-12, 1e-6, 1.0, 1e6])
+def test_gamma_over_eighteen_decades(project, gamma):
+    project.give(rows(12, 0), rows(12, 1), rff={"D": 60, "sigma": gamma})
+    assert metrics(project)["A_T"] > (80 if gamma <= 1 else 0)
+
+
+def test_constant_features_are_refused_with_a_remedy_that_works(project, capsys):
+    project.give(rows(8, 0, spread=0), rows(8, 1, spread=0))
+    line = refused(project, capsys, [*BEFORE, *STATISTICS[:2]])
+    assert "no feature varies within a class" in line
+    assert "method.options.ridge_kind: absolute" in line
+    project.change(method={"variant": "calibrated", "options": {"ridge_kind": "absolute"}})
+    for stage in STATISTICS:
+        assert main(*stage) == 0, stage
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_embedding_that_is_not_finite_stops_at_the_door(project, capsys, bad):
+    a, b = rows(8, 0), rows(8, 1)
+    b[5, 2] = bad
+    project.give(a, b)
+    embed = ("embed", "b", "vit")
+    line = refused(project, capsys, [*BEFORE[: BEFORE.index(embed)], embed])
+    assert "vision.npz" in line or "not finite" in line
+
+
+def test_one_image_per_class_of_the_source_is_refused(project, capsys):
+    project.give(rows(1, 0), rows(8, 1))
+    line = refused(project, capsys, [*BEFORE, *STATISTICS[:2]])
+    assert "one row per class" in line
+
+
+def test_one_image_per_class_of_the_target_adapts_and_cannot_be_scored(project, capsys):
+    project.give(rows(8, 0), rows(1, 1))
+    line = refused(project, capsys, [*BEFORE, *STATISTICS])
+    assert "task 1 of 2 has no test image to score" in line
+    assert "data.test_fraction" in line
