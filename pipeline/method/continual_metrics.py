@@ -29,7 +29,7 @@ def accuracy_matrix(predictions: Sequence[Labels], labels: Labels, tasks: Labels
         members = tasks == j
         if not members.any():
             raise InputError(
-                f"task {j + 1} of {T} has no test image to score: give its classes more images, or raise data.test_fraction"
+                f"task {j + 1} of {T} has no test image to score: give more images or raise data.test_fraction"
             )
         for k in range(j, T):
             accuracy[k, j] = np.mean(predictions[k][members] == labels[members])
