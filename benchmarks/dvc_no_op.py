@@ -108,7 +108,7 @@ def rows(quick: bool) -> list[Row]:
         lay_out(folder)
         stages = fake_outputs(folder)
         times: dict[str, list[tuple[float, float]]] = {command: [] for command in WANTED}
-        for _ in range(2 if quick else 5):
+        for _ in range(1 if quick else 5):
             for command in WANTED:
                 times[command].append(no_op(folder, command))
     return [

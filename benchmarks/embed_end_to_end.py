@@ -54,7 +54,9 @@ def parameters(model: str, workers: int) -> Params:
         "views": {},
         "rff": {},
         "method": {},
-        **{key: {} for key in ("generated", "lists", "sources", "problems", "refinement")},
+        "compare": {"methods": ["calibrated"]},
+        "sensitivity": {"D": [100], "sigma": [1e-4]},
+        **{key: {} for key in ("generated", "lists", "sources", "problems", "swept", "refinement")},
         "runtime": {"device": "cpu", "workers": workers},
     }
     return parse_params(sections)
@@ -126,7 +128,7 @@ def rows(quick: bool) -> list[Row]:
         bare = [bare_passes(encoder, passes, workers)]
         if not quick:
             bare.append(all_threads_on_each(encoder, passes, workers))
-        ours, *others = best_in_turns(embed, *bare, rounds=2 if quick else 4, warm_up=False)
+        ours, *others = best_in_turns(embed, *bare, rounds=1 if quick else 4, warm_up=False)
     count = len(images)
     rates = " and ".join(f"{count / other:.2f}" for other in others)
     return [

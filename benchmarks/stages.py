@@ -19,9 +19,9 @@ def rows(quick: bool) -> list[Row]:
 
 
 def memory(folder: Path, quick: bool) -> list[Row]:
-    """Peak memory of `adapt` at D=6000; quick: fewer rows and no rounds."""
+    """Peak memory of `adapt` at D=6000; quick: few rows, no rounds, and no second size to compare with."""
     peaks: dict[int, int] = {}
-    for n in (4_000, 12_000) if quick else (50_000, 200_000):
+    for n in (8_000,) if quick else (50_000, 200_000):
         project = ImportedProject(folder / str(n))
         options = {"rounds": 0} if quick else {"rounds": 1}
         project.write(
@@ -32,14 +32,14 @@ def memory(folder: Path, quick: bool) -> list[Row]:
         for stage, argument in BEFORE_ADAPT:
             project.run(stage, argument)
         peaks[n] = project.run("adapt", "a-b")[1]
-    few, many = peaks.values()
+    few, many = min(peaks.values()), peaks[max(peaks)]
     told = ", ".join(f"{n:,} rows × 3 views {peak / 1e9:.2f} GB" for n, peak in peaks.items())
     return [
         Row(
             name="peak memory of adapt, D=6000",
             ratio=many / SCATTER,
             baseline="one D×D float64 scatter, 288 MB",
-            target="≤ 6×, independent of the rows",
+            target="≤ 6×" if quick else "≤ 6×, independent of the rows",
             met=many / SCATTER <= 6 and many / few < 1.15,
             detail=told,
         )
@@ -47,12 +47,12 @@ def memory(folder: Path, quick: bool) -> list[Row]:
 
 
 def sweeps(folder: Path, quick: bool) -> list[Row]:
-    """Six sigmas and five seeds in one process each, against one process for every value."""
+    """Sigmas and seeds in one process each, against one process for every value."""
     D = 500 if quick else 2000
     project = ImportedProject(folder)
-    seeds = list(range(5))
+    seeds = list(range(3 if quick else 5))
     project.write(source=2_500, target=700, classes=31, per_task=6, rff={"D": D, "sigma": 1e-4})
-    sigmas = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
+    sigmas = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1][: 3 if quick else 6]
     project.cache()
     project.change(sensitivity={"D": [10], "sigma": sigmas})
     together = project.run("sensitivity", "a-b")[0]
@@ -68,26 +68,26 @@ def sweeps(folder: Path, quick: bool) -> list[Row]:
         return sum(project.run(stage, argument)[0] for stage, argument in stages)
 
     project.change(data={"seeds": seeds, "test_fraction": 0.1})
-    five = all_stages()
+    at_once = all_stages()
     single = 0.0
     for seed in seeds:
         project.change(data={"seeds": [seed], "test_fraction": 0.1})
         single += all_stages()
     return [
         Row(
-            name=f"a sweep over 6 sigmas, D={D}",
+            name=f"a sweep over {len(sigmas)} sigmas, D={D}",
             ratio=together / alone,
-            baseline=f"6 single runs: {alone:.1f} s",
+            baseline=f"{len(sigmas)} single runs: {alone:.1f} s",
             target="< 1×",
             met=together < alone,
             detail=f"{together:.1f} s",
         ),
         Row(
-            name=f"5 seeds through basis … evaluate, D={D}",
-            ratio=five / single,
-            baseline=f"5 single runs: {single:.1f} s",
+            name=f"{len(seeds)} seeds through basis … evaluate, D={D}",
+            ratio=at_once / single,
+            baseline=f"{len(seeds)} single runs: {single:.1f} s",
             target="< 1×",
-            met=five < single,
-            detail=f"{five:.1f} s",
+            met=at_once < single,
+            detail=f"{at_once:.1f} s",
         ),
     ]

@@ -41,19 +41,19 @@ def rows(quick: bool) -> list[Row]:
         loaded, read = best_in_turns(
             lambda: np.load(array),
             lambda: open_embeddings(store).read("original"),
-            rounds=8 if quick else 20,
+            rounds=5 if quick else 20,
         )
         unverified, verified = best_in_turns(
             lambda: read_unverified(store),
             lambda: open_embeddings(store).read("original"),
-            rounds=8 if quick else 20,
+            rounds=5 if quick else 20,
             clock=time.process_time,
         )
         least, mapped = (
             best_in_turns(
                 lambda use=use: read_and_use(store, use, verified=False),
                 lambda use=use: read_and_use(store, use, verified=True),
-                rounds=4 if quick else 12,
+                rounds=2 if quick else 12,
                 clock=time.process_time,
             )
             for use in (to_prompts(), to_features())

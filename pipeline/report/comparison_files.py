@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import StoreError, did_you_mean
+from pipeline.errors import did_you_mean
+from pipeline.report.result_file import json_of, malformed, text_of
 
 GROUPS = ("reference", "ablation", "referee", "peer", "head")
 
@@ -32,31 +32,28 @@ class Figures:
 
 def read_comparison(path: Path, stage: str) -> dict[str, Figures]:
     """Return method -> figures of results/comparison/PROBLEM.json, in the file's order."""
-    try:
-        told = json.loads(_text(path, stage))
-    except ValueError:
-        raise _malformed(path, "not JSON", stage) from None
+    told = json_of(path, stage)
     if not isinstance(told, dict) or not told:
-        raise _malformed(path, "no methods in it", stage)
+        raise malformed(path, "no methods in it", stage)
     try:
         return {method: _figures(method, entry) for method, entry in told.items()}
     except ValueError as error:
-        raise _malformed(path, str(error), stage) from None
+        raise malformed(path, str(error), stage) from None
 
 
 def read_sensitivity(path: Path, name: str, stage: str) -> dict[float, tuple[float, float]]:
     """Return value -> (A_T, sd) of results/sensitivity/PROBLEM/NAME.csv, by value."""
-    rows = list(csv.reader(_text(path, stage).splitlines()))
+    rows = list(csv.reader(text_of(path, stage).splitlines()))
     if not rows or rows[0] != [name, "A_T", "sd"] or len(rows) < 2:
-        raise _malformed(path, f"not a table of {name},A_T,sd", stage)
+        raise malformed(path, f"not a table of {name},A_T,sd", stage)
     found: dict[float, tuple[float, float]] = {}
     for number, row in enumerate(rows[1:], start=2):
         try:
             value, mean, sd = _sweep_row(name, row)
         except ValueError as error:
-            raise _malformed(path, f"line {number}: {error}", stage) from None
+            raise malformed(path, f"line {number}: {error}", stage) from None
         if value in found:
-            raise _malformed(path, f"line {number}: {name} {row[0]} stands there twice", stage)
+            raise malformed(path, f"line {number}: {name} {row[0]} stands there twice", stage)
         found[value] = (mean, sd)
     return dict(sorted(found.items()))
 
@@ -113,19 +110,3 @@ def _percent(key: str, value: Any) -> float:
     if not number or not math.isfinite(value) or not 0 <= value <= 100:
         raise ValueError(f"{key}: {value!r} is not a number from 0 to 100")
     return float(value)
-
-
-def _text(path: Path, stage: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StoreError(
-            f"{path}: no such file; run dvc repro {stage}, or dvc pull --allow-missing"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path}: cannot be read ({error}); run dvc repro {stage}") from None
-
-
-def _malformed(path: Path, what: str, stage: str) -> StoreError:
-    line = " ".join(what.split())  # one line, whatever a key of the file holds
-    return StoreError(f"{path}: {line}; run dvc repro --force {stage}")

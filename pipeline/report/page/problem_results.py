@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import StoreError
 from pipeline.report.comparison_files import Figures
 from pipeline.report.diagnosis_tables import MAP, RELIABILITY, SHOWN, WEIGHTS
 from pipeline.report.page.chart import Origin
+from pipeline.report.result_file import json_of, malformed, text_of
 
 Rows = Sequence[Mapping[str, str]]
 Sweep = Mapping[float, tuple[float, float]]  # value -> A_T, sd
@@ -79,15 +78,15 @@ def read_problem_tables(folder: Path, stage: str) -> dict[str, Rows]:
 
 def read_rows(path: Path, header: Sequence[str], stage: str) -> list[dict[str, str]]:
     """Return the rows of a table whose columns begin with ``header``."""
-    lines = list(csv.reader(_text(path, stage).splitlines()))
+    lines = list(csv.reader(text_of(path, stage).splitlines()))
     if not lines or tuple(lines[0][: len(header)]) != tuple(header):
-        raise _malformed(path, f"its columns do not begin with {','.join(header)}", stage)
+        raise malformed(path, f"its columns do not begin with {','.join(header)}", stage)
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(lines[0]):
-            raise _malformed(path, f"line {number}: {len(line)} values, not {len(lines[0])}", stage)
+            raise malformed(path, f"line {number}: {len(line)} values, not {len(lines[0])}", stage)
         for name, value in zip(lines[0], line, strict=True):
             if (name in header or name.endswith("_only")) and not _fits(name, value):
-                raise _malformed(path, f"line {number}: {name}: {value!r} is no number", stage)
+                raise malformed(path, f"line {number}: {name}: {value!r} is no number", stage)
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
@@ -103,10 +102,7 @@ def _fits(column: str, value: str) -> bool:
 
 def read_metrics(path: Path, stage: str) -> dict[str, Any]:
     """Return results/metrics/PROBLEM.json."""
-    try:
-        told = json.loads(_text(path, stage))
-    except ValueError:
-        raise _malformed(path, "not JSON", stage) from None
+    told = json_of(path, stage)
     wanted = (
         "A_T",
         "A_T_sd",
@@ -117,20 +113,5 @@ def read_metrics(path: Path, stage: str) -> dict[str, Any]:
     )
     for key in wanted:
         if not isinstance(told, dict) or not isinstance(told.get(key), (int, float)):
-            raise _malformed(path, f"{key}: missing or not a number", stage)
+            raise malformed(path, f"{key}: missing or not a number", stage)
     return dict(told)
-
-
-def _text(path: Path, stage: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StoreError(
-            f"{path}: no such file; run dvc repro {stage}, or dvc pull --allow-missing"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path}: cannot be read ({error}); run dvc repro {stage}") from None
-
-
-def _malformed(path: Path, what: str, stage: str) -> StoreError:
-    return StoreError(f"{path}: {what}; run dvc repro --force {stage}")
