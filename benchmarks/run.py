@@ -82,6 +82,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--docs", action="store_true", help=f"write the table to {DOCS} too")
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # we are the fresh process
     args = parser.parse_args(argv)
+    if args.docs and (args.only or args.quick):
+        parser.error("--docs writes the table of a full run: without --only and --quick")
     if args.into:
         module = importlib.import_module(f"benchmarks.{args.only[0]}")
         write_results(module.rows(quick=args.quick), args.into)

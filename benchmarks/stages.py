@@ -21,7 +21,7 @@ def rows(quick: bool) -> list[Row]:
 def memory(folder: Path, quick: bool) -> list[Row]:
     """Peak memory of `adapt` at D=6000; quick: few rows, no rounds, and no second size to compare with."""
     peaks: dict[int, int] = {}
-    for n in (8_000,) if quick else (50_000, 200_000):
+    for n in (4_000,) if quick else (50_000, 200_000):
         project = ImportedProject(folder / str(n))
         options = {"rounds": 0} if quick else {"rounds": 1}
         project.write(
@@ -50,9 +50,9 @@ def sweeps(folder: Path, quick: bool) -> list[Row]:
     """Sigmas and seeds in one process each, against one process for every value."""
     D = 500 if quick else 2000
     project = ImportedProject(folder)
-    seeds = list(range(3 if quick else 5))
+    seeds = list(range(2 if quick else 5))
     project.write(source=2_500, target=700, classes=31, per_task=6, rff={"D": D, "sigma": 1e-4})
-    sigmas = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1][: 3 if quick else 6]
+    sigmas = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1][: 2 if quick else 6]
     project.cache()
     project.change(sensitivity={"D": [10], "sigma": sigmas})
     together = project.run("sensitivity", "a-b")[0]

@@ -29,7 +29,7 @@ def rows(quick: bool) -> list[Row]:
     return [
         *against_the_released_code(1000 if quick else 2000),
         against_scikit_learn(1500 if quick else 6000),
-        *scatter(8192 if quick else 20_000, 6000),
+        *scatter(4096 if quick else 20_000, 6000),
         sweep_over_D(2000 if quick else 6000),
     ]
 
