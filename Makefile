@@ -26,10 +26,10 @@ repro: env  ## run the pipeline of params.yaml: from images to figures
 	@dvc repro
 	@referee summary
 
-test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests
+test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests but the long ones
 	pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-test-long: env  ## every suite of the paper from images to tables, on small image sets: many minutes
+test-long: env  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
 	pytest -m long --numprocesses 2
 
 bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: most of an hour

@@ -1,4 +1,4 @@
-"""The algorithm of the authors' released code as METHOD.md describes it, written for itself: nothing from `pipeline`.
+"""The algorithm of the authors' released code as docs/method.md has it, written for itself: nothing from `pipeline`.
 
 float64 features, the scatter by the full product of each centred batch, a pseudo-inverse after each task, Mahalanobis
 products sample by sample. It is the baseline of `benchmarks.statistics` and is not meant to be fast.

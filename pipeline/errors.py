@@ -24,9 +24,15 @@ OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
     errno.EACCES: "give yourself permission to it",
     errno.EPERM: "give yourself permission to it",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "close some files: the whole machine has too many open",
     errno.EIO: "check the disk, which fails to read or write",
     errno.ENOMEM: "free some memory",
+    errno.EEXIST: "name another place: a file stands where a folder is wanted",
+    errno.ENOTDIR: "name another place: a file stands where a folder is wanted",
+    errno.ENAMETOOLONG: "give it a shorter name",
 }
+# Of these, what says nothing about the file that was opened.
+LACKING = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class RefereeError(Exception):
@@ -70,6 +76,12 @@ def machine_line(error: OSError) -> str:
     )
 
 
+def pass_on_machine_error(error: Exception) -> None:
+    """Raise ``error`` again where the machine is to blame: a store is not damaged because files cannot be opened."""
+    if isinstance(error, OSError) and error.errno in LACKING:
+        raise error
+
+
 def one_line(error: BaseException) -> str:
     """Return an error's text in one line, as it stands inside a message of ours."""
     return " ".join(str(error).split())
@@ -89,6 +101,10 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
             if error.errno not in OF_THE_MACHINE:
                 raise
             sys.stderr.write(f"referee: error: {machine_line(error)}\n")
+            return EXIT_STATUS
+        except MemoryError as error:
+            told = one_line(error) or "out of memory"
+            sys.stderr.write(f"referee: error: {told}; use a smaller rff.D, or more memory\n")
             return EXIT_STATUS
         except KeyboardInterrupt:
             sys.stderr.write("referee: interrupted; run the same command again to continue\n")

@@ -304,6 +304,15 @@ class Params(Section):
                 known(f"problems.{key}.{role}", getattr(problem, role), self.domains, "domains")
             if problem.source == problem.target:
                 raise ValueError(f"problems.{key}: source and target are both {problem.source!r}")
+            per_task = [
+                self.datasets[self.domains[domain].dataset].classes_per_task
+                for domain in (problem.source, problem.target)
+            ]
+            if per_task[0] != per_task[1]:
+                raise ValueError(
+                    f"problems.{key}: {per_task[0]} classes per task in {problem.source!r}, {per_task[1]} in "
+                    f"{problem.target!r}; make classes_per_task of their datasets equal"
+                )
         for key in self.swept:
             known(f"swept.{key}", key, self.problems, "problems")
             if self.swept[key] != self.problems[key]:
@@ -402,6 +411,9 @@ def _explain(error: ValidationError) -> list[str]:
         elif item["type"] == "value_error":
             prefix = f"{key}." if key else ""
             lines.append(f"{prefix}{item['msg'].removeprefix('Value error, ')}")
+        elif item["type"] == "string_pattern_mismatch" and item["loc"][-1] == "[key]":
+            also = ", _ and -" if "-]" in item["ctx"]["pattern"] else " and _"
+            lines.append(f"{key}: a name has letters, digits{also} only")
         else:
             shown = repr(item["input"])
             shown = shown if len(shown) <= 60 else shown[:57] + "..."

@@ -175,6 +175,12 @@ def test_class_names_may_be_a_block_of_text():
         ),
         (("data", "unreadable"), "ignore", "data.unreadable: input should be 'stop' or 'skip'"),
         (("runtime", "device"), "gpu", "runtime.device: "),
+        (
+            ("domains", "real-world"),
+            {},
+            "domains.real-world: a name has letters, digits and _ only",
+        ),
+        (("problems", "a b"), {}, "problems.a b: a name has letters, digits, _ and - only"),
         (("runtim",), {}, "runtim: unknown key; did you mean 'runtime'?"),
         (
             ("datasets", "digits", "classes_per_task"),
@@ -236,3 +242,13 @@ def test_anything_in_a_section_is_valid_or_a_params_error(section, value):
     except ParamsError as error:  # any other exception fails the test
         lines = str(error).splitlines()
     assert all(line.startswith("params.yaml: ") for line in lines)
+
+
+def test_both_sides_of_a_problem_have_the_same_tasks():
+    raw = copy.deepcopy(SHIPPED)
+    raw["datasets"]["halves"] = raw["datasets"]["digits"] | {"classes_per_task": 5}
+    raw["domains"]["uci"]["dataset"] = "halves"
+    with pytest.raises(ParamsError) as error:
+        parse_params(raw)
+    wanted = "params.yaml: problems.mnist-uci: 2 classes per task in 'mnist', 5 in 'uci'; make classes_per_task"
+    assert wanted in str(error.value)

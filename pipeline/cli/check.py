@@ -45,7 +45,11 @@ def missing(params: Params) -> list[str]:
 
 def check_values(params: Params) -> None:
     """Raise for what only the modules that use it can judge: better now than after an hour of extraction."""
+    from pipeline.comparison.registry import compared_method  # scipy: half a second
+
     method_options(params.method)
+    for name in params.compare.methods:
+        compared_method(name)
     known = [field.name for field in fields(Preprocessing)]
     for key, model in params.models.items():
         for name in model.preprocessing:

@@ -19,7 +19,7 @@ PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets",
 OLDEST_PYTHON = (3, 11)
 GIGABYTE = 1e9
 LEAST_ROOM = 2.0  # gigabytes
-REINSTALL = "run `make repro`, or pip install -e ."
+REINSTALL = "run `make env`, or pip install -c constraints.txt -e ."
 
 
 def python_and_packages() -> Iterator[Finding]:
@@ -85,7 +85,7 @@ def dvc_remote(root: Path) -> Iterator[Finding]:
     elif urls:
         yield note(f"DVC remotes {', '.join(urls)}: no default", "dvc remote default NAME")
     else:
-        yield note("no DVC remote: caches stay on this machine", "dvc remote add -d NAME URL")
+        yield note("no DVC remote: caches stay on this machine", "referee share URL")
 
 
 def _without_password(url: str) -> str:

@@ -26,8 +26,9 @@ both frozen backbones and classified just as the test images are, over all
 classes seen so far.
 
 Two branches answer: KLDA, the adapted classifier on the vision model's
-features, and CLIP, zero-shot by the class names. The confidence is that of
-their fusion, weighted by how sure each of them is.
+features (under `calibrated` with CLIP's image features beside them), and CLIP,
+zero-shot by the class names. The confidence is that of their fusion, weighted
+by how sure each of them is.
 """
 READS = """\
 params.yaml, both models' weights, and of cache/: target/PROBLEM.zarr,

@@ -57,7 +57,7 @@ def share(
     if save_keys:
         wanted.own.update(_keys(wanted))
     check(name, {**there, **wanted.team, **wanted.own}, wanted.kind, write=not read_only)
-    _write(config, name, wanted)
+    _write(config, name, wanted, new=url is not None)
     default = config["core"].get("remote", name) == name
     return _told(name, wanted, new=url is not None, read_only=read_only, default=default)
 
@@ -87,11 +87,17 @@ def _keys(wanted: RemoteSettings) -> dict[str, str]:
     return saved_keys(os.environ)
 
 
-def _write(config: Any, name: str, wanted: RemoteSettings) -> None:
-    """Write the team's settings where git tracks them, one's own where git does not look."""
-    with config.edit("repo") as tracked:
-        tracked["remote"].setdefault(name, {}).update(wanted.team)
-        tracked["core"].setdefault("remote", name)
+def _write(config: Any, name: str, wanted: RemoteSettings, *, new: bool) -> None:
+    """Write the team's settings where git tracks them, one's own where git does not look.
+
+    Of a remote that is there already, the place stays as the team wrote it: relative, or in one's own configuration.
+    """
+    team = {key: value for key, value in wanted.team.items() if new or key != "url"}
+    if team:
+        with config.edit("repo") as tracked:
+            tracked["remote"].setdefault(name, {}).update(team)
+            if new:
+                tracked["core"].setdefault("remote", name)
     if wanted.own:
         local = Path(config.files["local"])
         local.touch(mode=0o600)

@@ -57,14 +57,16 @@ def problem_table(params: Params) -> str:
         f"{'gain':>8}{'forgetting':>12}{'pseudo-labels':>15}"
     )
     variant = params.method.variant
-    lines = [f"final accuracy A_T, variant {variant}, D {params.rff.D}", header, "-" * len(header)]
+    changed = [f"{key} {value}" for key, value in params.method.options.items()]
+    told = ", ".join([f"variant {variant}", *changed, f"D {params.rff.D}"])
+    lines = [f"final accuracy A_T, {told}", header, "-" * len(header)]
     for name in params.problems:
-        told = _read(places.metrics(name), f"evaluate@{name}")
-        adapted = f"{told['A_T']:.1f} ± {told['A_T_sd']:.1f}"
-        gain = told["A_T"] - told["source_only_A_T"]
+        found = _read(places.metrics(name), f"evaluate@{name}")
+        adapted = f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}"
+        gain = found["A_T"] - found["source_only_A_T"]
         lines.append(
-            f"{name:28}{told['clip_only_A_T']:15.1f}{told['source_only_A_T']:13.1f}{adapted:>15}"
-            f"{gain:+8.1f}{told['forgetting']:12.1f}{told['pseudo_label_accuracy']:15.1f}"
+            f"{name:28}{found['clip_only_A_T']:15.1f}{found['source_only_A_T']:13.1f}{adapted:>15}"
+            f"{gain:+8.1f}{found['forgetting']:12.1f}{found['pseudo_label_accuracy']:15.1f}"
         )
     return "\n".join(lines) + "\n"
 
@@ -91,8 +93,17 @@ def tables(params: Params) -> str:
     made = [probe_table(params)]
     if params.problems:
         compared = all(places.comparison(name).is_file() for name in params.problems)
-        made.append(headline(params) if compared else problem_table(params))
+        if compared:
+            made.append(headline(params))
+        if not compared or _is_changed(params):
+            made.append(problem_table(params))
     return "\n".join(made)
+
+
+def _is_changed(params: Params) -> bool:
+    """Is the method that `evaluate` scored another than those `compare` runs by their names?"""
+    at_default = params.method.variant == "calibrated" and not params.method.options
+    return not at_default or not params.refinement.off
 
 
 def tables_on(remote: str | None, params: Params) -> str:
@@ -102,6 +113,8 @@ def tables_on(remote: str | None, params: Params) -> str:
     files = RemoteFiles(remote)
     wanted = [places.probe(domain) for domain in params.domains]
     wanted += [places.comparison(name) for name in params.problems]
+    if _is_changed(params):
+        wanted += [places.metrics(name) for name in params.problems]
     content = {path: files.read(path) for path in wanted}
     with TemporaryDirectory() as folder, chdir(folder):
         for path, text in content.items():

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Put a suite into params.yaml: which images, which backbones, what is adapted
-to what. Comments and all other sections stay as they are. Says what has to be
+to what (sections suite to swept), and D, sigma and the values of the sweeps
+where the suite has them. All other text stays as it is. Says what has to be
 put on disk first; then `dvc repro` runs it, and comes back to what was cached
 when you change back.
 """
@@ -76,12 +77,14 @@ def _forget_other_suites(root: Path, params: Params) -> None:
     for file in (root / places.image_list("any")).parent.glob("*.txt"):
         if file.stem not in params.lists:
             file.unlink()
-    for file in (root / places.comparison("any")).parent.glob("*.json"):
-        if file.stem not in params.problems:
-            file.unlink()
-    for folder in (root / places.sensitivity("any")).parent.glob("*/"):
-        if folder.name not in params.swept:
-            shutil.rmtree(folder)
+    for place in (places.comparison, places.metrics, places.method_metrics):
+        for file in (root / place("any")).parent.glob("*.json"):
+            if file.stem not in params.problems:
+                file.unlink()
+    for place, kept in ((places.sensitivity, params.swept), (places.tables, params.problems)):
+        for folder in (root / place("any")).parent.glob("*/"):
+            if folder.name not in kept:
+                shutil.rmtree(folder)
 
 
 def _suite_file(suite: str, folder: Path) -> Path:
@@ -145,9 +148,11 @@ def _told(
         return [f"{path} has the suite {params.suite} already"]
     holds = f"{len(params.domains)} domains, {len(params.problems)} problems"
     lines = [f"{path}: suite {params.suite}: {holds}, models {', '.join(params.models)}"]
-    if "rff" in bodies and yaml_sections.body_of(old, "rff", str(path)) not in ("", bodies["rff"]):
-        lines.append("rff: the suite's own values replace yours; edit them again if you need to")
-    return lines
+    return lines + [
+        f"{key}: the suite's own values replace yours; edit them again if you need to"
+        for key in ("rff", "sensitivity")
+        if key in bodies and yaml_sections.body_of(old, key, str(path)) not in ("", bodies[key])
+    ]
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.comparison.problem import ComparedMethod, Group, SeedProblem
+from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, pseudo_label, run_problem
 from pipeline.method.class_statistics import Labels
 from pipeline.method.joint_rows import kernel_features
@@ -33,6 +34,7 @@ def referee_variant(name: str) -> ComparedMethod:
 
 def run_variant(problem: SeedProblem, options: MethodOptions) -> list[Labels]:
     """Return the classes predicted after each task under ``options``."""
+    check_views(problem, options)
     sources = source_models(problem, options)
     share, test = options.clip_in_kernel, problem.test
     features = problem.shared(
@@ -54,6 +56,17 @@ def run_variant(problem: SeedProblem, options: MethodOptions) -> list[Labels]:
         ).label
         for source, classifier in zip(sources, classifiers, strict=True)
     ]
+
+
+def check_views(problem: SeedProblem, options: MethodOptions) -> None:
+    """Refuse a problem whose target was not embedded in a view that the options ask for."""
+    there = problem.target[0].views
+    absent = [view for view in options.views if view not in there]
+    if absent and options.predictor == "adapted":
+        raise InputError(
+            f"the target has no view {listed(absent)}: add it to the domain's views in params.yaml, "
+            "or leave the method out of compare.methods"
+        )
 
 
 def source_models(problem: SeedProblem, options: MethodOptions) -> list[SourceModel]:

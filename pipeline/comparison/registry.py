@@ -23,8 +23,12 @@ def compared_method(name: str) -> ComparedMethod:
     files = {info.name for info in pkgutil.iter_modules(methods.__path__)}
     if module in files:
         return _exported(module, name)
-    known = [*VARIANTS, *(file.replace("_", "-") for file in sorted(files))]
-    raise ParamsError(f"compare.methods: no method {name!r}{did_you_mean(name, known)}")
+    peers = [file.replace("_", "-") for file in sorted(files)]
+    pseudo = [f"{peer}{PSEUDO}" for peer in peers if not peer.endswith("-head")]
+    known = [*VARIANTS, *peers, *pseudo]
+    raise ParamsError(
+        f"params.yaml: compare.methods: no method {name!r}{did_you_mean(name, known)}"
+    )
 
 
 def _exported(module: str, name: str) -> ComparedMethod:
@@ -32,5 +36,5 @@ def _exported(module: str, name: str) -> ComparedMethod:
     found: Mapping[str, ComparedMethod] = getattr(file, "METHODS", {})
     if name not in found:
         where = f"pipeline/comparison/methods/{module}.py has no {name!r} in METHODS"
-        raise ParamsError(f"compare.methods: {where}{did_you_mean(name, found)}")
+        raise ParamsError(f"params.yaml: compare.methods: {where}{did_you_mean(name, found)}")
     return found[name]

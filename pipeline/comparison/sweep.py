@@ -1,7 +1,7 @@
 """Accuracy over D and over sigma: what each value would predict, with the work that values share done once.
 
 Bases are nested, so one basis of the largest D serves all: features of a smaller D are scaled first columns, and the
-source's moments scaled sub-blocks (METHOD.md, "a whole sweep over D costs one pass"). Pseudo-labels differ from D to
+source's moments scaled sub-blocks (one pass at the widest serves all). Pseudo-labels differ from D to
 D, so the target's statistics are each value's own.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.comparison.problem import SeedProblem
-from pipeline.comparison.referee_variants import run_variant
+from pipeline.comparison.referee_variants import check_views, run_variant
 from pipeline.method.adaptation import Running, adapt_task, nothing_yet
 from pipeline.method.class_statistics import Labels
 from pipeline.method.joint_rows import kernel_features
@@ -27,6 +27,7 @@ def predictions_over_D(  # noqa: N802  the paper's name
     problem: SeedProblem, widths: Sequence[int], options: MethodOptions
 ) -> dict[int, list[Labels]]:
     """Return for each of ``widths`` the classes predicted after each task; the problem's basis is the widest."""
+    check_views(problem, options)
     if options.statistics != "exact" or problem.basis.members > 1 or options.predictor != "adapted":
         return {
             D: run_variant(replace(problem, basis=problem.basis.nested(D), _shared={}), options)

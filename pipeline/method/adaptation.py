@@ -166,25 +166,30 @@ class _Step:
         """The general path: every round folds the task in and solves for a classifier."""
         ridges: list[float] = []
         for left in range(self.options.rounds, -1, -1):
+            trial: Running = []  # the last round's D×D sums are let go before the next are made
             trial = self._folded(labels)
-            members = []
-            for m, member in enumerate(trial):
-                moments = self._with_source(member.moments(), m)
-                if len(ridges) <= m:
-                    ridges.append(absolute_ridge(moments, self.options, self.options.ridge))
-                members.append(
-                    classifier_of(
-                        moments,
-                        self.options,
-                        ridge=ridges[m],
-                        fallback=self._source_means(m),
-                        overwrite=self.options.source_covariance,
-                    )
-                )
-            classifier = averaged(members)
+            classifier = self._solved(trial, ridges)
             if left:
                 labels = _label(self.features, self.task, classifier, self.options, self.clip_scale)
         return trial, AdaptedTask(classifier, labels)
+
+    def _solved(self, trial: Running, ridges: list[float]) -> Classifier:
+        """Return the classifier of the statistics; ``ridges``, one per member, are set by the first that are solved."""
+        members = []
+        for m, member in enumerate(trial):
+            moments = self._with_source(member.moments(), m)
+            if len(ridges) <= m:
+                ridges.append(absolute_ridge(moments, self.options, self.options.ridge))
+            members.append(
+                classifier_of(
+                    moments,
+                    self.options,
+                    ridge=ridges[m],
+                    fallback=self._source_means(m),
+                    overwrite=self.options.source_covariance,
+                )
+            )
+        return averaged(members)
 
     def in_row_space(self, labels: PseudoLabels) -> bool:
         """May the rounds run in the space of the task's rows, and is that cheaper?"""
@@ -195,6 +200,7 @@ class _Step:
             and (options.ridge_kind, options.inverse) == ("relative", "cholesky")
             and options.ridge > 0
             and options.threshold <= 0  # a gate that moves would change the rows themselves
+            and len(labels.label) > 0
         )
         m = len(labels.label) * len(options.views) + len(self.task.classes)
         D = self.basis.D // self.basis.members

@@ -4,7 +4,7 @@ What is kept of a set of rows δ = z − pivot with labels and weights ω: per c
 Σω, Σω², Σωδ, and one pooled Σωδδᵀ. Batches, tasks and machines merge by ``+``, in any order; means
 and covariance are derived when asked for.
 
-Deviations from the paper, as in METHOD.md: the mean is Σωz / Σω, where (16) divides by n and so
+Deviations from the paper, as in docs/method.md: the mean is Σωz / Σω, where (16) divides by n and so
 shrinks it; the covariance is scatter / Σω, where (17) mixes N and Σω.
 
 The rows' type decides the arithmetic, see `scatter_products`: float32 rows are multiplied in float32

@@ -1,7 +1,7 @@
 """Means and one shared scatter, from one task after another: ours, the paper's, the released code's.
 
 An accumulator folds in a task's labelled rows and yields `Moments`, which is all that a classifier needs. Three ways
-to the same thing, METHOD.md's table:
+to the same thing, the table of docs/method.md:
 
 - `ExactMoments`: `ClassStatistics`; any batching and order gives the same numbers;
 - `PrintedMoments`: eqs. (16) and (17) to the letter;

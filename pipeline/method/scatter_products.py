@@ -1,7 +1,7 @@
 """Σ ω r rᵀ of many rows, the arithmetic that everything else waits for: one triangle by BLAS's syrk.
 
 The rows' type decides the arithmetic. float32 rows: the products and the sums of one block of rows are float32, blocks
-are summed in float64 (METHOD.md, "float32 products, float64 sums"). float64 rows: all of it is float64; a product of
+are summed in float64 (docs/method.md, "Numerics"). float64 rows: all of it is float64; a product of
 two numbers that were float32 is then exact, and any batching gives the same numbers to 1e-15, at twice the time.
 """
 

@@ -1,4 +1,4 @@
-"""The method's options, and the named sets of them: what METHOD.md's columns say, as data.
+"""The method's options, and the named sets of them: what the columns of docs/method.md say, as data.
 
 `calibrated` is the default. `paper` is the equations as printed, `released` what the authors' code
 computes; both are kept so that a published number can be traced. Ablations and reference rows are
@@ -8,7 +8,7 @@ variants too. A user may override any single option: ``replace(variant("paper"),
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from pipeline.errors import ParamsError, did_you_mean
@@ -43,7 +43,7 @@ class MethodOptions:
         alone; CLIP alone; the nearest source class mean on unit embeddings.
     views: of each target image that enter the statistics, ``original`` first.
     source_views: the source statistics take the same views; otherwise the original alone.
-    statistics: ``exact``: sums that add, METHOD.md's last column; ``printed``: eqs. (16), (17) as
+    statistics: ``exact``: sums that add, docs/method.md's last column; ``printed``: eqs. (16), (17) as
         they stand; ``batch_centred``: the released code's, each batch about the mean so far.
     arithmetic: of the exact statistics: ``float32`` products with float64 sums, or ``float64`` throughout, which
         any batching leaves unchanged to 1e-9.
@@ -107,6 +107,7 @@ class MethodOptions:
             if value not in valid:
                 hint = did_you_mean(str(value), map(str, valid))
                 raise ParamsError(f"{name}: {value!r} is not a choice{hint}")
+        self._check_types()
         if not self.views or self.views[0] != "original":
             raise ParamsError(f"views: 'original' must come first, not {self.views!r}")
         self._check_numbers()
@@ -117,6 +118,17 @@ class MethodOptions:
             raise ParamsError("shrinkage: needs statistics: exact")
         if isinstance(self.clip_scale, str) and self.clip_scale != "model":
             raise ParamsError(f"clip_scale: 'model' or a number, not {self.clip_scale!r}")
+
+    def _check_types(self) -> None:
+        """Refuse a word for a switch: YAML 1.2 reads ``off`` and ``no`` as words, and every word is true."""
+        for field in fields(self):
+            value, kind = getattr(self, field.name), type(field.default)
+            if kind is bool and type(value) is not bool:
+                raise ParamsError(f"{field.name}: true or false, not {value!r}")
+            if kind is int and type(value) is not int:
+                raise ParamsError(f"{field.name}: a whole number, not {value!r}")
+            if kind is float and type(value) not in (int, float):
+                raise ParamsError(f"{field.name}: a number, not {value!r}")
 
     def _check_numbers(self) -> None:
         from_zero = (
@@ -169,7 +181,7 @@ PAPER = MethodOptions(
     rounds=0,
 )
 
-# What the authors' code computes, METHOD.md's middle column. The unit noise of `rand` is a setting
+# What the authors' code computes, docs/method.md's middle column. The unit noise of `rand` is a setting
 # of the views, not of the method. Their pinverse of scatter + 1e-6 I, a positive definite matrix,
 # is its inverse: Cholesky gives the same probabilities (a test holds both to the oracle), sooner.
 RELEASED = MethodOptions(

@@ -34,7 +34,7 @@ from pipeline.store.pseudo_label_store import Placed, label_arrays, read_labels_
 from pipeline.store.refined_store import RefinedViews, open_refined
 from pipeline.store.source_store import read_source
 
-SCHEMA = "referee-target/2"
+SCHEMA = "referee-target/3"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,9 @@ def main(argv: list[str] | None = None) -> int:
         "problem": name,
         "seen": seen,
         "classes": rows.class_names,
-        "method": options_as_attributes(options),  # who predicts with it must have the same
+        # who predicts with it must have the same
+        "method": options_as_attributes(options),
+        "bases": list(bases.digests),
     }
     write_arrays(places.target_model(name), SCHEMA, arrays, attributes)
     sys.stdout.write(f"adapt {name}: {len(seen)} tasks, {len(seeds)} seeds\n")

@@ -89,6 +89,7 @@ def read_adapted(
     bases = read_bases(places.bases(problem.source))
     _check_options(store, options)
     _check_basis(bases, params.rff)
+    bases.require_of(store)
     index = _seed_index(bases.recipe.seeds, seed)
     seen = store.attributes["seen"]
     if after_task is not None and not 1 <= after_task <= len(seen):

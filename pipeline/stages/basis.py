@@ -78,7 +78,8 @@ def main(argv: list[str] | None = None) -> int:
     made = recipe(params.rff, x, tasks, said.width)
     drawn = [made.draw(index) for index in range(len(made.seeds))]
     errors = np.array([kernel_error(basis, sample(x)) for basis in drawn])  # (S, 3)
-    write_bases(places.bases(source), made, [basis_digest(basis) for basis in drawn])
+    digests = [basis_digest(basis, rounded=made.orthogonal) for basis in drawn]
+    write_bases(places.bases(source), made, digests)
     kernel_rms, kernel_max, distance_rms = (float(f"{value:.3g}") for value in errors.mean(axis=0))
     told: dict[str, Any] = {
         "D": made.D,

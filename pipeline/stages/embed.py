@@ -42,7 +42,7 @@ def import_embeddings(params: Params, domain: str, model: str, images: list[Imag
         order = row_order(file, paths, [image.path for image in images], domain)
         file_rows = len(paths)
     views = {}
-    for view in wanted_views(params.domains[domain], spec):
+    for view in wanted_views(params, domain, model):
         array = None if file.suffix == ".npy" else spec.arrays.get(view, view)
         rows = import_rows(file, array, order, file_rows=file_rows, dtype=spec.stored_as)
         # How an imported view was made is not ours to say: the `views` section did not make it.

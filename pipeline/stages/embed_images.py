@@ -19,8 +19,10 @@ from pipeline.encoders import (
     clip_config,
     clip_encoder,
     clip_weights,
+    device,
     image_decoding,
     image_encoder,
+    native,
     normalised_views,
     preprocessing,
     resample,
@@ -54,10 +56,12 @@ DECIDING_CODE = (
     clip_config,
     clip_encoder,
     clip_weights,
+    device,
     frequency_views,
     image_decoding,
     image_encoder,
     image_noise,
+    native,
     normalised_views,
     preprocessing,
     resample,
@@ -75,8 +79,8 @@ def embed_images(
     spec = params.models[model]
     torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
     # with a cluster the workers embed; here the model only says who it is
-    device = "cpu" if cluster else params.runtime.device
-    encoder = build_image_encoder(spec, choose_device(device))
+    where = "cpu" if cluster else params.runtime.device
+    encoder = build_image_encoder(spec, choose_device(where))
     return embed_with(encoder, params, domain, model, images, cluster=cluster)
 
 
@@ -94,8 +98,7 @@ def embed_with(
     identity = _identity(encoder, spec)
     pictures = [Picture(Path(image.path), bytes.fromhex(image.sha256)) for image in images]
     views = {
-        view: view_settings(view, params.views)
-        for view in wanted_views(params.domains[domain], spec)
+        view: view_settings(view, params.views) for view in wanted_views(params, domain, model)
     }
     with ExitStack() as stack:
         logs = {}
@@ -129,7 +132,10 @@ def _identity(encoder: ImageEncoder, spec: Model) -> Provenance:
 
 def _log_key(identity: Provenance, view: str, made_with: Provenance, stored_as: str) -> str:
     """Return the name of the folder of rows made in exactly this way."""
-    code = {"pipeline": code_fingerprint(DECIDING_CODE)}
+    code = {
+        "pipeline": code_fingerprint(DECIDING_CODE),
+        "compiled": native.source_digest(Path(native.__file__).parent),
+    }
     code |= {library: version(library) for library in DECIDING_LIBRARIES}
     how = {**identity, "view": view, "settings": made_with, "stored_as": stored_as, "code": code}
     return digest_of(how)[:32]

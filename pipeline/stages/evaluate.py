@@ -36,6 +36,7 @@ from pipeline.stages.task_classes import task_classes
 from pipeline.store.array_store import ArrayStore, open_arrays
 from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.classifier_store import read_classifiers
+from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.pseudo_label_store import read_labels_of_seed
 from pipeline.store.source_store import read_source
 from pipeline.write_aside import write_aside
@@ -100,12 +101,16 @@ def main(argv: list[str] | None = None) -> int:
     problem = named("problems", params.problems, name)
     options = method_options(params.method)
     folder = places.manifest_folder(problem.target)
-    truth, _ = read_truth(folder)
+    truth, digest = read_truth(folder)
+    open_embeddings(places.embeddings(problem.target, params.vision)).require(
+        {"rows_digest": digest}
+    )
     views = options.views if options.vote_at_test else ["original"]
     model = open_arrays(places.target_model(name), SCHEMA)
     with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
         rows = read_target(params, problem.target, views, unread=cluster is not None)
         bases = read_bases(places.bases(problem.source))
+        bases.require_of(model)
         D = bases.recipe.D * bases.recipe.members
         tests = int(rows.tasks.test.sum(axis=0).max())
         place = statistics_place(cluster, images=tests, views=len(views), D=D)

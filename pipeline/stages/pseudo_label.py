@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
         label_arrays(seeds, rows.rows),
         {"problem": name},
     )
-    kept = np.mean([labels.kept.mean() for tasks in seeds for _, labels in tasks])
+    kept = np.concatenate([labels.kept for tasks in seeds for _, labels in tasks]).mean()
     sys.stdout.write(
         f"pseudo_label {name}: {rows.rows} rows, {kept:.1%} of the train images kept\n"
     )

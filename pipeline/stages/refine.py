@@ -1,4 +1,4 @@
-"""Stage `refine@PROBLEM`: the two steps that only the paper's text has, off by default (METHOD.md 11).
+"""Stage `refine@PROBLEM`: the two steps that only the paper's text has, off by default (docs/method.md).
 
 On, it refines the target's views adversarially against the source model, lets them attend to the original, or both,
 and writes their embeddings for `adapt` to use. It reads target images, pseudo-labels and the source *model*; no label.

@@ -173,7 +173,7 @@ def _views(params: Params, domain: str) -> list[str]:
             f"refinement: model {params.vision!r} ({spec.name}) is imported: there is no backbone to refine views "
             f"with; {remedy}"
         )
-    views = [view for view in wanted_views(params.domains[domain], spec) if view != "original"]
+    views = [view for view in wanted_views(params, domain, params.vision) if view != "original"]
     if not views:
         raise ParamsError(
             f"refinement: domains.{domain}.views has no view but the original; add zeros or rand, or {remedy}"

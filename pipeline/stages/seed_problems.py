@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.comparison.problem import SeedProblem, SourceRows, TestRows
-from pipeline.datasets.manifest_files import Tasks, read_tasks
+from pipeline.datasets.manifest_files import Tasks, read_classes, read_tasks
+from pipeline.errors import StoreError
 from pipeline.method.class_statistics import Labels
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.random_fourier_features import Basis
@@ -21,6 +23,7 @@ from pipeline.params import Params
 from pipeline.stages import places
 from pipeline.stages.labels_of import read_truth
 from pipeline.stages.target_rows import TargetRows, read_target
+from pipeline.stages.task_classes import task_classes
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.stored_rows import rows_of
 
@@ -56,7 +59,7 @@ class ProblemCaches:
             ),
             target=[
                 self.target.train_task(seed, task)
-                for task in range(self.target.tasks.task.max() + 1)
+                for task in range(len(task_classes(self.target.classes)))
             ],
             test=TestRows(
                 {name: _array(x) for name, x in self.target.views_of(test).items()},
@@ -81,18 +84,31 @@ def read_problem(params: Params, name: str, *, unread: bool = False) -> ProblemC
     said = open_embeddings(places.embeddings(problem.source, params.language))
     for opened in (store, said):
         opened.require({"rows_digest": digest})
-    truth, _ = read_truth(places.manifest_folder(problem.target))
-    there = open_embeddings(places.embeddings(problem.target, params.vision)).views
+    truth, of_target = read_truth(places.manifest_folder(problem.target))
+    seen = open_embeddings(places.embeddings(problem.target, params.vision))
+    seen.require({"rows_digest": of_target})
+    there = seen.views
+    target = read_target(
+        params, problem.target, [view for view in VIEWS if view in there], unread=unread
+    )
+    _check_classes(places.manifest_folder(problem.source), target)
     return ProblemCaches(
         {view: rows_of(store, view, unread=unread) for view in VIEWS if view in store.views},
         rows_of(said, "original", unread=unread),
         labels,
         read_tasks(places.manifest_folder(problem.source) / "tasks.csv", rows=store.rows),
-        read_target(
-            params, problem.target, [view for view in VIEWS if view in there], unread=unread
-        ),
+        target,
         truth,
     )
+
+
+def _check_classes(source: Path, target: TargetRows) -> None:
+    """Refuse a source whose classes or tasks are not the target's: labels are paired by their numbers."""
+    if list(read_classes(source / "classes.csv")) != list(target.classes):
+        raise StoreError(
+            f"{source}/classes.csv: its classes or tasks differ from the target's; "
+            "a problem's two domains must have the same class folders and classes_per_task"
+        )
 
 
 def _array(rows: Rows) -> npt.NDArray[np.floating]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.datasets.manifest_files import Tasks, read_classes, read_tasks
-from pipeline.errors import exits_cleanly
+from pipeline.errors import exits_cleanly, listed
 from pipeline.execution.cluster import work_place
 from pipeline.execution.seeds import for_each_seed
 from pipeline.execution.statistics_place import statistics_place
@@ -88,6 +88,8 @@ def main(argv: list[str] | None = None) -> int:
         said = open_embeddings(places.embeddings(source, params.language))
         said.require({"rows_digest": store.provenance["rows_digest"]})
         views = [view for view in options.views_of_source if view in store.views]
+        less = [view for view in options.views_of_source if view not in store.views]
+        absent = f"; without {listed(less)}, which domains.{source}.views lacks" if less else ""
         bases, sets = read_bases(places.bases(source)), task_classes(classes)
         recipe, seeds = bases.recipe, len(tasks.seeds)
         D, most = recipe.D * recipe.members, int(np.bincount(tasks.task).max())
@@ -118,7 +120,7 @@ def main(argv: list[str] | None = None) -> int:
             for index, models in enumerate(fitted):
                 writer.keep(index, models)
     sys.stdout.write(
-        f"source {source}: {len(classes)} classes in {len(sets)} tasks, {seeds} seeds\n"
+        f"source {source}: {len(classes)} classes in {len(sets)} tasks, {seeds} seeds{absent}\n"
     )
     return 0
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.errors import ParamsError
-from pipeline.params import Domain, Model, Views
+from pipeline.params import Params, Views
 
 
-def wanted_views(domain: Domain, model: Model) -> tuple[str, ...]:
+def wanted_views(params: Params, domain: str, model: str) -> tuple[str, ...]:
     """Return the views that the domain asks for and the model gives, in the domain's order."""
-    views = tuple(view for view in domain.views if view in model.views)
+    asked, given = params.domains[domain].views, params.models[model].views
+    views = tuple(view for view in asked if view in given)
     if not views:
         raise ParamsError(
-            f"views: the domain asks for {domain.views}, the model gives {model.views}: nothing is left"
+            f"params.yaml: domains.{domain}.views has {', '.join(asked)} and models.{model}.views {', '.join(given)}: "
+            f"no view is in both; add one of the domain's to the model's"
         )
     return views
 

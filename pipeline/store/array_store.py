@@ -16,7 +16,7 @@ import numpy.typing as npt
 import zarr
 from zarr.codecs import Crc32cCodec
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, pass_on_machine_error
 from pipeline.store.array_layout import ArrayLayout, array_layout
 from pipeline.store.seal import read_sealed, remedy, seal
 from pipeline.write_aside import write_aside
@@ -133,6 +133,7 @@ def open_arrays(path: Path, schema: str) -> ArrayStore:
 
 
 def damaged(path: Path, name: str, error: Exception) -> StoreError:
-    """Return the error of an array that cannot be read."""
+    """Return the error of an array that cannot be read; what the machine lacks is raised as it is."""
+    pass_on_machine_error(error)
     reason = " ".join(str(error).split())
     return StoreError(f"{path}/{name}: damaged ({reason}); {remedy(path)}")

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from pipeline.errors import StoreError
 from pipeline.method.random_fourier_features import Basis, Convention, draw_ensemble
+from pipeline.store.array_store import ArrayStore
 from pipeline.store.seal import content_crc
 from pipeline.write_aside import write_aside
 
@@ -48,10 +52,18 @@ class BasisRecipe:
         )
 
 
-def basis_digest(basis: Basis) -> str:
-    """Return sha256 of a basis's numbers."""
-    clip = b"" if basis.clip is None else basis.clip.tobytes()
-    return hashlib.sha256(basis.omega.tobytes() + basis.beta.tobytes() + clip).hexdigest()
+def basis_digest(basis: Basis, *, rounded: bool = False) -> str:
+    """Return sha256 of a basis's numbers; rounded: of their first twelve bits, which another BLAS leaves alone."""
+    arrays: list[npt.NDArray[Any]] = [basis.omega, basis.beta]
+    arrays += [] if basis.clip is None else [basis.clip]
+    if rounded:
+        arrays = [part for array in arrays for part in _twelve_bits(array)]
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
+def _twelve_bits(numbers: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.int32], ...]:
+    mantissa, exponent = np.frexp(numbers)
+    return np.rint(4096 * mantissa).astype(np.int32), exponent.astype(np.int32)
 
 
 def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:
@@ -70,10 +82,18 @@ class Bases:
     recipe: BasisRecipe
     digests: tuple[str, ...]
 
+    def require_of(self, store: ArrayStore) -> None:
+        """Raise a `StoreError` unless the model in ``store`` was made under these bases."""
+        if store.attribute("bases", list, of=str) != list(self.digests):
+            raise StoreError(
+                f"{store.path}: made under other bases than {self.path} has now; run dvc repro"
+            )
+
     def basis(self, index: int) -> Basis:
         """Return the basis of the seed at ``index``, checked against the file."""
         drawn = self.recipe.draw(index)
-        if basis_digest(drawn) != self.digests[index]:
+        # orthogonal columns come from a QR factorisation, whose last bits are the machine's
+        if basis_digest(drawn, rounded=self.recipe.orthogonal) != self.digests[index]:
             raise StoreError(
                 f"{self.path}: this machine draws another basis for seed {self.recipe.seeds[index]}; "
                 "install the versions in constraints.txt, or run dvc repro to make everything anew"

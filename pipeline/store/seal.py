@@ -15,7 +15,7 @@ from typing import Any
 
 import google_crc32c
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, pass_on_machine_error
 
 ROOT = "zarr.json"
 ARRAYS, OWN = "checksums", "checksum"
@@ -84,6 +84,7 @@ def _bytes(folder: Path, place: str) -> bytes:
     try:
         return (folder / place).read_bytes()
     except OSError as error:
+        pass_on_machine_error(error)
         reason = error.strerror or "unknown"
         raise StoreError(f"{folder}/{place}: cannot be read ({reason}); {remedy(folder)}") from None
 

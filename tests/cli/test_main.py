@@ -140,3 +140,14 @@ def test_check_passes_and_names_what_is_missing(here, capsys, tmp_path, monkeypa
     )  # a teammate without images or weights is served from the cache
     assert main(["check", "--quiet"]) == 0
     assert "domains.left.images: data/left: no such file or folder" in capsys.readouterr().err
+
+
+def test_check_judges_the_compared_methods(tmp_path, here, capsys, monkeypatch):
+    params = here.read_params()
+    params["compare"]["methods"] = ["calibrated", "streaming-lda-psuedo"]
+    SmallProject(tmp_path).write_params(params)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 2
+    said = capsys.readouterr().err
+    assert "params.yaml: compare.methods: no method 'streaming-lda-psuedo'" in said
+    assert "did you mean 'streaming-lda-pseudo'?" in said

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from pipeline.method.random_fourier_features import deviation
 from pipeline.params import load_params
 from pipeline.stages import evaluate
 from pipeline.stages.new_images import embed_new
-from pipeline.store.basis_file import read_bases
+from pipeline.store.basis_file import basis_digest, read_bases, write_bases
 from pipeline.store.embedding_store import open_embeddings
 
 pytestmark = pytest.mark.slow
@@ -316,3 +317,14 @@ def test_top_must_be_a_number_from_one(here, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*PROBLEM, "--top", "0", SEVEN])
     assert "argument --top: 0 is not a whole number from 1 on" in capsys.readouterr().err
+
+
+def test_a_model_of_other_bases_is_not_used(lookalike, digits, capsys):
+    """A basis drawn anew, an adaptation not yet made: features and classifier would not belong together."""
+    (lookalike.folder / "cache/bases").unlink()
+    made = read_bases(digits / "cache/bases/mnist.json")
+    recipe = replace(made.recipe, seeds=tuple(seed + 1 for seed in made.recipe.seeds))
+    drawn = [basis_digest(recipe.draw(index)) for index in range(len(recipe.seeds))]
+    write_bases(lookalike.folder / "cache/bases/mnist.json", recipe, drawn)
+    line = refused(capsys, SEVEN)
+    assert "cache/target/mnist-uci.zarr: made under other bases than cache/bases/mnist.json" in line

@@ -207,3 +207,16 @@ def test_help_says_where_keys_go(capsys):
         main(["share", "--help"])
     assert ".dvc/config.local, which git ignores" in capsys.readouterr().out
     assert share.__doc__
+
+
+@pytest.mark.parametrize("level", ["--project", "--local"])
+def test_a_remote_that_is_there_keeps_the_place_that_was_written(
+    repository, tmp_path, capsys, level
+):
+    (tmp_path / "shared").mkdir()
+    command = ["dvc", "remote", "add", "--quiet", level, "mine", "../shared"]
+    subprocess.run(command, cwd=repository, check=True)
+    before = configured(repository)
+    assert main(["share", "--name", "mine"]) == 0
+    assert "can be read and written" in capsys.readouterr().out
+    assert configured(repository) == before

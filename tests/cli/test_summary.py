@@ -60,6 +60,25 @@ def test_the_headline_of_what_was_compared(problems, capsys):
     assert "pseudo-labels" not in said
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"method": {"variant": "paper", "options": {}}},
+        {"method": {"variant": "calibrated", "options": {"ridge": 0.5}}},
+        {"refinement": {"steps": 2, "step_size": 0.01, "radius": 0.03, "mutual_attention": False}},
+    ],
+)
+def test_a_method_that_no_comparison_runs_has_a_table_of_its_own(
+    problems, tmp_path, capsys, changed
+):
+    SmallProject(tmp_path).change_params(**changed)
+    assert main(["summary"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("Final accuracy, toy") < said.index("final accuracy A_T, variant ")
+    assert ("ridge 0.5" in said) == ("ridge" in str(changed))
+    assert "91.0 ± 0.5" in said
+
+
 def test_where_the_report_is_comes_last(problems, capsys):
     assert main(["summary"]) == 0
     assert "report" not in capsys.readouterr().out

@@ -205,3 +205,20 @@ def test_image_lists_of_another_suite_do_not_stay_behind(params):
     assert sorted(file.name for file in lists.iterdir()) == ["README.md", "own.txt"]
     use("office31", params)
     assert [file.name for file in lists.iterdir()] == ["README.md"]
+
+
+def test_results_of_another_suite_do_not_stay_behind(params):
+    """`report` and `tables` depend on these folders whole, and `dvc metrics show` lists what is in them."""
+    results = params.parent / "results"
+    for name in ("metrics/{}.json", "methods/{}.json", "comparison/{}.json", "tables/{}/tasks.csv"):
+        for problem in ("mnist-uci", "elsewhere"):
+            file = results / name.format(problem)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("{}")
+    use("digits", params)
+    assert sorted(str(f.relative_to(results)) for f in results.rglob("*") if f.is_file()) == [
+        "comparison/mnist-uci.json",
+        "methods/mnist-uci.json",
+        "metrics/mnist-uci.json",
+        "tables/mnist-uci/tasks.csv",
+    ]

@@ -40,12 +40,14 @@ def test_every_variant_is_a_compared_method(name):
     [
         ("streeming-lda", "no method 'streeming-lda'; did you mean 'streaming-lda'?"),
         ("calibratd", "no method 'calibratd'; did you mean 'calibrated'?"),
-        ("ranpac-psuedo", "no method 'ranpac-psuedo'; did you mean 'ranpac'?"),
+        ("ranpac-psuedo", "no method 'ranpac-psuedo'; did you mean 'ranpac-pseudo'?"),
         ("zzz", "no method 'zzz'; valid: calibrated, "),
     ],
 )
 def test_an_unknown_name_is_one_line_with_a_suggestion(name, hint):
-    with pytest.raises(ParamsError, match="^" + re.escape(f"compare.methods: {hint}")) as caught:
+    with pytest.raises(
+        ParamsError, match="^" + re.escape(f"params.yaml: compare.methods: {hint}")
+    ) as caught:
         compared_method(name)
     assert "\n" not in str(caught.value)
 
@@ -54,4 +56,6 @@ def test_a_file_without_the_name_is_named_itself():
     with pytest.raises(ParamsError) as caught:
         compared_method("streaming_lda")  # the file's name, not the method's
     where = "pipeline/comparison/methods/streaming_lda.py has no 'streaming_lda' in METHODS"
-    assert str(caught.value) == f"compare.methods: {where}; did you mean 'streaming-lda'?"
+    assert (
+        str(caught.value) == f"params.yaml: compare.methods: {where}; did you mean 'streaming-lda'?"
+    )

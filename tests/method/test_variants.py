@@ -75,3 +75,19 @@ def test_an_unknown_variant_names_the_nearest():
         variant("relased")
     with pytest.raises(ParamsError, match="needs statistics: exact"):
         replace(variant("released"), shrinkage="oas")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "wanted"),
+    [
+        ("vote_at_test", "off", "true or false"),  # a word to YAML 1.2, and every word is true
+        ("use_clip", 0, "true or false"),
+        ("rounds", 2.5, "a whole number"),
+        ("batch_images", True, "a whole number"),
+        ("ridge", True, "a number"),
+        ("prior_count", "5", "a number"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(option, value, wanted):
+    with pytest.raises(ParamsError, match=f"^{option}: {wanted}, not "):
+        replace(MethodOptions(), **{option: value})

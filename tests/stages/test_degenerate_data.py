@@ -9,6 +9,7 @@ import pytest
 from benchmarks.imported_project import ImportedProject
 
 CLASSES, WIDTH = 4, 6
+NAMES = tuple(f"c{c:04d}" for c in range(CLASSES))
 BEFORE = (
     *(("manifest", domain) for domain in "ab"),
     *(("model", model) for model in ("vit", "clip")),
@@ -31,11 +32,12 @@ def rows(per_class, seed, spread=0.3):
 class Project(ImportedProject):
     """Two domains of given rows, the same in every view, which CLIP sees too."""
 
-    def give(self, a, b, **sections):
+    def give(self, a, b, *, of_b=NAMES, **sections):
+        """Write them; ``of_b`` are the classes of the second's rows, as many of each."""
         self.write(source=4, target=4, classes=CLASSES, per_task=2)  # its params are kept
         paths = [
-            f"{domain}/c{i // (len(x) // CLASSES):04d}/{i:04d}.jpg"
-            for domain, x in (("a", a), ("b", b))
+            f"{domain}/{names[i // (len(x) // len(names))]}/{i:04d}.jpg"
+            for domain, x, names in (("a", a, NAMES), ("b", b, of_b))
             for i in range(len(x))
         ]
         both = np.vstack([a, b]).astype(np.float32)
@@ -45,8 +47,8 @@ class Project(ImportedProject):
             self.folder / "clip.npz",
             paths=np.array(paths),
             original=np.nan_to_num(both),
-            text=np.eye(CLASSES, WIDTH, dtype=np.float32),
-            class_names=np.array([f"c{c:04d}" for c in range(CLASSES)]),
+            text=np.eye(CLASSES + 1, WIDTH, dtype=np.float32),
+            class_names=np.array([*NAMES, "another"]),
             logit_scale=np.array(10.0),
         )
         self.change(
@@ -149,3 +151,55 @@ def test_one_image_per_class_of_the_target_adapts_and_cannot_be_scored(project, 
     line = refused(project, capsys, [*BEFORE, *STATISTICS])
     assert "task 1 of 2 has no test image to score" in line
     assert "data.test_fraction" in line
+
+
+def test_a_task_without_images_keeps_the_source_s_means(project, capsys):
+    named = {"classes_per_task": 1, "class_names": {name: name for name in NAMES}}
+    project.give(
+        rows(12, 0),
+        rows(12, 1)[:36],
+        of_b=NAMES[:3],
+        datasets={"made": named},
+        data={"seeds": [0], "test_fraction": 0.25, "empty_class": "report"},
+    )
+    line = refused(project, capsys, [*BEFORE, *STATISTICS])
+    assert "task 4 of 4 has no test image to score" in line
+    assert main("compare", "a-b") == 2
+    assert "task 4 of 4 has no test image to score" in capsys.readouterr().err
+
+
+def test_a_source_of_other_classes_is_not_compared(project, capsys):
+    project.give(rows(12, 0), rows(12, 1), of_b=(*NAMES[1:], "another"))
+    line = refused(project, capsys, [*BEFORE, ("basis", "a"), ("compare", "a-b")])
+    assert "cache/manifests/a/classes.csv: its classes or tasks differ from the target's" in line
+
+
+def test_a_method_that_asks_for_a_view_that_is_not_there_fails_alone(project, capsys):
+    project.give(rows(12, 0), rows(12, 1), compare={"methods": ["calibrated", "no_augmentation"]})
+    read = json.loads((project.folder / "params.yaml").read_text())
+    read["domains"]["b"]["views"] = ["original"]
+    project.set(read)
+    for stage in (*BEFORE, ("basis", "a")):
+        assert main(*stage) == 0, stage
+    assert main("compare", "a-b") == 0
+    told = json.loads((project.folder / "results/comparison/a-b.json").read_text())
+    assert "the target has no view zeros, rand" in told["calibrated"]["failed"]
+    assert told["no_augmentation"]["A_T"] > 80
+
+
+def test_labels_of_other_images_are_not_scored_with(project, capsys):
+    project.give(rows(12, 0), rows(12, 1))
+    for stage in (*BEFORE, *STATISTICS[:-1]):
+        assert main(*stage) == 0, stage
+    project.give(rows(12, 0), rows(11, 1))
+    line = refused(project, capsys, [("manifest", "b"), STATISTICS[-1]])
+    assert "rows_digest" in line
+
+
+def test_a_model_of_other_bases_is_not_scored(project, capsys):
+    project.give(rows(12, 0), rows(12, 1))
+    for stage in (*BEFORE, *STATISTICS[:-1]):
+        assert main(*stage) == 0, stage
+    project.change(rff={"D": 60, "sigma": 1e-3})
+    line = refused(project, capsys, [("basis", "a"), STATISTICS[-1]])
+    assert "cache/target/a-b.zarr: made under other bases than cache/bases/a.json has now" in line

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,3 +69,17 @@ def test_files_that_are_no_bases(tmp_path):
         (tmp_path / "b.json").write_text(text)
         with pytest.raises(StoreError, match="not a basis"):
             read_bases(tmp_path / "b.json")
+
+
+def test_orthogonal_bases_are_recognised_whatever_the_last_bits(tmp_path):
+    """They come from a QR factorisation: another number of threads, another processor, another last bit."""
+    path, recipe = tmp_path / "bases.json", replace(RECIPE, orthogonal=True)
+    drawn = recipe.draw(0)
+    nearly = replace(drawn, omega=np.nextafter(drawn.omega, np.float32(np.inf)))
+    wrong = replace(drawn, omega=drawn.omega * np.float32(1.01))
+    digest, near, far = (basis_digest(basis, rounded=True) for basis in (drawn, nearly, wrong))
+    assert digest == near
+    assert digest != far
+    assert basis_digest(drawn) != basis_digest(nearly)
+    write_bases(path, recipe, [digest, basis_digest(recipe.draw(1), rounded=True)])
+    np.testing.assert_array_equal(read_bases(path).basis(0).omega, drawn.omega)

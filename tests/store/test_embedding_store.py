@@ -1,5 +1,6 @@
 """Embedding stores: what is written is read, bytes repeat, and damage is an error, never a number."""
 
+import errno
 import hashlib
 import json
 from pathlib import Path
@@ -140,3 +141,19 @@ def test_fewer_rows_than_announced_are_refused(tmp_path):
 def test_rows_digest_tells_order_and_content_apart():
     assert rows_digest(["a", "b"]) != rows_digest(["b", "a"])
     assert rows_digest(["a", "b"]) == rows_digest(iter(["a", "b"]))
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES])
+def test_what_the_machine_lacks_is_no_damage(tmp_path, monkeypatch, code):
+    """Whoever is told that a store is damaged removes it."""
+    view = ViewRows(3, 2, "float32", {}, [np.ones((3, 2), np.float32)])
+    write_embeddings(tmp_path / "s.zarr", {"original": view}, {})
+    opened = open_embeddings(tmp_path / "s.zarr")
+
+    def refuse(*_args, **_more):
+        raise OSError(code, "no")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(OSError, match="no") as error:
+        opened.read("original")
+    assert error.value.errno == code

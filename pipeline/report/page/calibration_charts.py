@@ -16,7 +16,7 @@ from pipeline.report.page.chart import (
 )
 from pipeline.report.page.problem_results import ProblemResults
 
-BRANCH_TITLES = {"klda": "kernel LDA (ViT)", "clip": "CLIP", "fused": "fusion"}
+BRANCH_TITLES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
 TIMID = 20  # images; a bin with fewer is drawn paler
 HOW_TO_READ = (
     " On the dashed line, 80 % confident means right 80 times in 100; bars below it: overconfident. Pale bars: fewer "

@@ -124,7 +124,7 @@ def _mistakes(results: ProblemResults, pictures: ProblemPictures) -> str:
     if not pictures.mistakes:
         table = plain_table(
             title,
-            ("image", "is", "taken for", "confidence, %", "ViT says", "CLIP says"),
+            ("image", "is", "taken for", "confidence, %", "KLDA says", "CLIP says"),
             [
                 (
                     r["path"],
@@ -153,7 +153,7 @@ def _mistakes(results: ProblemResults, pictures: ProblemPictures) -> str:
 def _card(row: Mapping[str, str], pictures: Mapping[str, str]) -> str:
     said = "".join(
         f"<span>{name}: {text(row[f'{branch}_says'])} {float(row[f'{branch}_confidence']):.0f}\u00a0%</span>"
-        for branch, name in (("klda", "ViT"), ("clip", "CLIP"))
+        for branch, name in (("klda", "KLDA"), ("clip", "CLIP"))
     )
     key = pictures.get(row["path"])
     seen = (
