@@ -16,6 +16,7 @@ import subprocess
 import sys
 from typing import Any
 
+from dask.utils import parse_timedelta
 from dask_jobqueue import SLURMCluster
 
 
@@ -52,12 +53,16 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--memory", default="32GB", help="of a job")
     parser.add_argument("--gpus", type=int, default=1, choices=(0, 1), help="of a job")
     parser.add_argument("--walltime", default="12:00:00")
-    parser.add_argument("--lifetime", help="end a worker in good time before that, e.g. 11h50m")
+    parser.add_argument("--lifetime", help="end a worker in good time before that, e.g. 710m")
     parser.add_argument("--interface", help="network interface of the jobs, e.g. ib0")
     parser.add_argument("--directive", action="append", default=[], help="another #SBATCH line")
     parser.add_argument("--print-job", action="store_true", help="print the job script and end")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
     args = parser.parse_args(argv)
+    try:
+        parse_timedelta(args.lifetime or "1h")
+    except (ValueError, KeyError):
+        parser.error(f"--lifetime {args.lifetime}: one number and a unit, e.g. 710m or 12h")
     if not (args.command or args.print_job):
         parser.error("a command is missing: … -- dvc repro")
     return args

@@ -82,3 +82,9 @@ def test_a_slurm_job_without_gpu_uses_all_its_cores(tmp_path):
     assert "#SBATCH -w n1" in lines
     assert "--nthreads 12 " in lines[-1]
     assert lines[-1].endswith("--lifetime 3h")
+
+
+def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_submitted(tmp_path):
+    done = script("on_slurm", "--jobs", "1", "--lifetime", "11h50m", "--print-job", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--lifetime 11h50m: one number and a unit, e.g. 710m or 12h" in done.stderr
