@@ -400,9 +400,13 @@ def parse_params(raw: Any, *, named: str = str(PARAMS_FILE)) -> Params:
 def _explain(error: ValidationError) -> list[str]:
     lines = []
     for item in error.errors(include_url=False):
-        location = [part for part in item["loc"] if not _is_union_tag(part)]
+        unknown = (
+            item["type"] == "extra_forbidden"
+        )  # the last part is then the user's word, whatever it is
+        location = [part for part in item["loc"][:-1] if not _is_union_tag(part)]
+        location += [part for part in item["loc"][-1:] if unknown or not _is_union_tag(part)]
         key = ".".join(map(str, location))
-        if item["type"] == "extra_forbidden":
+        if unknown:
             lines.append(
                 f"{key}: unknown key{did_you_mean(str(location[-1]), _fields_at(location[:-1]))}"
             )
@@ -433,7 +437,10 @@ def _nearest_choice(item: Any) -> str:
 
 def _is_union_tag(part: int | str) -> bool:
     """Pydantic adds the tried member of a union to the location (`literal['unit','matched']`)."""
-    return isinstance(part, str) and ("[" in part or part in {"bool", "float", "constrained-float"})
+    return isinstance(part, str) and (
+        re.fullmatch(r"\[key\]|(literal|list|tuple|dict|function-[a-z-]+)\[.*\]", part) is not None
+        or part in {"bool", "float", "constrained-float"}
+    )
 
 
 def _fields_at(location: list[int | str]) -> list[str]:

@@ -181,6 +181,9 @@ def test_class_names_may_be_a_block_of_text():
             "domains.real-world: a name has letters, digits and _ only",
         ),
         (("problems", "a b"), {}, "problems.a b: a name has letters, digits, _ and - only"),
+        (("a [b]",), {}, "a [b]: unknown key"),
+        (("list[0]",), {}, "list[0]: unknown key"),
+        (("rff", "D[0]"), 1, "rff.D[0]: unknown key"),
         (("runtim",), {}, "runtim: unknown key; did you mean 'runtime'?"),
         (
             ("datasets", "digits", "classes_per_task"),
