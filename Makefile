@@ -27,7 +27,8 @@ repro: env  ## run the pipeline of params.yaml: from images to figures
 	@referee summary
 
 test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests but the long ones
-	pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+	@# three for two cores: servers and clusters are waited for
+	pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test-long: env  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
 	pytest -m long --numprocesses 2

@@ -113,6 +113,7 @@ def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
     assert not [file for file, content in pushed.items() if any(row in content for row in rows)]
 
 
+@pytest.mark.long
 def test_a_mate_adapts_and_the_owner_evaluates(owner, tmp_path):
     place = Place("A shared folder", {"/mnt/team/referee": str(tmp_path / "team")})
     owner.run("bash", "-c", place.recipe()[0])

@@ -48,11 +48,13 @@ def test_seeds_and_tasks_re_embed_nothing(project):
     assert repro(project) == {"manifest@left", "manifest@right"} | PROBE | METHOD
 
 
+@pytest.mark.long
 def test_the_variant_reruns_the_source_and_below(project):
     project.change_params(method={"variant": "no_weighting"})
     assert repro(project) == {"source@left", "sensitivity@left-right"} | ADAPT
 
 
+@pytest.mark.long
 def test_templates_rerun_only_the_prompts_of_their_domain(project):
     params = project.read_params()
     params["domains"]["left"]["templates"] = ["a photo of a {}", "a drawing of a {}"]
