@@ -6,7 +6,10 @@ import pytest
 
 from small_project import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.long,
+]  # README.md's own `dvc exp` lines are in `make test`
 
 PAGE = (ROOT / "docs/how-to/sweeps.md").read_text(encoding="utf-8")
 COMMANDS = [

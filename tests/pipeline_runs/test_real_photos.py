@@ -10,7 +10,7 @@ from pipeline.store.embedding_store import open_embeddings
 from real_data import REAL, needs_real_data
 from small_project import SmallProject
 
-pytestmark = [pytest.mark.slow, needs_real_data]
+pytestmark = [pytest.mark.slow, pytest.mark.long, needs_real_data]
 
 DOMAIN = "dslr"
 

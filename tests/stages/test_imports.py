@@ -1,7 +1,9 @@
 """Start-up time is a feature: a stage imports torch, timm or open_clip only where it runs a model."""
 
 import json
+import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 HEAVY = ("torch", "torchvision", "timm", "open_clip", "pandas", "sklearn", "matplotlib", "dvc")
 HEAVY += ("dask", "distributed")
+STAGES = sorted(set(re.findall(r"pipeline\.stages\.(\w+)", (ROOT / "dvc.yaml").read_text())))
 WATCHED = """
 import atexit, json, runpy, sys
 def tell():
@@ -36,6 +39,17 @@ def imported_by(project, stage, *arguments):
     return set(json.loads((project.folder / "imported.json").read_text()))
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_that_has_nothing_to_run_imports_nothing_heavy(stage):
+    """Modules alone; the long test below runs every stage."""
+    script = f"import pipeline.stages.{stage}, sys; print(*set({HEAVY!r}) & set(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert set(found.stdout.split()) == ({"matplotlib"} if stage == "generate" else set())
+
+
+@pytest.mark.long
 def test_only_what_runs_a_model_imports_one(project):
     (project.folder / "pipeline").symlink_to(ROOT / "pipeline")
     for stage in (("code",), ("model", "vit"), ("model", "clip")):
