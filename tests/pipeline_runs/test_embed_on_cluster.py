@@ -121,6 +121,7 @@ def test_a_killed_a_late_and_a_slow_worker_change_no_byte(project, undisturbed, 
     assert late.process.poll() is None
 
 
+@pytest.mark.long
 def test_a_lost_scheduler_is_one_line_and_the_run_goes_on_without_a_cluster(
     project, undisturbed, cluster
 ):
@@ -157,6 +158,7 @@ def test_a_worker_of_another_version_is_one_line(project, cluster, tmp_path):
     assert rows(project) == 0
 
 
+@pytest.mark.long
 def test_a_worker_with_other_code_that_joins_late_is_one_line(project, cluster, tmp_path):
     shutil.copytree(ROOT / "pipeline", tmp_path / "older" / "pipeline")
     with (tmp_path / "older" / "pipeline" / "errors.py").open("a") as file:

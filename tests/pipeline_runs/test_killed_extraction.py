@@ -65,7 +65,6 @@ def kill_when_logged(project, process, target):
     return alive
 
 
-@pytest.mark.long  # tests/faults kills `embed` too, once
 def test_killed_again_and_again_ends_byte_identical(project, undisturbed):
     digest, size = undisturbed
     killed = 0

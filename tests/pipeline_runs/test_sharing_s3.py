@@ -58,6 +58,7 @@ def test_who_makes_the_same_change_computes_nothing(mate, place, tmp_path):
     same_change_elsewhere(mate, tmp_path / "third", place)
 
 
+@pytest.mark.long
 def test_a_first_look_reads_little_and_keeps_nothing(mate, place, tmp_path):
     examples = "\n".join(commands_of(PAGE, "A first look, pulling nothing"))
     here = examples.replace("mnist-uci", "left-right").replace("embeddings/uci", "embeddings/right")

@@ -43,6 +43,7 @@ def test_D_or_sigma_re_embeds_nothing(project):
     assert repro(project) == METHOD
 
 
+@pytest.mark.long
 def test_seeds_and_tasks_re_embed_nothing(project):
     project.change_params(data={"seeds": [0, 1, 2]})
     assert repro(project) == {"manifest@left", "manifest@right"} | PROBE | METHOD
@@ -63,6 +64,7 @@ def test_templates_rerun_only_the_prompts_of_their_domain(project):
     assert repro(project) == {"prompts@left", "probe@left"}
 
 
+@pytest.mark.long
 def test_the_list_of_methods_reruns_the_comparison_alone(project):
     project.change_params(compare={"methods": ["source_only", "calibrated"]})
     assert project.repro() == {"compare@left-right", "tables", "report"}
@@ -100,6 +102,7 @@ def test_one_image_re_embeds_its_domain_and_computes_only_that_image(project):
     assert [line.split("; ")[1].split(" (")[0] for line in told] == ["1 embedded now"] * 2
 
 
+@pytest.mark.long
 def test_code_reruns_the_stages_that_import_it(project):
     def edit(name):
         with (project.folder / "pipeline" / name).open("a") as file:
