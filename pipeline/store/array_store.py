@@ -18,8 +18,8 @@ from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError, pass_on_machine_error
 from pipeline.store.array_layout import ArrayLayout, array_layout
-from pipeline.store.seal import read_sealed, remedy, seal
-from pipeline.write_aside import write_aside
+from pipeline.store.group_aside import group_aside
+from pipeline.store.seal import read_sealed, remedy
 
 __all__ = ["ArrayStore", "ArrayWriter", "open_arrays", "remedy", "write_arrays", "writing"]
 
@@ -60,10 +60,8 @@ class ArrayWriter:
 @contextmanager
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
     """Write a group aside; it takes its place when all went well."""
-    with write_aside(path) as aside:
-        group = zarr.create_group(aside, zarr_format=3, attributes={"schema": schema})
+    with group_aside(path, {"schema": schema}) as (aside, group):
         yield ArrayWriter(aside, group)
-        seal(aside)
 
 
 def write_arrays(

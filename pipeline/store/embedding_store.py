@@ -21,9 +21,9 @@ from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
 from pipeline.store.array_store import damaged
-from pipeline.store.seal import read_sealed, remedy, seal
+from pipeline.store.group_aside import group_aside
+from pipeline.store.seal import read_sealed, remedy
 from pipeline.store.shard_reader import ShardReader, shard_reader
-from pipeline.write_aside import write_aside
 
 SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
@@ -59,10 +59,8 @@ class ViewRows:
 
 def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Provenance) -> None:
     """Write a whole store aside and rename it into place; ``path`` never holds half a store."""
-    with write_aside(path) as aside:
-        group = zarr.create_group(
-            aside, zarr_format=3, attributes={"schema": SCHEMA, "views": list(views), **provenance}
-        )
+    attributes = {"schema": SCHEMA, "views": list(views), **provenance}
+    with group_aside(path, attributes) as (_, group):
         for name, view in views.items():
             array = group.create_array(
                 name,
@@ -77,7 +75,6 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
                 attributes=view.settings,
             )
             _fill(array, name, view)
-        seal(aside)
 
 
 def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
