@@ -97,7 +97,9 @@ def main(argv: list[str] | None = None) -> int:
     problem = named("problems", params.problems, name)
     options = method_options(params.method)
     with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
-        rows = read_target(params, problem.target, options.views, unread=cluster is not None)
+        rows = read_target(
+            params, problem.target, options.views, source=problem.source, unread=cluster is not None
+        )
         bases = read_bases(places.bases(problem.source))
         D = bases.recipe.D * bases.recipe.members
         place = statistics_place(cluster, images=rows.most_of_a_task, views=len(options.views), D=D)

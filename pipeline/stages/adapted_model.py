@@ -144,10 +144,9 @@ def _check_basis(bases: Bases, rff: RandomFourierFeatures) -> None:
         "D": (recipe.D, rff.D),
         "bases": (recipe.members, rff.bases),
         "orthogonal": (recipe.orthogonal, rff.orthogonal),
+        "sigma": (recipe.asked_sigma, rff.sigma),
+        "convention": (recipe.asked_convention, rff.convention),
     }
-    if rff.convention != "median":  # whose sigma comes from the source's rows
-        pairs["sigma"] = (recipe.sigmas[0], rff.sigma)
-        pairs["convention"] = (recipe.convention, rff.convention)
     for key, (made, wanted) in pairs.items():
         if made != wanted:
             raise StoreError(

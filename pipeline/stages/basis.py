@@ -51,6 +51,8 @@ def recipe(rff: RandomFourierFeatures, x: Rows, tasks: Tasks, d_clip: int) -> Ba
         sigmas=tuple(sigmas),
         members=rff.bases,
         d_clip=d_clip,
+        asked_convention=rff.convention,
+        asked_sigma=rff.sigma,
     )
 
 

@@ -69,7 +69,9 @@ def main(argv: list[str] | None = None) -> int:
     options = method_options(params.method)
     views = options.views if options.vote_views else ["original"]
     with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
-        rows = read_target(params, problem.target, views, unread=cluster is not None)
+        rows = read_target(
+            params, problem.target, views, source=problem.source, unread=cluster is not None
+        )
         bases = read_bases(places.bases(problem.source))
         D = bases.recipe.D * bases.recipe.members
         place = statistics_place(cluster, images=rows.most_of_a_task, views=len(views), D=D)

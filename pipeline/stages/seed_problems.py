@@ -87,6 +87,9 @@ def read_problem(params: Params, name: str, *, unread: bool = False) -> ProblemC
     truth, of_target = read_truth(places.manifest_folder(problem.target))
     seen = open_embeddings(places.embeddings(problem.target, params.vision))
     seen.require({"rows_digest": of_target})
+    seen.require_backbone(store.backbone, store.path)
+    heard = open_embeddings(places.embeddings(problem.target, params.language))
+    heard.require_backbone(said.backbone, said.path)
     there = seen.views
     target = read_target(
         params, problem.target, [view for view in VIEWS if view in there], unread=unread

@@ -107,7 +107,8 @@ def main(argv: list[str] | None = None) -> int:
         )
         names = [row.class_name for row in classes]
         path = places.source_model(source)
-        with writing_source(path, names, seeds=seeds, tasks=len(sets)) as writer:
+        backbones = {"vision": store.backbone, "language": said.backbone}
+        with writing_source(path, names, backbones, seeds=seeds, tasks=len(sets)) as writer:
             if options.source_covariance:
                 writer.reserve(recipe.members, recipe.D)
             fitted = for_each_seed(

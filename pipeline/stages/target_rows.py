@@ -19,6 +19,7 @@ from pipeline.stages import places
 from pipeline.stages.task_classes import task_classes
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.prompt_store import open_prompts
+from pipeline.store.source_store import read_backbones
 from pipeline.store.stored_rows import rows_of
 
 COSINE_BYTES = 64 * 2**20  # of cosines kept in memory
@@ -96,17 +97,30 @@ def with_views(task: TargetTask, refined: Mapping[str, Matrix], place: Places) -
 
 
 def read_target(
-    params: Params, domain: str, views: Iterable[str], *, unread: bool = False
+    params: Params,
+    domain: str,
+    views: Iterable[str],
+    *,
+    source: str | None = None,
+    unread: bool = False,
 ) -> TargetRows:
     """Open a target domain: the vision model's ``views`` and the language model's original.
 
+    source: the domain whose model the rows will meet; it must rest on rows of the same backbones.
     unread: leave all rows in the stores, for other processes to read.
     """
     folder = places.manifest_folder(domain)
     seen = open_embeddings(places.embeddings(domain, params.vision))
     said = open_embeddings(places.embeddings(domain, params.language))
     said.require({"rows_digest": seen.provenance["rows_digest"]})
+    if source is not None:
+        path = places.source_model(source)
+        backbones = read_backbones(path)
+        for store, part in ((seen, "vision"), (said, "language")):
+            store.require_backbone(backbones.get(part, {}), path)
     prompts = open_prompts(places.prompts(domain))
+    if "weights" in prompts.provenance:  # not of imported texts
+        said.require({"weights": prompts.provenance["weights"]})
     classes = read_classes(folder / "classes.csv")
     if prompts.classes != [row.class_name for row in classes]:
         raise StoreError(

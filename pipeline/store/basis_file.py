@@ -37,6 +37,9 @@ class BasisRecipe:
     sigmas: tuple[float, ...]
     members: int = 1  # bases of an ensemble, D columns each
     d_clip: int = 0  # width of CLIP's embeddings, which may enter the kernel
+    # rff.convention and rff.sigma as params.yaml had them: under `median` the numbers above say neither
+    asked_convention: str = ""
+    asked_sigma: float = 0.0
 
     def draw(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index``."""
@@ -132,6 +135,8 @@ def _check(recipe: BasisRecipe, digests: tuple[str, ...]) -> None:
         raise ValueError("sigmas")
     if recipe.convention not in get_args(Convention) or type(recipe.orthogonal) is not bool:
         raise ValueError("kind")
+    if type(recipe.asked_convention) is not str or type(recipe.asked_sigma) is not float:
+        raise ValueError("what was asked for")
     counts = {len(recipe.seeds), len(recipe.sigmas), len(digests)}
     if len(counts) != 1 or not recipe.seeds or any(type(digest) is not str for digest in digests):
         raise ValueError("one sigma and one digest for each seed")

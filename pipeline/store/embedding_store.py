@@ -28,6 +28,7 @@ from pipeline.store.shard_reader import ShardReader, shard_reader
 SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
 SHARD_ROWS = 32_768
+BACKBONE = ("model", "weights", "preprocessing", "precision")  # in a store's attributes
 
 Provenance = dict[str, Any]
 Rows = npt.NDArray[np.floating]
@@ -145,6 +146,15 @@ class EmbeddingStore:
             )
         return self.readers[view]
 
+    @property
+    def backbone(self) -> Provenance:
+        """What made the rows; two domains can be compared where it is the same. Not an imported file's own name."""
+        made = {key: self.provenance.get(key) for key in BACKBONE}
+        model = made["model"]
+        if isinstance(model, dict):
+            made["model"] = {key: value for key, value in model.items() if key != "file"}
+        return made
+
     def require(self, expected: Mapping[str, Any]) -> None:
         """Raise a `StoreError` naming both sides where provenance differs from ``expected``."""
         for key, wanted in expected.items():
@@ -153,6 +163,15 @@ class EmbeddingStore:
                 raise StoreError(
                     f"{self.path}: made with {key} = {_short(found)}, but {_short(wanted)} is wanted; "
                     f"{remedy(self.path)}"
+                )
+
+    def require_backbone(self, of_other: Mapping[str, Any], other: Path) -> None:
+        """Raise a `StoreError` naming both sides unless the rows come from the backbone that ``other`` rests on."""
+        for key, mine in self.backbone.items():
+            if of_other.get(key) != mine:
+                raise StoreError(
+                    f"{self.path}: made with {key} = {_short(mine)}, but {other} with {_short(of_other.get(key))}; "
+                    "rows of two backbones cannot be compared: run dvc repro"
                 )
 
 

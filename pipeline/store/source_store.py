@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import zarr
@@ -15,7 +16,7 @@ from pipeline.method.source_model import SourceModel, SourceSpread
 from pipeline.store.array_store import ArrayWriter, open_arrays, remedy, writing
 from pipeline.store.classifier_store import classifier_arrays, read_classifiers
 
-SCHEMA = "referee-source/3"
+SCHEMA = "referee-source/4"
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,22 @@ def write_spreads_to(path: Path, index: int, models: Iterable[SourceModel]) -> l
 
 @contextmanager
 def writing_source(
-    path: Path, classes: Sequence[str], *, seeds: int, tasks: int
+    path: Path, classes: Sequence[str], backbones: Mapping[str, Any], *, seeds: int, tasks: int
 ) -> Iterator[SourceWriter]:
-    """Write a source store aside, seed by seed; it takes its place when all went well."""
+    """Write a source store aside, seed by seed; it takes its place when all went well.
+
+    backbones: what made the vision and language rows that the model rests on (`EmbeddingStore.backbone`).
+    """
     with writing(path, SCHEMA) as store:
+        store.describe({"backbones": backbones})
         writer = SourceWriter(store, seeds, tasks)
         yield writer
         writer.finish(classes)
+
+
+def read_backbones(path: Path) -> dict[str, Any]:
+    """Return what made the rows that a source model rests on, by the part they play: vision, language."""
+    return open_arrays(path, SCHEMA).attribute("backbones", dict)
 
 
 def read_source(

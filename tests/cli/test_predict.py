@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -258,6 +259,16 @@ def test_a_store_that_is_not_there_says_how_to_get_it(lookalike, digits, capsys,
     assert "run dvc repro or dvc pull" in line
 
 
+def test_a_name_that_is_not_text_is_one_line(here, digits, tmp_path, capsys):
+    odd = os.fsencode(tmp_path) + b"/\xff.png"
+    try:
+        with open(odd, "wb") as file:  # noqa: PTH123
+            file.write((digits / SEVEN).read_bytes())
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    assert "/\\udcff.png: this name is not UTF-8; rename" in refused(capsys, os.fsdecode(odd))
+
+
 @pytest.mark.parametrize(
     ("section", "changes", "message"),
     [
@@ -271,6 +282,11 @@ def test_a_store_that_is_not_there_says_how_to_get_it(lookalike, digits, capsys,
             "rff",
             {"D": 21},
             "cache/bases/mnist.json: drawn with rff.D = 20, but params.yaml says 21",
+        ),
+        (
+            "rff",
+            {"convention": "median"},
+            "rff.convention = 'gamma', but params.yaml says 'median'",
         ),
         ("rff", {"sigma": 1e-3}, "drawn with rff.sigma = 0.0001, but params.yaml says 0.001"),
     ],

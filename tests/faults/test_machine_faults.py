@@ -140,14 +140,27 @@ def foreign(project, width=None, **changes):
     ("change", "message"),
     [
         ({"rows_digest": "other"}, "made with rows_digest = "),
-        ({"width": 8}, "does not fit a basis of d = "),
+        ({"weights": "other"}, "made with weights = 'other', but cache/source/left.zarr with '"),
+        ({"model": {"name": "other"}}, 'made with model = {"name": "other"}, but cache/source'),
     ],
 )
 def test_a_store_of_other_images_or_another_model_is_one_line(project, change, message):
     expected = digest(project.folder / VIT)
     foreign(project, **change)
-    assert message in one_line(project.stage("adapt", PROBLEM, ok=False))
+    for stage in ("pseudo_label", "adapt", "evaluate", "compare"):
+        assert message in one_line(project.stage(stage, PROBLEM, ok=False)).replace(
+            "cache/embeddings/left/vit.zarr", "cache/source/left.zarr"
+        )
     assert project.repro(f"adapt@{PROBLEM}") <= {"embed@right-vit"}  # made again, and nothing else
+    assert digest(project.folder / VIT) == expected
+
+
+def test_a_store_of_another_width_is_one_line(project):
+    expected = digest(project.folder / VIT)
+    foreign(project, width=8)
+    line = one_line(project.stage("adapt", PROBLEM, ok=False))
+    assert "does not fit a basis of d = " in line
+    project.repro(f"adapt@{PROBLEM}")
     assert digest(project.folder / VIT) == expected
 
 

@@ -31,6 +31,7 @@ from pipeline.store.refined_store import open_refined, write_off, write_refined
 from pipeline.store.source_store import read_source, writing_source
 
 CLASSES = ["ant", "bee", "cat", "dog"]
+BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
 TASKS = [np.array([0, 1]), np.array([2, 3])]
 SHARD, CHUNK, ROWS, WIDTH = 8, 4, 11, 3
 
@@ -90,7 +91,7 @@ def models() -> list[Any]:
 
 def source(folder: Path, _: Any) -> TinyStore:
     path = folder / "s.zarr"
-    with writing_source(path, CLASSES, seeds=1, tasks=2) as writer:
+    with writing_source(path, CLASSES, BACKBONES, seeds=1, tasks=2) as writer:
         writer.reserve(1, 5)
         writer.write_seed(0, models())
 

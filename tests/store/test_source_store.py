@@ -12,6 +12,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.store.source_store import read_source, writing_source
 
 CLASSES = ["ant", "bee", "cat", "dog"]
+BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def models():
 
 
 def write(path, models, *, with_scatter):
-    with writing_source(path, CLASSES, seeds=2, tasks=2) as writer:
+    with writing_source(path, CLASSES, BACKBONES, seeds=2, tasks=2) as writer:
         if with_scatter:
             writer.reserve(1, 20)
         for index in (1, 0):  # seeds end in any order
