@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import platform
 import subprocess
@@ -62,7 +63,8 @@ def table(rows: list[Row]) -> str:
 def write_results(rows: list[Row], path: Path) -> None:
     """Write the rows as a JSON list."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n")
+    told = [{**asdict(row), "ratio": None if math.isnan(row.ratio) else row.ratio} for row in rows]
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_docs(rows: list[Row], path: Path) -> None:

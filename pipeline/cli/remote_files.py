@@ -6,6 +6,7 @@ on the remote; its files are then read singly.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,11 @@ class RemoteFiles:
         name = str(self._output(path).hash_info.value)
         if not name.endswith(".dir"):
             raise RemoteError(f"{path}: is a file; a store is a folder")
-        return {entry["relpath"]: entry["md5"] for entry in json.loads(self._object(name, path))}
+        content = self._object(name, path)
+        try:
+            return {str(entry["relpath"]): str(entry["md5"]) for entry in json.loads(content)}
+        except (ValueError, TypeError, KeyError):
+            raise self._damaged(path) from None
 
     def read_all(self, objects: dict[str, str], path: Path) -> dict[str, bytes]:
         """Return the content of some files of a `listing`."""
@@ -80,4 +85,12 @@ class RemoteFiles:
                 f"{path}: the remote {self.name!r} cannot be read ({one_line(error)}); try referee share"
             ) from None
         self.received += len(content)
+        if hashlib.md5(content, usedforsecurity=False).hexdigest() != name.removesuffix(".dir"):
+            raise self._damaged(path)
         return content
+
+    def _damaged(self, path: Path) -> RemoteError:
+        return RemoteError(
+            f"{path}: damaged on the remote {self.name!r} (it is not what dvc.lock names); "
+            "whoever made it removes that object and runs dvc push"
+        )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pipeline.errors import ParamsError
 
@@ -46,7 +46,7 @@ class RemoteSettings:
 
 def kind_of(url: str) -> Kind:
     """Return what kind of place a URL names."""
-    scheme = urlsplit(url).scheme
+    scheme = _parts(url).scheme
     if scheme in ("s3", "ssh"):
         return "s3" if scheme == "s3" else "ssh"
     if scheme == "" or len(scheme) == 1:  # C:\… is a folder
@@ -73,7 +73,7 @@ def settings_of(url: str, options: Mapping[str, str], root: Path) -> RemoteSetti
         own["keyfile"] = str(Path(own["keyfile"]).expanduser().absolute())
     if kind == "folder":
         return RemoteSettings(kind, {"url": str(_folder(url, root))}, own)
-    parts = urlsplit(url)
+    parts = _parts(url)
     if parts.password:
         raise ParamsError(
             f"{parts.scheme}://{parts.hostname}: no password in a URL, it would be in git; use a key file"
@@ -89,6 +89,16 @@ def settings_of(url: str, options: Mapping[str, str], root: Path) -> RemoteSetti
             team.setdefault("port", str(parts.port))
         url = f"ssh://{parts.hostname}{parts.path}"
     return RemoteSettings(kind, {"url": url, **team}, own)
+
+
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a URL, its port among them."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # a number, or an error that comes only when it is asked for
+    except ValueError as error:
+        raise ParamsError(f"{url}: not a URL ({error})") from None
+    return parts
 
 
 def saved_keys(environment: Mapping[str, str]) -> dict[str, str]:

@@ -64,9 +64,11 @@ def problem_table(params: Params) -> str:
         found = _read(places.metrics(name), f"evaluate@{name}")
         adapted = f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}"
         gain = found["A_T"] - found["source_only_A_T"]
+        right = found["pseudo_label_accuracy"]
+        labels = "none kept" if right is None else f"{right:.1f}"
         lines.append(
             f"{name:28}{found['clip_only_A_T']:15.1f}{found['source_only_A_T']:13.1f}{adapted:>15}"
-            f"{gain:+8.1f}{found['forgetting']:12.1f}{found['pseudo_label_accuracy']:15.1f}"
+            f"{gain:+8.1f}{found['forgetting']:12.1f}{labels:>15}"
         )
     return "\n".join(lines) + "\n"
 

@@ -113,20 +113,20 @@ def _images_below(
             if _is_hidden(child.name):
                 continue
             if PurePath(child.name).suffix.lower() in suffixes and child.is_file():
-                yield _writable(folder / child.name)
+                yield writable(folder / child.name)
             elif child.is_dir():
                 resolved = Path(child.path).resolve()
                 if resolved not in ancestors:
                     yield from _images_below(Path(child.path), suffixes, (*ancestors, resolved))
 
 
-def _writable(path: Path) -> Path:
-    """Refuse a name that is not text: no manifest could hold it."""
+def writable(path: Path) -> Path:
+    """Refuse a path that is not text: no manifest or table could hold it."""
     try:
-        path.name.encode("utf-8")
+        str(path).encode("utf-8")
     except UnicodeEncodeError:
-        shown = path.name.encode("utf-8", "backslashreplace").decode()
-        raise InputError(f"{path.parent}/{shown}: this file name is not UTF-8; rename it") from None
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        raise InputError(f"{shown}: this name is not UTF-8; rename the file or folder") from None
     return path
 
 

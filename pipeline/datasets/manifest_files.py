@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -320,7 +321,7 @@ def _sha256(text: str) -> str:
 
 
 def _is_seed(name: str) -> bool:
-    return name.startswith(_SEED) and name.removeprefix(_SEED).isdigit()
+    return re.fullmatch(rf"{_SEED}[0-9]{{1,18}}", name) is not None
 
 
 def _expect(path: Path, header: list[str], columns: tuple[str, ...]) -> None:

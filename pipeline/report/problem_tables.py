@@ -30,6 +30,12 @@ def percent(fraction: float | np.floating[Any]) -> float:
     return round(100 * float(fraction), 2)
 
 
+def percent_where_known(fractions: Float) -> float | None:
+    """Return the mean in percent of those fractions that exist; None, an empty cell or null, where none does."""
+    known = fractions[~np.isnan(fractions)]
+    return percent(np.mean(known)) if known.size else None
+
+
 def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
     """Return the figures of every seed's accuracy matrix (T, T): final, incremental, forgetting; in percent."""
     final = [final_accuracy(matrix) for matrix in matrices]
@@ -51,7 +57,7 @@ def headline(scores: Sequence[Scores], quality: Float) -> dict[str, Any]:
     for name in scores[0].references:
         reference = [final_accuracy(s.references[name]) for s in scores]
         told[f"{name}_only_A_T"] = percent(np.mean(reference))
-    told["pseudo_label_accuracy"] = percent(np.nanmean(quality[..., 0]))
+    told["pseudo_label_accuracy"] = percent_where_known(quality[..., 0])
     told["pseudo_labels_kept"] = percent(np.mean(quality[..., 1]))
     told["ece"] = {name: percent(np.mean([s.ece[name] for s in scores])) for name in scores[0].ece}
     told["A_T_per_seed"] = per_seed
@@ -91,15 +97,15 @@ def write_tables(
             aside / "pseudo_labels.csv",
             ("task", "accuracy", "kept"),
             (
-                (task + 1, percent(accuracy), percent(kept))
-                for task, (accuracy, kept) in enumerate(np.nanmean(quality, axis=0))
+                (task + 1, percent_where_known(of_task[:, 0]), percent(np.mean(of_task[:, 1])))
+                for task, of_task in enumerate(np.moveaxis(quality, 1, 0))
             ),
         )
-        per_class = np.nanmean([s.per_class for s in scores], axis=0)
+        per_class = np.array([s.per_class for s in scores]).T
         _write(
             aside / "classes.csv",
             ("class", "accuracy"),
-            ((name, percent(a)) for name, a in zip(names, per_class, strict=True)),
+            ((name, percent_where_known(a)) for name, a in zip(names, per_class, strict=True)),
         )
         pairs = (
             (int(actual), int(predicted))

@@ -108,7 +108,9 @@ def main(argv: list[str] | None = None) -> int:
     views = options.views if options.vote_at_test else ["original"]
     model = open_arrays(places.target_model(name), SCHEMA)
     with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
-        rows = read_target(params, problem.target, views, unread=cluster is not None)
+        rows = read_target(
+            params, problem.target, views, source=problem.source, unread=cluster is not None
+        )
         bases = read_bases(places.bases(problem.source))
         bases.require_of(model)
         D = bases.recipe.D * bases.recipe.members
@@ -139,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     more = diagnosis(rows, folder, truth, scores, weighed, private=private)
     write_tables(places.tables(name), scores, quality, rows.class_names, tested, more=more)
     with write_aside(places.metrics(name)) as aside:
-        aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        aside.write_text(json.dumps(told, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     sys.stdout.write(
         f"evaluate {name}: A_T {told['A_T']} ± {told['A_T_sd']}, source only {told['source_only_A_T']}\n"
     )

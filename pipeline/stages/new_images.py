@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.datasets.layouts import images_in
+from pipeline.datasets.layouts import images_in, writable
 from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, decode, read_image
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.errors import InputError, ModelError, StoreError
@@ -40,7 +40,7 @@ def find_images(places: Iterable[Path]) -> list[Path]:
                 raise InputError(f"{place}: no image in this folder (looked for {suffixes})")
             found += inside
         elif place.exists():
-            found.append(place)
+            found.append(writable(place))
         else:
             raise InputError(f"{place}: no such file or folder; check the path")
     return list(dict.fromkeys(found))

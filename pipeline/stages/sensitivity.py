@@ -25,7 +25,6 @@ from pipeline.stages import places
 from pipeline.stages.basis import recipe
 from pipeline.stages.method_options import method_options
 from pipeline.stages.seed_problems import ProblemCaches, read_problem
-from pipeline.store.embedding_store import open_embeddings
 from pipeline.write_aside import write_aside
 
 Value = TypeVar("Value", int, float)
@@ -41,11 +40,10 @@ def main(argv: list[str] | None = None) -> int:
     name = parser.parse_args(argv).problem
     params = load_params()
     named("swept", params.swept, name)
-    problem, options = params.problems[name], method_options(params.method)
+    options = method_options(params.method)
     widths, sigmas = sorted(set(params.sensitivity.D)), sorted(set(params.sensitivity.sigma))
     caches = read_problem(params, name)
-    x = open_embeddings(places.embeddings(problem.source, params.vision)).read("original")
-    d_clip = open_embeddings(places.embeddings(problem.source, params.language)).width
+    x, d_clip = caches.source_views["original"], caches.source_clip.shape[1]
     wide = recipe(
         params.rff.model_copy(update={"D": widths[-1], "bases": 1}), x, caches.source_tasks, d_clip
     )

@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from weakref import WeakSet
 
 import zarr
 from zarr.core.sync import sync
 
 from pipeline.store.seal import seal
 from pipeline.write_aside import write_aside
+
+_WAITING: WeakSet[asyncio.Task[Any]] = WeakSet()  # touched by the loop's own thread only
 
 
 @contextmanager
@@ -30,6 +33,7 @@ def group_aside(path: Path, attributes: Mapping[str, Any]) -> Iterator[tuple[Pat
 
 
 async def _wait_for_the_rest() -> None:
-    """Return when nothing but this is left for Zarr's loop to do."""
-    while rest := asyncio.all_tasks() - {asyncio.current_task()}:
+    """Return when Zarr's loop has nothing left to do but to wait, here or for another thread."""
+    _WAITING.add(cast("asyncio.Task[Any]", asyncio.current_task()))
+    while rest := asyncio.all_tasks().difference(_WAITING):
         await asyncio.wait(rest)

@@ -83,6 +83,19 @@ def test_what_is_not_there(pushed, capsys, tmp_path):
     assert "dvc.lock does not name it" in said
 
 
+@pytest.mark.parametrize("content", [b"", b"[", b"[{}]", b"7", None], ids=str)
+def test_a_damaged_object_is_one_line(pushed, capsys, tmp_path, content):
+    """The list of a store's files, and (None) one of the files, are not what their names say."""
+    objects = [file for file in (tmp_path / "remote").rglob("*") if file.is_file()]
+    for file in objects:
+        if (content is None) != file.name.endswith(".dir"):
+            file.chmod(0o644)
+            file.write_bytes(file.read_bytes()[:-1] + b"!" if content is None else content)
+    said = refused(capsys, "inspect", "--remote", "cache/source/left.zarr")
+    assert "cache/source/left.zarr" in said
+    assert "damaged on the remote 'team'" in said
+
+
 def test_no_remote(pushed, capsys):
     pushed.run("dvc", "remote", "remove", "team")
     said = refused(capsys, "inspect", "--remote", "cache/source/left.zarr")

@@ -161,7 +161,18 @@ def test_a_file_name_that_is_not_text_is_refused(tmp_path):
         os.rename(tmp_path / "d/a/1.png", os.fsencode(tmp_path / "d/a") + b"/\xff.png")  # noqa: PTH104
     except OSError:
         pytest.skip("this file system has UTF-8 names only")
-    with pytest.raises(InputError, match=r"not UTF-8; rename it"):
+    with pytest.raises(InputError, match=r"d/a/\\udcff.png: this name is not UTF-8; rename"):
+        found(tmp_path, "d")
+
+
+def test_a_class_folder_whose_name_is_not_text_is_refused(tmp_path):
+    put(tmp_path, "d/a/1.png")
+    put(tmp_path, "d/b/1.png")
+    try:
+        os.rename(tmp_path / "d/b", os.fsencode(tmp_path / "d") + b"/caf\xe9")  # noqa: PTH104
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    with pytest.raises(InputError, match=r"d/caf\\udce9/1.png: this name is not UTF-8; rename"):
         found(tmp_path, "d")
 
 

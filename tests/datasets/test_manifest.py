@@ -281,6 +281,8 @@ def spoilt(tmp_path, name, old, new, *, sealed=False):
         ("images.csv", ",4,3", ",four,3", "row 0 is malformed"),
         ("images.csv", digest("a0.png"), "abc", r"row 0 is malformed \('abc' is not a sha256\)"),
         ("tasks.csv", "seed_0", "split", "has the columns row,task,split,seed_7, not"),
+        ("tasks.csv", "seed_0", "seed_²", "has the columns row,task,seed_²,seed_7, not"),
+        ("tasks.csv", "seed_0", f"seed_{'7' * 5000}", "has the columns row,task,seed_7"),
         ("tasks.csv", "row,task", "row,label", "has the columns row,label"),
         ("tasks.csv", "\n3,", "\n4,", "rows are not numbered"),
         ("tasks.csv", "train", "trian", r"row \d+ is malformed \('trian'\)"),

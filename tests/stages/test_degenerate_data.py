@@ -102,6 +102,20 @@ def test_every_image_twice(project):
     assert metrics(project)["A_T"] > 80
 
 
+def test_a_threshold_that_no_label_reaches(project, capsys):
+    """Nothing is kept, so that nothing is right: null and an empty cell, not NaN, which is no JSON."""
+    project.give(
+        rows(12, 0), rows(12, 1), method={"variant": "calibrated", "options": {"threshold": 1.0}}
+    )
+    told = metrics(project)
+    assert told["pseudo_labels_kept"] == 0
+    assert told["pseudo_label_accuracy"] is None
+    text = (project.folder / "results/tables/a-b/pseudo_labels.csv").read_text()
+    assert text.splitlines() == ["task,accuracy,kept", "1,,0.0", "2,,0.0"]
+    assert "nan" not in (project.folder / "results/metrics/a-b.json").read_text().lower()
+    assert "Warning" not in capsys.readouterr().err
+
+
 def test_one_class_per_task(project):
     project.give(
         rows(12, 0), rows(12, 1), datasets={"made": {"classes_per_task": 1, "class_names": {}}}

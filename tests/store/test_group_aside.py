@@ -1,6 +1,7 @@
 """A group whose writing fails leaves nothing behind, though Zarr writes its chunks in several threads."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -56,4 +57,21 @@ def test_an_interrupt_leaves_nothing_either(tmp_path, monkeypatch):
         write_arrays(tmp_path / "a.zarr", "test/1", {"x": np.ones((6, 4))}, {})
     time.sleep(0.5)
     assert interrupts
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_stores_that_fail_at_once_do_not_wait_for_each_other(tmp_path, monkeypatch):
+    def full(path, value, exclusive=False):
+        time.sleep(0.1)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(local, "_put", full)
+
+    def write(name):
+        write_arrays(tmp_path / name, "test/1", {"x": np.ones((6, 4))}, {})
+
+    with ThreadPoolExecutor(4) as pool:
+        begun = [pool.submit(write, f"{name}.zarr") for name in "abcd"]
+        failed = [future.exception(timeout=30) for future in begun]
+    assert [type(error) for error in failed] == [OSError] * 4
     assert not list(tmp_path.iterdir())

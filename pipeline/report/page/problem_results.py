@@ -109,9 +109,11 @@ def read_metrics(path: Path, stage: str) -> dict[str, Any]:
         "forgetting",
         "source_only_A_T",
         "clip_only_A_T",
-        "pseudo_label_accuracy",
     )
     for key in wanted:
         if not isinstance(told, dict) or not isinstance(told.get(key), (int, float)):
             raise malformed(path, f"{key}: missing or not a number", stage)
+    right = told.get("pseudo_label_accuracy")  # none kept, none right
+    if not isinstance(right, int | float | None):
+        raise malformed(path, "pseudo_label_accuracy: not a number", stage)
     return dict(told)

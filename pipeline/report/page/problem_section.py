@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pipeline.report.page import calibration_charts, method_charts, sweep_chart, task_charts
 from pipeline.report.page.chart import Chart
@@ -79,10 +80,16 @@ def _figures(results: ProblemResults) -> str:
         (f"{told['A_T']:.1f} ± {told['A_T_sd']:.1f} %", "final accuracy"),
         (f"{gain:+.1f}", "over source only"),
         (f"{told['forgetting']:.1f}", "forgotten"),
-        (f"{told['pseudo_label_accuracy']:.1f} %", "pseudo-labels right"),
+        (_right(told), "pseudo-labels right"),
     )
     inside = "".join(f"<span><b>{text(value)}</b> {text(what)}</span>" for value, what in parts)
     return f'<span class="figures">{inside}</span>'
+
+
+def _right(told: Mapping[str, Any]) -> str:
+    """Return how many pseudo-labels are right; where none was kept, nothing is."""
+    right = told.get("pseudo_label_accuracy")
+    return "no" if right is None else f"{right:.1f} %"
 
 
 def _picture(key: str, alt: str) -> str:
