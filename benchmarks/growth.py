@@ -6,6 +6,7 @@ solve per task.
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import time
@@ -54,13 +55,15 @@ def solve(D: int, C: int) -> float:
     return seconds(lambda: kernel_lda.discriminants(means, covariance, ridge=0.1))
 
 
-def whole_problem(T: int, D: int = 500, per_class: int = 40) -> float:
-    """Time of source fit and adaptation over T tasks of two classes."""
+def whole_problem(
+    T: int, D: int = 500, per_class: int = 40, per_task: int = 2, times: int = 2
+) -> float:
+    """Time of source fit and adaptation over T tasks."""
     rng = np.random.default_rng(0)
-    C = 2 * T
+    C = per_task * T
     y = np.repeat(np.arange(C), per_class)
     x = (rng.normal(size=(C, WIDTH))[y] + rng.normal(size=(len(y), WIDTH))).astype(np.float32)
-    tasks = [np.array([2 * t, 2 * t + 1]) for t in range(T)]
+    tasks = [per_task * t + np.arange(per_task) for t in range(T)]
     views = dict.fromkeys(("original", "zeros", "rand"), x)
     basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), variant("no_clip")
     cosines = rng.normal(size=(len(y), C))
@@ -73,13 +76,13 @@ def whole_problem(T: int, D: int = 500, per_class: int = 40) -> float:
     def run() -> None:
         run_problem(basis, target, fit_source(basis, views, y, tasks, options), options, 30.0)
 
-    return seconds(run, 2)
+    return seconds(run, times)
 
 
-def peak(D: int) -> float:
-    """Largest memory of the same, in bytes, over T = 3 tasks."""
+def peak(T: int = 3, D: int = 500, per_class: int = 40, per_task: int = 2) -> float:
+    """Largest memory of the same, its rows included, in bytes."""
     tracemalloc.start()
-    whole_problem(3, D)
+    whole_problem(T, D, per_class, per_task, times=1)
     largest = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return float(largest)
@@ -91,36 +94,56 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
 
 
-def measured() -> dict[str, tuple[list[int], list[float], str]]:
-    """Return for each picture its sizes, values and what they are."""
+def measured(quick: bool) -> dict[str, tuple[list[int], list[float], str]]:
+    """Return for each picture its sizes, values and what they are; quick: two small sizes each."""
     rows, widths = [1000, 2000, 4000, 8000, 16000], [500, 1000, 2000, 3000, 4000]
     classes, tasks = [5, 20, 80, 320], [2, 4, 8, 16]
+    images, per_task = [40, 160, 640, 2560], [2, 8, 32, 128]
+    if quick:
+        rows, widths, classes, tasks, images, per_task = (
+            sizes[:2] for sizes in (rows, widths, classes, tasks, images, per_task)
+        )
     return {
         "N: accumulation, D=1000": (rows, [accumulation(n, 1000) for n in rows], "s"),
         "D: accumulation, N=2000": (widths, [accumulation(2000, D) for D in widths], "s"),
         "D: one solve, C=30": (widths, [solve(D, 30) for D in widths], "s"),
         "C: one solve, D=1000": (classes, [solve(1000, C) for C in classes], "s"),
         "T: a whole problem, D=500": (tasks, [whole_problem(T) for T in tasks], "s"),
-        "D: memory of a problem": (widths[:4], [peak(D) for D in widths[:4]], "bytes"),
-    }
+        "D: memory of a problem, N=240": (widths[:4], [peak(D=D) for D in widths[:4]], "bytes"),
+        "N: memory of a problem, D=500": (
+            [6 * n for n in images], [peak(per_class=n) for n in images], "bytes",
+        ),
+        "C: memory of a problem, D=500, 5 rows per class": (
+            [3 * n for n in per_task], [peak(per_class=5, per_task=n) for n in per_task], "bytes",
+        ),
+        "T: memory of a problem, D=500": (tasks, [peak(T) for T in tasks], "bytes"),
+    }  # fmt: skip
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Measure, fit, draw."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 7), layout="constrained")
-    axes = figure.subplots(2, 3)
-    for axis, (name, (sizes, values, unit)) in zip(axes.flat, measured().items(), strict=True):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two sizes each: no fit worth having")
+    parser.add_argument("--draw", type=Path, default=PICTURE, help="the picture to write")
+    args = parser.parse_args(argv)
+    figure = Figure(figsize=(16, 7), layout="constrained")
+    axes = figure.subplots(2, 5)
+    found = measured(args.quick)
+    axes.flat[-1].set_axis_off()
+    print("| what | grows as | values |\n|---|---|---|")
+    for axis, (name, (sizes, values, unit)) in zip(axes.flat, found.items(), strict=False):
         power = exponent(sizes, values)
         axis.loglog(sizes, values, "o-")
         axis.set_title(f"{name}\ngrows as {name[0]}^{power:.2f}")
         axis.set_xlabel(name[0])
         axis.set_ylabel(unit)
         axis.grid(visible=True, which="both", alpha=0.3)
-        print(f"{name}: {name[0]}^{power:.2f}  " + ", ".join(f"{v:.3g}" for v in values))
-    figure.savefig(PICTURE, dpi=80)
-    print(f"wrote {PICTURE}")
+        told = ", ".join(f"{value:.3g}" for value in values)
+        print(f"| {name} | {name[0]}^{power:.2f} | {told} {unit} |")
+    figure.savefig(args.draw, dpi=80)
+    print(f"\nwrote {args.draw}")
     return 0
 
 

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.long
 SMALLER = {
     "benchmarks.scale": {"benchmarks.scale": "benchmarks.scale --rows 6900"},
     "benchmarks.cluster": {"--seconds 20": "--seconds 1", "docs/": "{folder}/"},
+    "benchmarks.growth": {"benchmarks.growth": "benchmarks.growth --quick --draw {folder}/g.png"},
+    "benchmarks.where_time_goes": {"time_goes": "time_goes --quick"},
     "benchmarks.internet_scale": {},  # small already: it measures samples
 }
 BLOCKS = [
@@ -52,7 +54,7 @@ def test_a_command_that_measures(block, tmp_path):
         done = run(in_small(command, tmp_path))
         assert done.returncode == 0, done.stderr
         assert "|---" in done.stdout or "images/s" in done.stdout, "no figures"
-    if "--draw" in block.text:
+    if "--draw" in block.text or "growth" in block.text:
         assert [file.suffix for file in tmp_path.iterdir()] == [".png"]
 
 

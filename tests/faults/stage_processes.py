@@ -16,6 +16,7 @@ from types import TracebackType
 STAGES = (
     *("code", "generate", "image_list", "manifest", "model", "embed", "prompts", "probe", "basis"),
     *("source", "pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity", "tables"),
+    "report",
 )
 
 SERVER = f"""

@@ -163,14 +163,21 @@ def kill_while_files_come(process, folder, chosen, few):
 
 
 def share_interrupted(project, folder, kills, seed):
+    """Cut off ``kills`` pushes and as many pulls, then do both once in peace."""
     chosen = random.Random(seed)
     remote = folder / "remote"
     remote.mkdir()
     project.run("dvc", "remote", "add", "--default", "team", str(remote))
     expected = digest(project.folder / "cache/embeddings"), digest(project.folder / "cache/target")
-    killed = 0
-    for _ in range(kills):
-        killed += kill_while_files_come(start(project, "dvc", "push"), remote, chosen, 20)
+    killed, tried = 0, 0
+    while killed < kills:
+        if kill_while_files_come(start(project, "dvc", "push"), remote, chosen, 20):
+            killed += 1
+        else:  # it came to its end: begin with nothing again
+            shutil.rmtree(remote)
+            remote.mkdir()
+        tried += 1
+        assert tried < 4 * kills + 4, "pushes are never cut off"
         assert_whole(remote)
     project.run("dvc", "push")
     assert assert_whole(remote) > 50
@@ -178,21 +185,26 @@ def share_interrupted(project, folder, kills, seed):
         shutil.rmtree(project.folder / name)
     store = project.folder / ".dvc/cache"
     store.mkdir()
-    for _ in range(kills):
-        killed += kill_while_files_come(
-            start(project, "dvc", "pull", "--allow-missing"), store, chosen, 20
-        )
+    killed, tried = 0, 0
+    while killed < kills:
+        pull = start(project, "dvc", "pull", "--allow-missing")
+        if kill_while_files_come(pull, store, chosen, 20):
+            killed += 1
+        else:
+            shutil.rmtree(store)
+            store.mkdir()
+        tried += 1
+        assert tried < 4 * kills + 4, "pulls are never cut off"
     project.run("dvc", "pull", "--allow-missing")
     found = digest(project.folder / "cache/embeddings"), digest(project.folder / "cache/target")
     assert found == expected
     assert project.repro() == set()
-    return killed
 
 
 def test_push_and_pull_cut_off_and_repeated(project, tmp_path):
-    assert share_interrupted(project, tmp_path, 1, seed=0) >= 1
+    share_interrupted(project, tmp_path, 1, seed=0)
 
 
 @pytest.mark.long
 def test_push_and_pull_cut_off_many_times(project, tmp_path):
-    assert share_interrupted(project, tmp_path, 6, seed=1) >= 3
+    share_interrupted(project, tmp_path, 6, seed=1)

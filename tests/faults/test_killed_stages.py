@@ -3,6 +3,7 @@
 import hashlib
 import random
 import shutil
+from collections import Counter
 
 import pytest
 
@@ -36,17 +37,25 @@ STAGES = [
     ),
     ("sensitivity", (PROBLEM,), ["results/sensitivity/left-right"]),
     ("tables", (), ["results/suite"]),
+    ("report", (), ["results/report.html"]),
 ]
+
+
+SEVERAL_OUTPUTS = ("cache/code", "cache/manifests/right")  # each file is whole or absent by itself
+
+
+def files_of(path):
+    """Return the content of each file of a folder, or of the file itself."""
+    files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
+    return {str(f.relative_to(path)): f.read_bytes() for f in files}
 
 
 def digest(path):
     """Return sha256 of a file's or a folder's names and contents; None where there is nothing."""
     if not path.exists():
         return None
-    files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
-    return hashlib.sha256(
-        b"".join(str(f.relative_to(path)).encode() + f.read_bytes() for f in files)
-    ).hexdigest()
+    parts = (name.encode() + content for name, content in files_of(path).items())
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def remove(path):
@@ -83,7 +92,8 @@ def undisturbed(project, server):
         seconds[stage, arguments] = server.run(project.folder, stage, *arguments)
         expected |= {name: digest(project.folder / name) for name in outputs}
     assert None not in expected.values()
-    return seconds, expected
+    parts = {name: files_of(project.folder / name) for name in SEVERAL_OUTPUTS}
+    return seconds, expected, parts
 
 
 def forget_progress(project, stage):
@@ -96,33 +106,41 @@ def leftovers(folder):
 
 
 def kill_and_mend(project, server, undisturbed, kills, seed):
-    """Kill every stage in turn at random moments until ``kills`` were at work; then let each end. Return the kills."""
-    seconds, expected = undisturbed
+    """Kill every stage in turn at random moments until ``kills`` were at work, at least one of each; each then ends."""
+    seconds, expected, parts = undisturbed
     chosen = random.Random(seed)
-    at_work = 0
+    at_work = Counter()
     tried = 0
-    while at_work < kills:
-        stage, arguments, outputs = STAGES[tried % len(STAGES)]
+    while at_work.total() < kills or len(at_work) < len(STAGES):
+        number = tried % len(STAGES)
+        tried += 1
+        assert tried < 4 * kills + 4 * len(STAGES)
+        if at_work.total() >= kills and number in at_work:
+            continue
+        stage, arguments, outputs = STAGES[number]
         if chosen.random() < 0.5:  # as DVC does before it runs a stage
             for name in outputs:
                 remove(project.folder / name)
             forget_progress(project, stage)
         moment = chosen.random() * seconds[stage, arguments]
-        at_work += server.kill_after(moment, project.folder, stage, *arguments)
-        tried += 1
+        if server.kill_after(moment, project.folder, stage, *arguments):
+            at_work[number] += 1
         for name in outputs:
-            assert digest(project.folder / name) in (None, expected[name]) or is_partly(name), name
+            assert_whole_or_absent(project.folder / name, expected[name], parts.get(name))
         server.run(project.folder, stage, *arguments)
         for name in outputs:
             assert digest(project.folder / name) == expected[name], f"{stage}: {name} differs"
         assert not leftovers(project.folder), stage
-        assert tried < 4 * kills + len(STAGES)
-    return tried
 
 
-def is_partly(name):
-    """Folders of several outputs, of which each is whole or absent."""
-    return name in ("cache/code", "cache/manifests/right")
+def assert_whole_or_absent(path, expected, parts):
+    """An output is what it must be, or nothing; of ``parts``, each is."""
+    if parts is None:
+        assert digest(path) in (None, expected), path
+        return
+    for name, content in files_of(path).items() if path.exists() else ():
+        hidden = name.rsplit("/", 1)[-1].endswith((".partial", ".former"))
+        assert hidden or content == parts.get(name), f"{path}/{name}"
 
 
 def test_a_dozen_and_more_kills(project, server, undisturbed):

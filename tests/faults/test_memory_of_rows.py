@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.scale import VIEWS, WIDTH, run
 
-FEW, MANY = 10_000, 60_000
+FEW, MANY = 90_000, 180_000  # views of up to 128 MB, 87,000 rows, are read whole: these are not
 ROW_BYTES = len(VIEWS) * WIDTH * 2  # of one image's embeddings as they are stored
 STAGES = ("basis", "source", "pseudo_label", "adapt", "evaluate")
 
@@ -16,6 +16,5 @@ def test_memory_grows_by_labels_and_not_by_embeddings(tmp_path):
     many = run(tmp_path / "many", MANY, **options)
     for stage in STAGES:
         growth = (many[stage][1] - few[stage][1]) / (MANY - FEW)
-        # views of up to 128 MB are read whole: 87,000 rows of one; the rest of a row may take a third of it
-        assert growth < ROW_BYTES, f"{stage}: {growth:.0f} bytes per row"
+        assert growth < ROW_BYTES / 2, f"{stage}: {growth:.0f} bytes per row"
         assert many[stage][1] < 1.2e9

@@ -98,6 +98,10 @@ def test_a_teammate_elsewhere_ends_byte_identical(project, undisturbed, tmp_path
     elsewhere |= {"USER": "mate", "LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
     mate.stage("manifest", "left", **elsewhere)
     mate.stage("embed", "left", "vit", **elsewhere)
-    for made in ("cache/manifests/left", STORE):
+    others = ("cache/embeddings/left/clip.zarr", "cache/prompts/left.zarr")
+    for place, environment in ((mate, elsewhere), (project, {})):
+        place.stage("embed", "left", "clip", **environment)
+        place.stage("prompts", "left", **environment)
+    for made in ("cache/manifests/left", STORE, *others):
         assert tree_digest(mate.folder / made) == tree_digest(project.folder / made)
     assert tree_digest(mate.folder / STORE) == digest

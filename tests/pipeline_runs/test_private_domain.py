@@ -1,8 +1,10 @@
 """A private target: no push sends an image, a path or a label of it; a mate adapts to it all the same."""
 
 import csv
+import json
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
@@ -61,10 +63,32 @@ def tells(column, labels):
     return few and len(column) == len(labels) and len(set(zip(column, labels, strict=True))) <= 4
 
 
-def leaks(content, images, labels):
-    """Return what of those images a file tells: their paths, their digests, their labels."""
+def as_numbers(labels):
+    """Return labels as the bytes of an array of any type, and as a list in JSON."""
+    arrays = [np.array(labels, kind).tobytes() for kind in ("u1", "i2", "i4", "i8", "f4", "f8")]
+    return [
+        *arrays,
+        json.dumps(labels).encode(),
+        json.dumps(labels, separators=(",", ":")).encode(),
+    ]
+
+
+def leaks(content, images, labels, parts=()):
+    """Return what of those images a file tells: their paths, their digests, their labels, or those of ``parts``."""
     named = [i for i in images if i.path.encode() in content or i.sha256.encode() in content]
-    return named + [column for column in columns(content) if tells(column, labels)]
+    columned = [c for c in columns(content) if any(tells(c, some) for some in (labels, *parts))]
+    return (
+        named
+        + columned
+        + [n for some in (labels, *parts) for n in as_numbers(some) if n in content]
+    )
+
+
+def of_each_side(project, domain, labels):
+    """Return the labels of each seed's train and test rows."""
+    tasks = read_tasks(project.folder / f"cache/manifests/{domain}/tasks.csv", rows=len(labels))
+    sides = [side for seed in tasks.seeds for side in (tasks.is_test(seed), ~tasks.is_test(seed))]
+    return [[labels[row] for row in side.nonzero()[0]] for side in sides]
 
 
 def test_the_check_would_find_a_leak(owner):
@@ -73,6 +97,10 @@ def test_the_check_would_find_a_leak(owner):
         assert leaks((owner.folder / "private/right" / name).read_bytes(), images, labels)
     only_labels = "\n".join(["label", *map(str, labels)])
     assert leaks(only_labels.encode(), images, labels)
+    parts = of_each_side(owner, "right", labels)
+    for some in (labels, *parts):
+        assert leaks(b"before" + np.array(some, "i8").tobytes() + b"crc.", images, labels, parts)
+        assert leaks(json.dumps({"label": some}, indent=None).encode(), images, labels, parts)
     public = read_truth(owner, "left")
     assert leaks((owner.folder / "cache/manifests/left/labels.csv").read_bytes(), *public)
 
@@ -81,9 +109,9 @@ def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):
     images, labels = read_truth(owner, "right")
     pushed = push(owner, tmp_path / "remote", "dvc push --run-cache")
     assert len(pushed) > 100
-    assert {file.name: leaks(content, images, labels) for file, content in pushed.items()} == {
-        file.name: [] for file in pushed
-    }
+    parts = of_each_side(owner, "right", labels)
+    told = {file.name: leaks(content, images, labels, parts) for file, content in pushed.items()}
+    assert told == {file.name: [] for file in pushed}
 
 
 def test_the_order_of_rows_says_nothing_of_classes(owner):

@@ -81,7 +81,14 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, place, tmp_path):
     assert not (looker.folder / ".dvc/cache").exists()
     assert not (looker.folder / "cache/embeddings").exists()
 
+    place.relay.reset()
     looker.change_params(compare={"methods": ["clip_zero_shot", "nearest_mean"]})
     assert stages_run(looker.run("bash", "-c", compare).stdout) == {"compare@left-right"}
     assert "nearest_mean" in (looker.folder / "results/comparison/left-right.json").read_text()
     assert not (looker.folder / "cache/source").exists()
+    needed = [
+        file.stat().st_size
+        for file in (mate.folder / "cache/embeddings").rglob("*")
+        if file.is_file()
+    ]
+    assert place.relay.received < sum(needed) + 60_000, "more came than the problem's features"

@@ -6,7 +6,10 @@ import pytest
 
 from pipeline.report.page.drawing_library import drawing_library
 from pipeline.report.page.page import page
+from pipeline_runs.conftest import finished
 from report_content import report_content
+
+__all__ = ["browser", "finished", "report_file"]
 
 FLAGS = (
     "--headless",

@@ -97,6 +97,17 @@ def sorted_by(report, table):
     }
 
 
+def asked_for(browser):
+    """Return the addresses that were asked for, but for data that the page itself holds."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    return [url for url in asked if not url.startswith("data:")]
+
+
 def test_the_network_is_asked_for_nothing_and_every_chart_is_drawn(report, report_file):
     open_all(report)
     drawn = report.execute_script(DRAWN)
@@ -108,13 +119,26 @@ def test_the_network_is_asked_for_nothing_and_every_chart_is_drawn(report, repor
         assert chart["height"] > 90, chart
         assert chart["marks"] > 0, chart
         assert chart["inside"], chart
-    messages = [json.loads(entry["message"])["message"] for entry in report.get_log("performance")]
-    asked = [
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    ]
-    assert [url for url in asked if not url.startswith("data:")] == [report_file.as_uri()]
+    assert asked_for(report) == [report_file.as_uri()]
+
+
+def test_the_page_of_a_real_run(browser, finished):
+    """Not made-up results: what the stage `report` wrote at the end of `dvc repro`, images and sweeps included."""
+    size(browser, 1300)
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get((finished / "results/report.html").as_uri())
+    open_all(browser)
+    drawn = browser.execute_script(DRAWN)
+    assert len(drawn) > 10
+    assert [chart for chart in drawn if not chart["marks"] or not chart["inside"]] == []
+    pictures = browser.execute_script(
+        "return [...document.images].map(image => image.complete && image.naturalWidth > 0)"
+    )
+    assert len(pictures) > 3
+    assert all(pictures)
+    assert browser.get_log("browser") == []
+    assert asked_for(browser) == [(finished / "results/report.html").as_uri()]
 
 
 def test_the_page_may_not_ask_the_network(report):
