@@ -26,7 +26,7 @@ from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, Labels, Matrix64, Vector64
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_ranges import RowRanges, ranges_of
+from pipeline.method.row_ranges import IMAGES, RowRanges, ranges_of
 from pipeline.method.row_scatter import RowScatter
 from pipeline.method.scatter_products import ROWS
 from pipeline.method.task_features import Rows, TaskFeatures, subset
@@ -169,7 +169,7 @@ def task_statistics(task: LabelledTask, arithmetic: Arithmetic) -> ClassStatisti
         return _statistics_elsewhere(task, arithmetic, task.features.elsewhere)
     first, basis = int(task.classes.min()), task.features.basis
     # a power of two, which divides `IMAGES`: the blocks of a range of rows are those of the whole
-    images = 2 ** int(math.log2(max(1, ROWS // len(task.views))))
+    images = 2 ** int(math.log2(max(1, min(IMAGES, ROWS // len(task.views)))))
     if basis.device and arithmetic == "float32":
         from pipeline.method.device_statistics import statistics_on  # torch: seconds to import
 

@@ -14,9 +14,7 @@ from scipy.linalg import blas
 from pipeline.method.zero_shot import Matrix
 
 COLUMNS = 512  # of the triangle that are added at a time: what stands above the diagonal is skipped
-ROWS = (
-    2048  # rows of a block: bounds the memory; what is summed in float32 before float64 takes over
-)
+ROWS = 4096  # of a block: bounds the memory; what is summed in float32 before float64 takes over
 
 
 def add_product(
