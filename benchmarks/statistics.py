@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviation, draw_basis
 from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.variants import variant
+
+Found = TypeVar("Found")
 
 
 def rows(quick: bool) -> list[Row]:
@@ -45,6 +48,24 @@ def best(*functions: Callable[[], object], times: int = 3) -> list[float]:
     return shortest
 
 
+def until_it_converges(baseline: Callable[[], Found], tries: int = 3) -> tuple[Found, float, str]:
+    """Return what a baseline returns, its seconds, and a word on runs that ended without a result.
+
+    LAPACK's divide and conquer SVD, which the released code's pseudo-inverse rests on, sometimes gives up on the very
+    matrix that it decomposes in another run.
+    """
+    for failed in range(tries):
+        start = time.perf_counter()
+        try:
+            found = baseline()
+        except RuntimeError as error:  # torch's LinAlgError
+            last = error
+            continue
+        told = f"; the baseline's SVD did not converge in {failed} runs before" if failed else ""
+        return found, time.perf_counter() - start, told
+    raise last
+
+
 def against_the_released_code(D: int) -> list[Row]:
     """One problem: source fit, pseudo-labels, adaptation, evaluation after every task."""
     basis = draw_basis(WIDTH, D, 1e-4, "gamma", 0)
@@ -61,9 +82,9 @@ def against_the_released_code(D: int) -> list[Row]:
     ]
     test = (problem.test.views["original"].astype(np.float64), problem.test.cosines)
     omega, beta = basis.omega.astype(np.float64), basis.beta.astype(np.float64)
-    start = time.perf_counter()
-    theirs = released_algorithm.run(source, target, test, omega, beta)
-    naive = time.perf_counter() - start
+    theirs, naive, failures = until_it_converges(
+        lambda: released_algorithm.run(source, target, test, omega, beta)
+    )
     found: dict[str, list[np.ndarray]] = {}
 
     def ours(name: str) -> Callable[[], object]:
@@ -84,7 +105,7 @@ def against_the_released_code(D: int) -> list[Row]:
             baseline=f"the released code's algorithm: {naive:.1f} s",
             target="≥ 100× faster, same predictions",
             met=naive / released >= 100 and same == 1.0,
-            detail=f"{released:.2f} s; {same:.1%} of the predictions after every task are the same",
+            detail=f"{released:.2f} s; {same:.1%} of the predictions after every task are the same{failures}",
         ),
         Row(
             name="the same, variant calibrated (3 rounds of relabelling, source views pooled)",

@@ -49,3 +49,32 @@ def test_a_goal_just_missed_is_missed():
 def test_the_released_algorithm_written_apart_predicts_what_the_variant_predicts(D):
     released, _ = statistics.against_the_released_code(D)
     assert "100.0% of the predictions after every task are the same" in released.detail
+
+
+def test_a_run_in_which_one_failed_leaves_the_docs_alone(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"{run.MARKS[0]}old{run.MARKS[1]}")
+    monkeypatch.setattr(run, "DOCS", page)
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "benchmarks.json")
+    failed = Row("views", float("nan"), "–", "–", False, "failed, exit 1")
+    monkeypatch.setattr(run, "run_apart", lambda name, quick: [failed])
+    assert run.main(["--docs"]) == 1
+    assert "old" in page.read_text()
+    assert "failed" in capsys.readouterr().err
+    assert json.loads((tmp_path / "benchmarks.json").read_text())[0]["ratio"] is None
+
+
+def test_a_baseline_that_sometimes_gives_up_is_run_again():
+    outcomes = [RuntimeError("svd"), 7]
+
+    def baseline():
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, RuntimeError):
+            raise outcome
+        return outcome
+
+    found, _, told = statistics.until_it_converges(baseline)
+    assert found == 7
+    assert "1 runs before" in told
+    with pytest.raises(RuntimeError, match="svd"):
+        statistics.until_it_converges(lambda: (_ for _ in ()).throw(RuntimeError("svd")))
