@@ -19,6 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pipeline.encoders.torchvision_ops --install
 	@touch $@
 
 repro: env  ## run the pipeline of params.yaml: from images to figures
@@ -49,7 +50,7 @@ types: env
 imports: env
 	lint-imports
 
-use: env  ## put a suite into params.yaml: make use SUITE=office31
+use: env  ## copy a suite to suite.yaml: make use SUITE=office31
 	@referee use $(SUITE)
 
 doctor: env  ## what is there and what is missing

@@ -23,82 +23,74 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from benchmarks.row import Row, at_least
-from pipeline.execution.cluster import Cluster, connected
-from pipeline.execution.extraction import Batch, Picture
-from pipeline.stages.embed_block import BlockRows
-from pipeline.stages.embed_on_cluster import embed_on_cluster
+from pipeline.extraction.batches import Batch, plan_batches
+from pipeline.extraction.cluster import Cluster, connected
+from pipeline.extraction.embed_on_cluster import BlockRows, BlockSizes
+from pipeline.extraction.images import Image
 from pipeline.store.progress_log import ProgressLog
 
 ROOT = Path(__file__).resolve().parents[1]
 VIEWS, WIDTH, ROWS = ("original", "zeros", "rand"), 768, 64
-UNSLEPT, TASKS = 131_072, 1000  # images without sleep; tasks that do nothing
+WITHOUT_SLEEP, TASKS = 131_072, 1000  # images without sleep; tasks that do nothing
 DASK = str(Path(sys.executable).with_name("dask"))
 
 
 def sleep_like_a_gpu(rate: float, block: Batch) -> BlockRows:
-    """Take as long as a GPU of ``rate`` images/s; return as many bytes as it would."""
+    """Take as long as a GPU of ``rate`` images/s (0: no time); return as many bytes as it would."""
     began = time.perf_counter()
-    n = len(block.pictures)
+    n = len(block.images)
     noise = np.frombuffer(os.urandom(2 * WIDTH), np.uint16) % 30000
-    made = {view: np.tile(noise, (n, 1)).astype(np.uint16).view(np.float16) for view in block.views}
+    rows = np.tile(noise, (n, 1)).astype(np.uint16).view(np.float16)
     if rate:
         time.sleep(max(0.0, n / rate - (time.perf_counter() - began)))
-    return BlockRows(made, "sleep", time.perf_counter() - began)
+    return BlockRows(dict.fromkeys(block.views, rows), "sleep", time.perf_counter() - began)
 
 
 @contextlib.contextmanager
-def workers_started(count: int) -> Iterator[tuple[Cluster, Path, list[int]]]:
+def started_cluster(workers: int) -> Iterator[tuple[Cluster, Path, list[int]]]:
     """A cluster of so many worker processes, a folder to write in, and the ids of scheduler and workers."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file, scratch = Path(folder, "scheduler.json"), Path(folder, ".referee", "scratch")
-        common = ["--no-dashboard", "--scheduler-file", str(file)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
         ids: list[int] = []
 
         def start(*command: str) -> None:
-            silent = subprocess.DEVNULL
             process = subprocess.Popen(
-                [*command, *common], stdout=silent, stderr=silent, env=environment, cwd=folder
+                [DASK, *command, "--no-dashboard", "--scheduler-file", str(file)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd=folder,
             )
             ids.append(process.pid)
             stack.callback(process.wait)
             stack.callback(process.kill)
 
-        start(DASK, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show")
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show")
         while not file.exists():
             time.sleep(0.1)
         time.sleep(0.2)
-        for _ in range(count):
-            start(DASK, "worker", "--nthreads", "1", "--no-nanny", "--memory-limit", "0")
-        address = json.loads(file.read_text())["address"]
-        with connected(address, scratch) as cluster:
-            while cluster.threads() < count:
+        for _ in range(workers):
+            start("worker", "--nthreads", "1", "--no-nanny", "--memory-limit", "0")
+        with connected(json.loads(file.read_text())["address"], scratch) as cluster:
+            while cluster.threads() < workers:
                 time.sleep(0.2)
-            cluster.each(partial(sleep_like_a_gpu, 0.0), [batch(0)] * 8 * count)  # imports
+            first = batches_of(ROWS)
+            cluster.map(partial(sleep_like_a_gpu, 0.0), first * 8 * workers)  # imports
             yield cluster, Path(folder), ids
 
 
-def batch(number: int) -> Batch:
-    """The number-th batch of images that are nowhere."""
-    first = number * ROWS
-    pictures = [
-        Picture(Path(f"data/domain/class/{i:012d}.jpg"), i.to_bytes(32, "big"))
-        for i in range(first, first + ROWS)
-    ]
-    return Batch(tuple(pictures), VIEWS)
-
-
 def batches_of(images: int) -> list[Batch]:
-    """About so many images."""
-    return [batch(number) for number in range(images // ROWS)]
+    """About so many images that do not exist."""
+    names = (f"data/domain/class/{i:012d}.jpg" for i in range(images - images % ROWS))
+    found = (Image(Path(name), i.to_bytes(32, "big")) for i, name in enumerate(names))
+    return plan_batches(found, VIEWS, ROWS)
 
 
 def images_per_second(
     cluster: Cluster, folder: Path, batches: Sequence[Batch], rate: float
 ) -> float:
-    """Embed the batches as `embed` would; return how many images came to the log in a second."""
+    """Hand out the batches as `embed_on_cluster` does; return how many images came to the log in a second."""
     name = f"run-{time.monotonic_ns()}"
     with contextlib.ExitStack() as stack:
         logs = {
@@ -107,97 +99,70 @@ def images_per_second(
             )
             for view in VIEWS
         }
-
-        def record(digests: list[bytes], embedded: object) -> None:
-            for view, rows in embedded.items():  # type: ignore[attr-defined]
-                logs[view].append(digests, rows)
-
         began = time.perf_counter()
-        embed_on_cluster(cluster, partial(sleep_like_a_gpu, rate), batches, record)
+        blocks = BlockSizes(batches, cluster.threads)
+        for block, result in cluster.collect(partial(sleep_like_a_gpu, rate), blocks):
+            for view, rows in result.rows.items():
+                logs[view].append(block.digests, rows)
+            blocks.learn(len(block.images), result.seconds)
         elapsed = time.perf_counter() - began
         assert all(len(log) == ROWS * len(batches) for log in logs.values())
     return ROWS * len(batches) / elapsed
-
-
-def empty_tasks_per_second(cluster: Cluster, tasks: int) -> float:
-    """Return how many tasks that do nothing the scheduler takes and gives back in a second."""
-    began = time.perf_counter()
-    cluster.each(_nothing, range(tasks))
-    return tasks / (time.perf_counter() - began)
 
 
 def _nothing(_item: int) -> None:
     return None
 
 
-def cpu_seconds(*ids: int) -> float:
+def cpu_seconds(ids: Sequence[int]) -> float:
     """Return what processes have spent of the processors."""
     times = [psutil.Process(pid).cpu_times() for pid in ids]
     return float(sum(each.user + each.system for each in times))
 
 
-def costs() -> None:
+def print_costs() -> None:
     """Print what an image and a task cost each process, in processor time: as good on a busy machine."""
-    batches = batches_of(UNSLEPT)
-    with workers_started(2) as (cluster, folder, (scheduler, *workers)):
+    batches = batches_of(WITHOUT_SLEEP)
+    with started_cluster(2) as (cluster, folder, (scheduler, *workers)):
         parties = {"writer": [os.getpid()], "scheduler": [scheduler], "workers": workers}
-        before = {name: cpu_seconds(*ids) for name, ids in parties.items()}
+        before = {name: cpu_seconds(ids) for name, ids in parties.items()}
         ceiling = images_per_second(cluster, folder, batches, 0.0)
         print(f"2 workers without sleep: {ceiling:.0f} images/s")
         for name, ids in parties.items():
-            micro = 1e6 * (cpu_seconds(*ids) - before[name]) / UNSLEPT
-            print(
-                f"CPU per image, {name}: {micro:.0f} µs: at most {1e6 / micro:,.0f} images/s per core"
-            )
-        began = cpu_seconds(scheduler)
-        rate = empty_tasks_per_second(cluster, TASKS)
-        each = 1e3 * (cpu_seconds(scheduler) - began) / TASKS
+            micro = 1e6 * (cpu_seconds(ids) - before[name]) / WITHOUT_SLEEP
+            most = f"at most {1e6 / micro:,.0f} images/s per core"
+            print(f"CPU per image, {name}: {micro:.0f} µs: {most}")
+        cpu, began = cpu_seconds([scheduler]), time.perf_counter()
+        cluster.map(_nothing, range(TASKS))
+        rate = TASKS / (time.perf_counter() - began)
+        each = 1e3 * (cpu_seconds([scheduler]) - cpu) / TASKS
         print(f"empty tasks: {rate:.0f}/s; CPU of the scheduler {each:.2f} ms each")
 
 
 def measure(counts: Sequence[int], rate: float, seconds: float) -> dict[int, float]:
     """Return images/s for each number of workers, each given work for about so many seconds."""
-    found = {}
+    measured = {}
     for count in counts:
-        with workers_started(count) as (cluster, folder, _):
+        with started_cluster(count) as (cluster, folder, _):
             batches = batches_of(int(rate * count * seconds))
-            found[count] = images_per_second(cluster, folder, batches, rate)
-            share = found[count] / (rate * count)
-            print(
-                f"{count} workers: {found[count]:7.0f} images/s, {share:.1%} of {count} × {rate:g}"
-            )
-    return found
+            measured[count] = images_per_second(cluster, folder, batches, rate)
+        share = f"{measured[count] / (rate * count):.1%} of {count} × {rate:g}"
+        print(f"{count} workers: {measured[count]:7.0f} images/s, {share}")
+    return measured
 
 
-def rows(*, quick: bool) -> list[Row]:
-    """For the table of benchmarks."""
-    rate = 1000.0
-    found = measure((4,), rate, 5 if quick else 30)
-    return [
-        at_least(
-            "images/s of 4 workers that sleep like GPUs",
-            found[4] / (4 * rate),
-            "4 × one such GPU without coordination",
-            0.9,
-            f"{found[4]:.0f} of {4 * rate:.0f} images/s",
-        )
-    ]
-
-
-def draw(found: dict[int, float], rate: float, path: Path) -> None:
+def draw(measured: dict[int, float], rate: float, path: Path) -> None:
     """Draw images/s over workers beside the line of no cost."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5, 3.4), layout="constrained")
     axes = figure.subplots()
-    axes.plot(list(found), [rate * n for n in found], "--", color="0.6", label="no cost at all")
-    axes.plot(list(found), list(found.values()), "o-", label="measured")
-    axes.set(
-        xlabel="workers",
-        ylabel="images/s",
-        title=f"workers that sleep like a GPU of {rate:g} images/s",
-    )
-    axes.set_xticks(list(found))
+    counts = list(measured)
+    axes.plot(counts, [rate * n for n in counts], "--", color="0.6", label="no cost at all")
+    axes.plot(counts, list(measured.values()), "o-", label="measured")
+    title = f"workers that sleep like a GPU of {rate:g} images/s"
+    axes.set(xlabel="workers", ylabel="images/s", title=title)
+    axes.set_xticks(counts)
     axes.set_ylim(0)
     axes.legend()
     figure.savefig(path, dpi=110)
@@ -211,10 +176,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=40.0, help="of work for each run")
     parser.add_argument("--draw", type=Path)
     args = parser.parse_args(argv)
-    found = measure([int(n) for n in args.workers.split(",")], args.rate, args.seconds)
-    costs()
+    measured = measure([int(n) for n in args.workers.split(",")], args.rate, args.seconds)
+    print_costs()
     if args.draw:
-        draw(found, args.rate, args.draw)
+        draw(measured, args.rate, args.draw)
     return 0
 
 

@@ -7,19 +7,19 @@ solve per task.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.timing import Work, best_in_turns
 from pipeline.method import kernel_lda
-from pipeline.method.adaptation import TargetTask, run_problem
-from pipeline.method.class_statistics import add_rows, zeros
-from pipeline.method.random_fourier_features import deviation, draw_basis
+from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.class_statistics import zeros
+from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.rows import TargetTask
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import variant
 
@@ -27,14 +27,8 @@ PICTURE = Path(__file__).parents[1] / "docs" / "growth.png"
 WIDTH = 256
 
 
-def seconds(function: Callable[[], object], times: int = 3) -> float:
-    """Return the shortest of a few calls."""
-    shortest = math.inf
-    for _ in range(times):
-        start = time.perf_counter()
-        function()
-        shortest = min(shortest, time.perf_counter() - start)
-    return shortest
+def _shortest(work: Work, rounds: int = 3) -> float:
+    return best_in_turns(work, rounds=rounds, warm_up=False)[0]
 
 
 def accumulation(n: int, D: int, C: int = 10) -> float:
@@ -43,7 +37,7 @@ def accumulation(n: int, D: int, C: int = 10) -> float:
     x = np.random.default_rng(0).normal(size=(n, WIDTH)).astype(np.float32)
     labels = np.arange(n) % C
     statistics = zeros(C, D)
-    return seconds(lambda: add_rows(statistics, deviation(basis, x), labels, None))
+    return _shortest(lambda: statistics.update(deviations(basis, x), labels))
 
 
 def solve(D: int, C: int) -> float:
@@ -52,7 +46,7 @@ def solve(D: int, C: int) -> float:
     means = rng.normal(size=(C, D))
     rows = rng.normal(size=(D, D))
     covariance = np.asfortranarray(rows @ rows.T / D)
-    return seconds(lambda: kernel_lda.discriminants(means, covariance, ridge=0.1))
+    return _shortest(lambda: kernel_lda.discriminants(means, covariance, ridge=0.1))
 
 
 def whole_problem(
@@ -68,15 +62,14 @@ def whole_problem(
     basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), variant("no_clip")
     cosines = rng.normal(size=(len(y), C))
     target = [
-        TargetTask(classes, {v: a[mine] for v, a in views.items()}, cosines[mine])
-        for classes in tasks
-        for mine in [np.isin(y, classes)]
+        TargetTask(classes=classes, views=dict.fromkeys(views, x[part]), cosines=cosines[part])
+        for classes, part in ((classes, np.isin(y, classes)) for classes in tasks)
     ]
 
     def run() -> None:
-        run_problem(basis, target, fit_source(basis, views, y, tasks, options), options, 30.0)
+        adapt_tasks(basis, target, fit_source(basis, views, y, tasks, options), options, 30.0)
 
-    return seconds(run, times)
+    return _shortest(run, times)
 
 
 def peak(T: int = 3, D: int = 500, per_class: int = 40, per_task: int = 2) -> float:
@@ -90,7 +83,7 @@ def peak(T: int = 3, D: int = 500, per_class: int = 40, per_task: int = 2) -> fl
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Return the slope of log(value) over log(size), from the larger half."""
-    half = len(sizes) // 2
+    half = min(len(sizes) // 2, len(sizes) - 2)
     return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
 
 
@@ -130,10 +123,10 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     figure = Figure(figsize=(18, 7), layout="constrained")
     axes = figure.subplots(2, 5)
-    found = measured(args.quick)
+    results = measured(args.quick)
     axes.flat[-1].set_axis_off()
     print("| what | grows as | values |\n|---|---|---|")
-    for axis, (name, (sizes, values, unit)) in zip(axes.flat, found.items(), strict=False):
+    for axis, (name, (sizes, values, unit)) in zip(axes.flat, results.items(), strict=False):
         power = exponent(sizes, values)
         axis.loglog(sizes, values, "o-")
         what, _, fixed = name.partition(", ")
@@ -143,8 +136,8 @@ def main(argv: list[str] | None = None) -> int:
         axis.set_xticks([], minor=True)
         axis.set_ylabel(unit)
         axis.grid(visible=True, which="both", alpha=0.3)
-        told = ", ".join(f"{value:.3g}" for value in values)
-        print(f"| {name} | {name[0]}^{power:.2f} | {told} {unit} |")
+        listed = ", ".join(f"{value:.3g}" for value in values)
+        print(f"| {name} | {name[0]}^{power:.2f} | {listed} {unit} |")
     figure.savefig(args.draw, dpi=80)
     print(f"\nwrote {args.draw}")
     return 0

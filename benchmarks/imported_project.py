@@ -1,10 +1,9 @@
-"""A project of made-up features of any size in a folder, run by the real stages, each a process of its own."""
+"""A project of two domains of random features, of any size, whose stages run as processes of their own."""
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -15,11 +14,47 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
+VIEWS = ("original", "zeros", "rand")
+STATISTICS = (  # the stages after the caches, in order
+    *(("basis", "a"), ("source", "a"), ("pseudo_label", "a-b"), ("refine", "a-b")),
+    *(("adapt", "a-b"), ("evaluate", "a-b")),
+)
+
+
+def default_params(per_task: int) -> dict[str, Any]:
+    """Return all sections of both files: domains `a` (source) and `b` (target), imported features, one seed."""
+    domain = {"dataset": "toy", "images": "vision.npz", "templates": ["a {}"], "views": VIEWS}
+    model = {"library": "imported", "name": "random"}
+    return {
+        "suite": "toy",
+        "datasets": {"toy": {"classes_per_task": per_task, "class_names": {}}},
+        "generated": {},
+        "lists": {},
+        "domains": {"a": domain, "b": domain},
+        "models": {
+            "vit": {**model, "origin": "vision.npz"},
+            "clip": {**model, "origin": "clip.npz", "views": ["original"]},
+        },
+        "vision": "vit",
+        "language": "clip",
+        "sources": {"a": {}},
+        "problems": {"a-b": {"source": "a", "target": "b"}},
+        "swept": {"a-b": {"source": "a", "target": "b"}},
+        "steps": {},
+        "past": {},
+        "data": {"seeds": [0], "test_fraction": 0.1},
+        "views": {},
+        "rff": {"D": 1000, "sigma": 1e-4},
+        "method": {"variant": "calibrated", "options": {}},
+        "compare": {"methods": ["calibrated"]},
+        "sensitivity": {"D": [100], "sigma": [1e-4]},
+        "refinement": {},
+    }
 
 
 @dataclass(frozen=True)
 class ImportedProject:
-    """Two domains, `a` (source) and `b` (target), whose features stand in for both models."""
+    """A folder with params.yaml, suite.yaml and two .npz files of features."""
 
     folder: Path
 
@@ -33,80 +68,59 @@ class ImportedProject:
         width: int = 768,
         **sections: Any,
     ) -> None:
-        """Write features and params.yaml; ``sections`` replace or add to its sections."""
+        """Write so many images' features and the parameters; ``sections`` replace those of `default_params`."""
         rng = np.random.default_rng(0)
         centres = rng.normal(size=(classes, width)).astype(np.float32)
-        arrays: dict[str, list[np.ndarray]] = {"original": [], "zeros": [], "rand": [], "said": []}
-        paths: list[str] = []
-        for domain, n in (("a", source), ("b", target)):
-            for c in range(classes):
-                count = n // classes + (c < n % classes)
-                paths += [f"{domain}/c{c:04d}/{i:07d}.jpg" for i in range(count)]
-                base = centres[c] + 6 * rng.standard_normal((count, width), dtype=np.float32)
-                for name in ("original", "zeros", "rand"):
-                    noise = rng.standard_normal(base.shape, dtype=np.float32)
-                    arrays[name].append((base + 0.5 * noise).astype(np.float16))
-                said = centres[c, :64] + 2 * rng.standard_normal((count, 64), dtype=np.float32)
-                arrays["said"].append(said.astype(np.float16))
+        counts = {"a": source, "b": target}
+        labels = {name: np.sort(np.arange(n) % classes) for name, n in counts.items()}
+        paths = [
+            f"{name}/c{c:04d}/{i:07d}.jpg" for name, y in labels.items() for i, c in enumerate(y)
+        ]
+        y = np.concatenate(list(labels.values()))
+
+        def features(d: int, spread: float) -> np.ndarray:
+            noise = rng.standard_normal((len(y), d), dtype=np.float32)
+            return (centres[y, :d] + spread * noise).astype(np.float16)
+
+        views = {"original": features(width, 6.0)}
+        for view in VIEWS[1:]:
+            noise = rng.standard_normal((len(y), width), dtype=np.float32)
+            views[view] = (views["original"] + 0.5 * noise).astype(np.float16)
         self.folder.mkdir(parents=True, exist_ok=True)
-        views = {name: np.vstack(arrays.pop(name)) for name in ("original", "zeros", "rand")}
-        names = np.array(paths)
-        np.savez(self.folder / "vision.npz", paths=names, **views)
+        np.savez(self.folder / "vision.npz", paths=np.array(paths), **views)
         np.savez(
             self.folder / "clip.npz",
-            paths=names,
-            original=np.vstack(arrays["said"]),
+            paths=np.array(paths),
+            original=features(min(width, 64), 2.0),
             text=centres[:, :64],
             class_names=np.array([f"c{c:04d}" for c in range(classes)]),
             logit_scale=np.array(30.0),
         )
-        domain = {"dataset": "made", "images": "vision.npz", "templates": ["a {}"]}
-        params: dict[str, Any] = {
-            "suite": "made",
-            "datasets": {"made": {"classes_per_task": per_task, "class_names": {}}},
-            "generated": {},
-            "lists": {},
-            "domains": {
-                key: {**domain, "views": ["original", "zeros", "rand"]} for key in ("a", "b")
-            },
-            "models": {
-                "vit": {"library": "imported", "name": "made", "origin": "vision.npz"},
-                "clip": {
-                    "library": "imported",
-                    "name": "made",
-                    "origin": "clip.npz",
-                    "views": ["original"],
-                },
-            },
-            "vision": "vit",
-            "language": "clip",
-            "sources": {"a": {}},
-            "problems": {"a-b": {"source": "a", "target": "b"}},
-            "swept": {"a-b": {"source": "a", "target": "b"}},
-            "data": {"seeds": [0], "test_fraction": 0.1},
-            "views": {},
-            "rff": {"D": 1000, "sigma": 1e-4},
-            "method": {"variant": "calibrated", "options": {}},
-            "compare": {"methods": ["calibrated"]},
-            "sensitivity": {"D": [100], "sigma": [1e-4]},
-            "refinement": {},
-        }
-        self.set(params | sections)
+        self.set(default_params(per_task) | sections)
 
     def set(self, params: dict[str, Any]) -> None:
-        """Write params.yaml (JSON is YAML)."""
-        (self.folder / "params.yaml").write_text(json.dumps(params))
+        """Write params.yaml and suite.yaml (JSON is YAML)."""
+        from pipeline.params import Settings
+
+        settings = {key: value for key, value in params.items() if key in Settings.model_fields}
+        suite = {key: value for key, value in params.items() if key not in settings}
+        for name, sections in (("params.yaml", settings), ("suite.yaml", suite)):
+            (self.folder / name).write_text(json.dumps(sections))
+
+    def read(self) -> dict[str, Any]:
+        """Return the sections of both files."""
+        files = (self.folder / name for name in ("params.yaml", "suite.yaml"))
+        return {key: value for file in files for key, value in json.loads(file.read_text()).items()}
 
     def change(self, **sections: Any) -> None:
-        """Replace sections of params.yaml."""
-        read: dict[str, Any] = json.loads((self.folder / "params.yaml").read_text())
-        self.set(read | sections)
+        """Replace sections of either file."""
+        self.set(self.read() | sections)
 
-    def run(self, stage: str, *arguments: str) -> tuple[float, int]:
-        """Run a stage; return its seconds and its largest memory in bytes."""
+    def run(self, stage: str, *keys: str) -> tuple[float, int]:
+        """Run a stage; return its seconds and its peak memory in bytes."""
         before = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", f"pipeline.stages.{stage}", *arguments],
+            [sys.executable, "-m", "pipeline.stages", stage, *keys],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.DEVNULL,
@@ -117,17 +131,11 @@ class ImportedProject:
         return time.perf_counter() - before, usage.ru_maxrss * 1024
 
     def cache(self) -> None:
-        """Make everything before the statistics."""
+        """Run everything before the statistics."""
+        for model in ("vit", "clip"):
+            self.run("model", model)
         for domain in ("a", "b"):
             self.run("manifest", domain)
             for model in ("vit", "clip"):
-                if domain == "a":
-                    self.run("model", model)
-            for model in ("vit", "clip"):
                 self.run("embed", domain, model)
             self.run("prompts", domain)
-
-
-def children_memory() -> int:
-    """Return the largest memory of any child so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024

@@ -14,56 +14,29 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.imported_project import ImportedProject
 from benchmarks.photos import write_photos
+from benchmarks.timing import seconds
 from pipeline.datasets.manifest_files import read_images
 from pipeline.encoders.image_decoding import read_image
-from pipeline.method.class_statistics import add_rows, zeros
-from pipeline.method.random_fourier_features import deviation, draw_basis
+from pipeline.method.class_statistics import zeros
+from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 
-WIDTH, VIEWS, D, ROUNDS = (
-    768,
-    3,
-    6000,
-    4,
-)  # ROUNDS: passes over the target's rows in `adapt`, calibrated
+WIDTH, VIEWS, D = 768, 3, 6000
+PASSES = 4  # over the target's rows in `adapt`, variant calibrated
 HOUR = 3600.0
 
-
-@dataclass(frozen=True)
-class Figures:
-    """What was measured, per image, row, file or second."""
-
-    row_bytes: float
-    log_bytes: float
-    log_memory: float
-    writer_rows: float  # rows/s from the log to the store
-    manifest_bytes: Mapping[str, float]
-    manifest_memory: float
-    manifest_rows: float  # rows of images.csv read in a second
-    photo_bytes: float
-    photos_hashed: float  # per second and core, by stage `manifest`
-    md5_bytes: float  # per second, as DVC hashes
-    dvc_file_seconds: float
-    statistic_rows: float  # rows/s of one core, map and scatter, D = 6000
+Figures = dict[str, float]  # per image, row, file or second
 
 
-def timed(work: object) -> float:
-    """Return the seconds of a call."""
-    began = time.perf_counter()
-    work()  # type: ignore[operator]
-    return time.perf_counter() - began
-
-
-def stores(folder: Path) -> dict[str, float]:
+def stores(folder: Path) -> Figures:
     """Write 65,536 rows to a log and from it to a store."""
     n = 2 * SHARD_ROWS
     rows = np.random.default_rng(0).standard_normal((n, WIDTH)).astype(np.float16)
@@ -80,12 +53,12 @@ def stores(folder: Path) -> dict[str, float]:
                 yield log.gather(digests[start : start + SHARD_ROWS])
 
         view = ViewRows(n, WIDTH, "float16", {}, shards())
-        seconds = timed(lambda: write_embeddings(folder / "store.zarr", {"original": view}, {}))
+        elapsed = seconds(lambda: write_embeddings(folder / "store.zarr", {"original": view}, {}))
     return {
         "row_bytes": _bytes(folder / "store.zarr") / n,
         "log_bytes": _bytes(folder / "log") / n,
         "log_memory": memory / n,
-        "writer_rows": n / seconds,
+        "writer_rows": n / elapsed,
     }
 
 
@@ -93,150 +66,111 @@ def _bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def manifests(folder: Path) -> dict[str, object]:
-    """Make a manifest of 40,000 images with 5 seeds; weigh it and read it."""
+def manifests(folder: Path) -> Figures:
+    """Write a manifest of 40,000 images with 5 seeds; weigh it and read it."""
     project = ImportedProject(folder)
     seeds = {"seeds": [0, 1, 2, 3, 4], "test_fraction": 0.1}
     project.write(source=40_000, target=100, classes=40, per_task=8, width=64, data=seeds)
     project.run("manifest", "a")
-    made = folder / "cache" / "manifests" / "a"
+    written = folder / "cache" / "manifests" / "a"
     tracemalloc.start()
-    images = read_images(made / "images.csv")
+    images = read_images(written / "images.csv")
     memory = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    seconds = timed(lambda: read_images(made / "images.csv"))
+    elapsed = seconds(lambda: read_images(written / "images.csv"))
+    sizes = [(written / f"{name}.csv").stat().st_size for name in ("images", "tasks", "labels")]
     return {
-        "manifest_bytes": {
-            name: (made / f"{name}.csv").stat().st_size / len(images)
-            for name in ("images", "tasks", "labels")
-        },
+        "manifest_bytes": sum(sizes) / len(images),
         "manifest_memory": memory / len(images),
-        "manifest_rows": len(images) / seconds,
+        "manifest_rows": len(images) / elapsed,
     }
 
 
-def hashing(folder: Path) -> dict[str, float]:
+def hashing(folder: Path) -> Figures:
     """Read and hash photos as `manifest` does, bytes as DVC does, and many files with DVC itself."""
     photos = write_photos(folder / "photos", 40)
-    seconds = timed(lambda: [read_image(photo) for photo in photos])
+    reading = seconds(lambda: [read_image(photo) for photo in photos])
     block = os.urandom(64 * 2**20)
-    md5 = timed(lambda: hashlib.md5(block).hexdigest())  # noqa: S324
+    md5 = seconds(lambda: hashlib.md5(block).hexdigest())  # noqa: S324
     repository = folder / "repository"
     for name, count in (("few", 1), ("many", 2000)):
         (repository / name).mkdir(parents=True)
         for i in range(count):
             (repository / name / f"{i}.bin").write_bytes(i.to_bytes(8, "big"))
-    dvc = [sys.executable, "-m", "dvc"]
 
-    def run(*command: str) -> None:
+    def dvc(*arguments: str) -> float:
+        command = [sys.executable, "-m", "dvc", *arguments, "--quiet"]
         environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
+        began = time.perf_counter()
         subprocess.run(command, cwd=repository, check=True, capture_output=True, env=environment)
+        return time.perf_counter() - began
 
-    run(*dvc, "init", "--no-scm", "--quiet")
-    few, many = (
-        timed(lambda name=name: run(*dvc, "add", "--quiet", name)) for name in ("few", "many")
-    )
+    dvc("init", "--no-scm")
+    few, many = dvc("add", "few"), dvc("add", "many")
     return {
         "photo_bytes": sum(photo.stat().st_size for photo in photos) / len(photos),
-        "photos_hashed": len(photos) / seconds,
+        "photos_hashed": len(photos) / reading,
         "md5_bytes": len(block) / md5,
-        "dvc_file_seconds": (many - few) / 2000,
+        "dvc_file_seconds": max(0.0, many - few) / 2000,
     }
 
 
-def statistics() -> dict[str, float]:
+def statistics() -> Figures:
     """Map 4,096 rows to D = 6000 features and add up their scatter, one thread."""
     from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(0)
     x, labels = rng.standard_normal((4096, WIDTH), dtype=np.float32), rng.integers(0, 10, 4096)
-    basis, into = draw_basis(WIDTH, D, 1e-4, "gamma", 0), zeros(10, D)
+    basis, total = draw_basis(WIDTH, D, 1e-4, "gamma", 0), zeros(10, D)
     with threadpool_limits(limits=1):
         began = time.process_time()
-        for start in (0, 2048):
-            part = slice(start, start + 2048)
-            add_rows(into, deviation(basis, x[part]), labels[part], None)
+        for part in (slice(2048), slice(2048, 4096)):
+            total.update(deviations(basis, x[part]), labels[part])
         return {"statistic_rows": len(x) / (time.process_time() - began)}
 
 
 def measure() -> Figures:
     """Measure everything."""
-    with tempfile.TemporaryDirectory() as folder:
-        at = Path(folder)
-        found: dict[str, object] = {**stores(at / "a"), **manifests(at / "b"), **hashing(at / "c")}
-        return Figures(**found, **statistics())  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts = (stores(folder / "a"), manifests(folder / "b"), hashing(folder / "c"), statistics())
+        return {key: value for part in parts for key, value in part.items()}
 
 
 def plan(f: Figures, n: float, rate: float, workers: int) -> list[tuple[str, str, str]]:
-    """Return what, how it is worked out, and what comes out, for ``n`` images."""
+    """Return what, how it is worked out, and the result, for ``n`` images."""
     rows = n * VIEWS
     shards = VIEWS * -(-n // SHARD_ROWS)
-    store = rows * f.row_bytes
-    csv = sum(f.manifest_bytes.values())
-    read = n * f.photo_bytes
-    per_pass = rows / f.statistic_rows
+    store = rows * f["row_bytes"]
+    log, index = f["log_bytes"], f["log_memory"]
+    csv, in_memory = f["manifest_bytes"], f["manifest_memory"]
+    forward = n / (workers * rate) / HOUR
+    photos = f"{f['photos_hashed']:.0f} photos/s and core ({f['photo_bytes'] / 1e3:.0f} kB each)"
+    md5 = f"{f['md5_bytes'] / 1e6:.0f} MB/s"
+    per_file = f["dvc_file_seconds"]
+    images_hashed = (n * per_file + n * f["photo_bytes"] / f["md5_bytes"]) / HOUR
+    one_pass = rows / f["statistic_rows"] / HOUR
+    reading = f"{n / f['manifest_rows'] / HOUR:.1f} h, in each stage that does"
     return [
-        ("embeddings", f"{VIEWS} views × {f.row_bytes:.0f} B", f"{store / 1e12:.1f} TB"),
+        ("embeddings", f"{VIEWS} views × {f['row_bytes']:.0f} B", f"{store / 1e12:.1f} TB"),
         ("shard files", f"{SHARD_ROWS:,} rows each", f"{shards:,.0f}"),
-        (
-            "progress log",
-            f"{VIEWS} × {f.log_bytes:.0f} B",
-            f"{rows * f.log_bytes / 1e12:.1f} TB more, until removed",
-        ),
-        (
-            "forward passes",
-            f"{workers} workers × {rate:g} images/s",
-            f"{n / (workers * rate) / HOUR:.0f} h",
-        ),
-        (
-            "log to store, one process",
-            f"{f.writer_rows:,.0f} rows/s",
-            f"{rows / f.writer_rows / HOUR:.0f} h",
-        ),
-        (
-            "index of the log in memory",
-            f"{VIEWS} × {f.log_memory:.0f} B",
-            f"{rows * f.log_memory / 1e9:.0f} GB",
-        ),
-        (
-            "`manifest` reads and hashes",
-            f"{f.photos_hashed:.0f} photos/s and core ({f.photo_bytes / 1e3:.0f} kB each)",
-            f"{n / f.photos_hashed / HOUR:,.0f} core-hours",
-        ),
+        ("progress log", f"{VIEWS} × {log:.0f} B", f"{rows * log / 1e12:.1f} TB more, until removed"),
+        ("forward passes", f"{workers} workers × {rate:g} images/s", f"{forward:.0f} h"),
+        ("log to store, one process", f"{f['writer_rows']:,.0f} rows/s", f"{rows / f['writer_rows'] / HOUR:.0f} h"),
+        ("index of the log in memory", f"{VIEWS} × {index:.0f} B", f"{rows * index / 1e9:.0f} GB"),
+        ("`manifest` reads and hashes", photos, f"{n / f['photos_hashed'] / HOUR:,.0f} core-hours"),
         ("images.csv, tasks.csv, labels.csv", f"{csv:.0f} B", f"{n * csv / 1e9:.0f} GB"),
-        (
-            "images.csv in memory",
-            f"{f.manifest_memory:.0f} B",
-            f"{n * f.manifest_memory / 1e9:.0f} GB",
-        ),
-        (
-            "reading images.csv",
-            f"{f.manifest_rows:,.0f} rows/s",
-            f"{n / f.manifest_rows / HOUR:.1f} h, in each stage that does",
-        ),
-        (
-            "DVC hashes the embeddings",
-            f"{f.md5_bytes / 1e6:.0f} MB/s",
-            f"{store / f.md5_bytes / HOUR:.0f} h",
-        ),
-        (
-            "DVC hashes the images",
-            f"{f.dvc_file_seconds * 1e3:.2f} ms per file + {f.md5_bytes / 1e6:.0f} MB/s",
-            f"{(n * f.dvc_file_seconds + read / f.md5_bytes) / HOUR:,.0f} h",
-        ),
-        (
-            f"one pass of statistics, D = {D}, one seed",
-            f"{f.statistic_rows:,.0f} rows/s and core",
-            f"{per_pass / HOUR:,.0f} core-hours",
-        ),
-        (
-            f"`adapt`, {ROUNDS} passes over the target's rows",
-            "the same",
-            f"{ROUNDS * per_pass / HOUR / (64 * 32):.0f} h on 64 machines of 32 cores",
-        ),
+        ("images.csv in memory", f"{in_memory:.0f} B", f"{n * in_memory / 1e9:.0f} GB"),
+        ("reading images.csv", f"{f['manifest_rows']:,.0f} rows/s", reading),
+        ("DVC hashes the embeddings", md5, f"{store / f['md5_bytes'] / HOUR:.0f} h"),
+        ("DVC hashes the images", f"{per_file * 1e3:.2f} ms per file + {md5}", f"{images_hashed:,.0f} h"),
+        (f"one pass of statistics, D = {D}, one seed", f"{f['statistic_rows']:,.0f} rows/s and core",
+         f"{one_pass:,.0f} core-hours"),
+        (f"`adapt`, {PASSES} passes over the target's rows", "the same",
+         f"{PASSES * one_pass / (64 * 32):.0f} h on 64 machines of 32 cores"),
         ("D×D scatter", f"{D}² × 8 B", f"{D * D * 8 / 1e6:.0f} MB, whatever the number of images"),
         ("tasks of 5 s", f"{workers} workers", f"{workers / 5:.0f}/s"),
-    ]
+    ]  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> int:

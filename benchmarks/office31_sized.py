@@ -1,50 +1,45 @@
-"""A made-up problem of Office-31's size, in memory: 31 classes in 5 tasks, 2,500 source rows, 700 target images."""
+"""A random problem of Office-31's size, in memory: 31 classes in 5 tasks, 2,500 source rows, 700 target images."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pipeline.comparison.problem import SeedProblem, SourceRows, TestRows
-from pipeline.method.adaptation import TargetTask
-from pipeline.method.random_fourier_features import Basis
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.rows import TargetTask, UnlabelledRows
+from pipeline.method.zero_shot import cosines
+from pipeline.problem.seed import Seed, Source, Target
 
 CLASSES, WIDTH, VIEWS = 31, 768, ("original", "zeros", "rand")
 TASKS = np.split(np.arange(CLASSES), [6, 12, 18, 24])
 
 
-def made_up(basis: Basis, *, source: int = 2500, target: int = 700, test: int = 93) -> SeedProblem:
-    """Return a problem whose target is a shifted source; classes overlap, CLIP is weak."""
+def random_seed(D: int, *, source: int = 2500, target: int = 700, test: int = 93) -> Seed:
+    """Return a problem with a basis of D features; the target is a shifted source, classes overlap, CLIP is weak."""
     rng = np.random.default_rng(0)
     centres, shift = rng.normal(size=(CLASSES, WIDTH)), 0.4 * rng.normal(size=WIDTH)
     texts = rng.normal(size=(CLASSES, 64))
 
-    def rows(n: int, moved: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    def rows(n: int, offset: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
         y = np.sort(np.arange(n) % CLASSES)
-        return (centres[y] + moved + 6 * rng.normal(size=(n, WIDTH))).astype(np.float32), y
+        return (centres[y] + offset + 6 * rng.normal(size=(n, WIDTH))).astype(np.float32), y
 
-    def cosines(y: np.ndarray) -> np.ndarray:
-        seen = texts[y] + 1.5 * rng.normal(size=(len(y), 64))
-        unit = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (seen, texts)]
-        return unit[0] @ unit[1].T
+    def clip_cosines(y: np.ndarray) -> np.ndarray:
+        return cosines(texts[y] + 1.5 * rng.normal(size=(len(y), 64)), texts)
 
     source_x, source_y = rows(source, 0.0)
     target_x, target_y = rows(target, shift)
     test_x, test_y = rows(test, shift)
-    views = {
-        view: (target_x + 0.5 * k * rng.normal(size=target_x.shape)).astype(np.float32)
-        for k, view in enumerate(VIEWS)
-    }
-    said = cosines(target_y)
-    tasks = [
-        TargetTask(classes, {v: x[mine] for v, x in views.items()}, said[mine])
-        for classes in TASKS
-        for mine in [np.isin(target_y, classes)]
-    ]
-    return SeedProblem(
-        basis=basis,
-        source=SourceRows(dict.fromkeys(VIEWS, source_x), source_y),
-        target=tasks,
-        test=TestRows({"original": test_x}, cosines(test_y)),
-        clip_scale=30.0,
-        seed=0,
+    noise = {view: 0.5 * k * rng.normal(size=target_x.shape) for k, view in enumerate(VIEWS)}
+    views = {view: (target_x + noise[view]).astype(np.float32) for view in VIEWS}
+    images = UnlabelledRows(views, clip_cosines(target_y))
+    tasks = []
+    for classes in TASKS:
+        part = images.take(np.flatnonzero(np.isin(target_y, classes)))
+        tasks.append(TargetTask(classes=classes, views=part.views, cosines=part.cosines))
+    tests = UnlabelledRows({"original": test_x}, clip_cosines(test_y))
+    return Seed(
+        number=0,
+        basis=draw_basis(WIDTH, D, 1e-4, "gamma", 0),
+        source=Source(dict.fromkeys(VIEWS, source_x), source_y),
+        target=Target(tasks, tests, clip_scale=30.0),
     )

@@ -1,7 +1,7 @@
 """The algorithm of the authors' released code as docs/method.md has it, written for itself: nothing from `pipeline`.
 
-float64 features, the scatter by the full product of each centred batch, a pseudo-inverse after each task, Mahalanobis
-products sample by sample. It is the baseline of `benchmarks.statistics` and is not meant to be fast.
+float64 features, the scatter by the full product of each task's centred rows, a pseudo-inverse after each task,
+Mahalanobis products sample by sample. It is the baseline of `benchmarks.statistics` and is not meant to be fast.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-RIDGE, FLOOR, WARM_START, BATCH = 1e-6, 0.2, 25.0, 64
+RIDGE, FLOOR, WARM_START = 1e-6, 0.2, 25.0
 
 
 class Model:
@@ -21,8 +21,8 @@ class Model:
         self.scatter = torch.zeros(D, D, dtype=torch.float64)
         self.inverse = torch.zeros(D, D, dtype=torch.float64)
 
-    def add_batch(self, z: torch.Tensor, labels: list[int], weights: torch.Tensor) -> None:
-        """Move the means, then add the batch's scatter about them."""
+    def add_task(self, z: torch.Tensor, labels: list[int], weights: torch.Tensor) -> None:
+        """Move the means, then add the scatter of a task's rows about them."""
         for c in set(labels):
             mine = torch.tensor([label == c for label in labels])
             count, mean = self.counts.get(c, 0.0), self.means.get(c, torch.zeros(z.shape[1]))
@@ -63,21 +63,21 @@ def run(source, target, test, omega, beta) -> list[list[int]]:
     source: (rows, labels) per task; target: (classes, views, cosines) per task; test: (rows, cosines).
     """
     D = omega.shape[1]
-    ours, theirs = Model(D), Model(D)
+    source_model, target_model = Model(D), Model(D)
     predictions: list[list[int]] = []
-    seen: list[int] = []
+    classes_seen: list[int] = []
     for (rows, labels), (classes, views, cosines) in zip(source, target, strict=True):
         z = features(rows, omega, beta)
-        for start in range(0, len(z), BATCH):
-            part = slice(start, start + BATCH)
-            ours.add_batch(
-                z[part], list(labels[part]), torch.ones(len(z[part]), dtype=torch.float64)
-            )
-        ours.invert()
-        _adapt(ours, theirs, classes, [features(v, omega, beta) for v in views], cosines)
-        theirs.invert()
-        seen += list(classes)
-        predictions.append(_predict(theirs, features(test[0], omega, beta), test[1], seen))
+        source_model.add_task(z, list(labels), torch.ones(len(z), dtype=torch.float64))
+        source_model.invert()
+        _adapt(
+            source_model, target_model, classes, [features(v, omega, beta) for v in views], cosines
+        )
+        target_model.invert()
+        classes_seen += list(classes)
+        predictions.append(
+            _predict(target_model, features(test[0], omega, beta), test[1], classes_seen)
+        )
     return predictions
 
 
@@ -94,18 +94,15 @@ def _adapt(source: Model, target: Model, classes, views, cosines) -> None:
         weights.append(max(1 - entropy / np.log(len(classes)), FLOOR))
     for c in classes:
         target.means[int(c)], target.counts[int(c)] = source.means[int(c)].clone(), WARM_START
-    for start in range(0, len(labels), BATCH):
-        part = slice(start, start + BATCH)
-        batch = torch.cat([view[part] for view in views])
-        weight = torch.tensor(weights[part] * len(views), dtype=torch.float64)
-        target.add_batch(batch, labels[part] * len(views), weight)
+    weight = torch.tensor(weights * len(views), dtype=torch.float64)
+    target.add_task(torch.cat(views), labels * len(views), weight)
 
 
-def _predict(model: Model, rows, cosines, seen: list[int]) -> list[int]:
+def _predict(model: Model, rows, cosines, classes_seen: list[int]) -> list[int]:
     predicted = []
     for z, cosine in zip(rows, cosines, strict=True):
-        p = torch.softmax(model.logits(z, seen), 0)
-        q = torch.softmax(torch.from_numpy(cosine), 0)[seen]
+        p = torch.softmax(model.logits(z, classes_seen), 0)
+        q = torch.softmax(torch.from_numpy(cosine), 0)[classes_seen]
         alpha = float(p.max() / (p.max() + q.max()))
-        predicted.append(seen[int((alpha * p + (1 - alpha) * q).argmax())])
+        predicted.append(classes_seen[int((alpha * p + (1 - alpha) * q).argmax())])
     return predicted

@@ -1,4 +1,4 @@
-"""One line of the table of benchmarks: a number, what it is compared with, and what is wanted."""
+"""One line of the table of benchmarks: a number, what it is compared with, and the goal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,22 @@ from dataclasses import dataclass
 class Row:
     """What was measured.
 
-    ratio: the number, in ``unit``: "×", or "s" where there is nothing to compare with. baseline: what it is a ratio
-    to, or "–". target: what is wanted, as people write it. met: whether it is so. detail: both sides as measured.
-    module: of this package, whose row it is.
+    Attributes
+    ----------
+    name : str
+    ratio : float
+        The number, in ``unit``.
+    baseline : str
+        What it is a ratio to, or "–".
+    target : str
+        The goal, or "–".
+    met : bool
+        Whether the goal is met.
+    detail : str
+        Both sides as measured.
+    unit : {"×", "s"}
+    module : str
+        The module of this package that measured it.
     """
 
     name: str
@@ -24,14 +37,14 @@ class Row:
     module: str = ""
 
 
-def at_least(name: str, ratio: float, baseline: str, wanted: float, detail: str) -> Row:
+def at_least(name: str, ratio: float, baseline: str, goal: float, detail: str) -> Row:
     """Return the row of a speed-up: the larger the better."""
-    return Row(name, round(ratio, 3), baseline, f"≥ {wanted:g}×", ratio >= wanted, detail)
+    return Row(name, round(ratio, 3), baseline, f"≥ {goal:g}×", ratio >= goal, detail)
 
 
 def at_most(
-    name: str, ratio: float, baseline: str, wanted: float, detail: str, *, unit: str = "×"
+    name: str, ratio: float, baseline: str, goal: float, detail: str, *, unit: str = "×"
 ) -> Row:
     """Return the row of a cost: the smaller the better."""
-    target = f"≤ {wanted:g} s" if unit == "s" else f"≤ {wanted:g}×"
-    return Row(name, round(ratio, 3), baseline, target, ratio <= wanted, detail, unit)
+    target = f"≤ {goal:g} s" if unit == "s" else f"≤ {goal:g}×"
+    return Row(name, round(ratio, 3), baseline, target, ratio <= goal, detail, unit)

@@ -50,7 +50,7 @@ def run_apart(name: str, *, quick: bool) -> list[Row]:
 
 def table(rows: list[Row]) -> str:
     """Return the rows as a Markdown table."""
-    titles = ("what", "measured", "against", "wanted", "met", "detail", "`benchmarks.run --only`")
+    titles = ("what", "measured", "against", "goal", "met", "detail", "`benchmarks.run --only`")
     lines = [f"| {' | '.join(titles)} |", "|---|---|---|---|---|---|---|"]
     for row in rows:
         measured = f"{row.ratio:.2f} s" if row.unit == "s" else f"{row.ratio:.2f}{row.unit}"
@@ -63,8 +63,10 @@ def table(rows: list[Row]) -> str:
 def write_results(rows: list[Row], path: Path) -> None:
     """Write the rows as a JSON list."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = [{**asdict(row), "ratio": None if math.isnan(row.ratio) else row.ratio} for row in rows]
-    path.write_text(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    values = [
+        {**asdict(row), "ratio": None if math.isnan(row.ratio) else row.ratio} for row in rows
+    ]
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_docs(rows: list[Row], path: Path) -> None:

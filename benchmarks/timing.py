@@ -1,4 +1,4 @@
-"""Measure two things in turns, so that whatever else the machine does disturbs both."""
+"""Measure several things in turns: whatever else the machine does then disturbs all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Work = Callable[[], object]
 
 
 def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Time one run of ``work`` by ``clock``; what it returns is thrown away after the clock is read."""
+    """Time one run of ``work``; freeing its result is not part of it."""
     start = clock()
     result = work()
     elapsed = clock() - start
@@ -25,8 +25,7 @@ def best_in_turns(
 ) -> list[float]:
     """Run all ``works`` once unmeasured, then ``rounds`` times in turns; return the shortest time of each.
 
-    The shortest of many is the one that was disturbed least. For work on one thread, ``time.thread_time`` counts only
-    what the processor spent on it.
+    For work on one thread, ``time.thread_time`` counts only what the processor spent on it.
     """
     for work in works if warm_up else ():
         work()

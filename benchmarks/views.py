@@ -1,7 +1,4 @@
-"""The views by torch, as on a GPU, against PyWavelets channel by channel. One thread, CPU time.
-
-On the CPU one level of Haar, the default, is compiled instead: `input_side` measures that.
-"""
+"""The views by torch against PyWavelets channel by channel. One thread, CPU time."""
 
 from __future__ import annotations
 

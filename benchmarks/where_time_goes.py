@@ -9,18 +9,16 @@ import argparse
 import cProfile
 import pstats
 import time
-from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.office31_sized import WIDTH, made_up
+from benchmarks.office31_sized import random_seed
 from pipeline.comparison.referee_variants import run_variant
-from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.variants import variant
 
-# a part and the functions whose own time, with what they call, is its; the first that matches outermost counts
+# a part, and the function whose time, with what it calls, is the part's
 PARTS = {
-    "map to Fourier features, eq. (7)": ("random_fourier_features.py", "deviation"),
+    "map to Fourier features, eq. (7)": ("random_fourier_features.py", "deviations"),
     "scatter of the rows, eqs. (10), (17)": ("scatter_products.py", "add_product"),
     "Cholesky factors": ("_decomp_cholesky.py", "_cholesky"),
     "triangular solves, eq. (11)": ("_basic.py", "solve_triangular"),
@@ -28,27 +26,26 @@ PARTS = {
     "rounds of relabelling": ("relabelling.py", "scores"),
     "factor that grows by rows": ("row_scatter.py", "grown"),
 }
-INSIDE = {  # parts that contain others; taken off, so that shares add up
-    "factor that grows by rows": ("Cholesky factors", "triangular solves, eq. (11)"),
-}
+# the last contains these; taken off it, so that shares add up
+INSIDE_THE_LAST = ("Cholesky factors", "triangular solves, eq. (11)")
 
 
 def shares(name: str, D: int) -> tuple[float, dict[str, float]]:
     """Return the seconds of a variant at ``D``, and those of its parts."""
-    problem = made_up(draw_basis(WIDTH, D, 1e-4, "gamma", 0))
-    run_variant(replace(problem, _shared={}), variant(name))  # warm
+    seed = random_seed(D)
+    run_variant(seed.with_basis(seed.basis), variant(name))  # warm
     profile = cProfile.Profile(time.process_time)
     with threadpool_limits(1):
-        profile.runcall(run_variant, replace(problem, _shared={}), variant(name))
+        profile.runcall(run_variant, seed, variant(name))
     stats = pstats.Stats(profile)
     cumulative = {
         (key[0].rsplit("/", 1)[-1], key[2]): value[3]
         for key, value in stats.stats.items()  # type: ignore[attr-defined]
     }
     parts = {part: cumulative.get(key, 0.0) for part, key in PARTS.items()}
-    for outer, inner in INSIDE.items():
-        if parts[outer]:
-            parts[outer] = max(0.0, parts[outer] - sum(parts[part] for part in inner))
+    last = list(PARTS)[-1]
+    if parts[last]:
+        parts[last] = max(0.0, parts[last] - sum(parts[part] for part in INSIDE_THE_LAST))
     return stats.total_tt, parts  # type: ignore[attr-defined]
 
 
@@ -57,16 +54,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="D = 500 and 1000")
     widths = (500, 1000) if parser.parse_args().quick else (2000, 6000)
-    runs = [(name, D) for name in ("calibrated", "released") for D in widths]
-    found = [shares(name, D) for name, D in runs]
-    print(f"| part | {' | '.join(f'{name}, D={D}' for name, D in runs)} |")
-    print(f"|---|{'---:|' * len(runs)}")
+    columns = {
+        f"{name}, D={D}": shares(name, D) for name in ("calibrated", "released") for D in widths
+    }
+    print(f"| part | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
     for part in PARTS:
-        cells = (f"{parts[part] / total:.0%}" for total, parts in found)
+        cells = (f"{parts[part] / total:.0%}" for total, parts in columns.values())
         print(f"| {part} | {' | '.join(cells)} |")
-    rest = (f"{1 - sum(parts.values()) / total:.0%}" for total, parts in found)
+    rest = (f"{1 - sum(parts.values()) / total:.0%}" for total, parts in columns.values())
     print(f"| the rest: copies, sums, labels, fusion, prediction | {' | '.join(rest)} |")
-    print(f"| processor seconds, one thread | {' | '.join(f'{t:.1f}' for t, _ in found)} |")
+    seconds = (f"{total:.1f}" for total, _ in columns.values())
+    print(f"| processor seconds, one thread | {' | '.join(seconds)} |")
 
 
 if __name__ == "__main__":

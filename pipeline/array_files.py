@@ -1,4 +1,4 @@
-"""Read .npy and .npz files that others made: numbers and strings only, nothing is ever unpickled."""
+"""Read .npy and .npz files made by others: numbers and strings only, nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError, did_you_mean
+from pipeline.errors import InputError, did_you_mean, one_line
 
 PATHS = "paths"
 BOMB_BYTES, BOMB_RATIO = 2**28, 50  # embeddings compress 1.1 times
@@ -28,12 +28,12 @@ MALFORMED = (
 
 
 def read_array(file: Path, name: str | None) -> npt.NDArray[np.generic]:
-    """Return the array of a .npy, or the array ``name`` of an .npz."""
+    """Return the array of a .npy, or the array ``name`` of an .npz; what is wrong is an `InputError`."""
     found = _load(file, name)
     if found is None:
         raise InputError(
             f"{file}: has no array {name!r}{did_you_mean(name or '', _names(file))} "
-            "(the model's arrays in params.yaml can name another)"
+            "(models.*.arrays in suite.yaml can name another)"
         )
     return found
 
@@ -49,14 +49,9 @@ def read_paths(file: Path, name: str = PATHS) -> list[str] | None:
         )
     texts = [str(path) for path in paths]
     for row, text in enumerate(texts):
-        parts = PurePosixPath(text).parts
+        path = PurePosixPath(text)
         # as_posix() differs where a path has //, ./ or a trailing slash: it would not be found again
-        if (
-            len(parts) < 3
-            or ".." in parts
-            or parts[0] == "/"
-            or PurePosixPath(text).as_posix() != text
-        ):
+        if len(path.parts) < 3 or ".." in path.parts or text[0] == "/" or path.as_posix() != text:
             raise InputError(f"{file}: {name}[{row}] = {text!r} is not DOMAIN/CLASS/FILE")
     return texts
 
@@ -87,9 +82,8 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
     """Return an array, None where an .npz has none of this ``name``."""
     try:
         with file.open("rb") as opened:
-            if not opened.peek(6)[:6].startswith(
-                (b"\x93NUMPY", b"PK")
-            ):  # numpy would try to unpickle it
+            # numpy would try to unpickle anything else
+            if not opened.peek(6)[:6].startswith((b"\x93NUMPY", b"PK")):
                 raise InputError(f"{file}: not a .npy or .npz file")
             _refuse_bombs(opened)
             loaded = np.load(opened, allow_pickle=False)
@@ -98,15 +92,12 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
             with loaded:
                 return np.asarray(loaded[name]) if name in loaded.files else None
     except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{file}: no such file; correct the path in params.yaml") from None
-    except ValueError as error:
+        raise InputError(f"{file}: no such file; correct its path in suite.yaml") from None
+    except (ValueError, *MALFORMED) as error:
         if "allow_pickle" in str(error):
             raise InputError(
                 f"{file}: {name or 'its array'} holds Python objects, which could run code when read; "
                 "save it as an array of numbers or strings"
             ) from None
-        reason = " ".join(str(error).split())
-        raise InputError(f"{file}: not a readable .npy or .npz ({reason})") from None
-    except MALFORMED as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         raise InputError(f"{file}: not a readable .npy or .npz ({reason})") from None

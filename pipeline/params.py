@@ -1,50 +1,47 @@
-"""params.yaml, typed and validated once.
+"""params.yaml and suite.yaml, typed and validated once.
 
-Every number a user may tweak is a field here. Unknown keys are rejected with the nearest valid name, and
-every message names the key. Only `pipeline.stages` and the command line read params; everything below
-them receives plain values.
+params.yaml holds every number a user may change, suite.yaml which images, models and problems are used.
+Unknown keys are refused with the nearest valid name, and every message names the file and the key. Only
+`pipeline.stages` and the command line read params; everything below them receives plain values.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_origin
 
 import pywt
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
     field_validator,
     model_validator,
 )
+from pydantic_core import to_jsonable_python
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import ParamsError, did_you_mean
+from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
+
+if TYPE_CHECKING:
+    from pipeline.encoders.backbone import Backbone
 
 PARAMS_FILE = Path("params.yaml")
-MOST_VALUES, MOST_DEEP = 1_000_000, 50  # of params.yaml: DomainNet's has a thousand, six deep
+SUITE_FILE = Path("suite.yaml")
 
 # Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
-ProblemKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
+DashedKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
 View = Literal["original", "zeros", "rand"]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+FeatureCount = Annotated[int, Field(ge=1, le=100_000)]
+Positive = Annotated[float, Field(gt=0)]
 
 Entry = TypeVar("Entry")
-
-
-class Section(BaseModel):
-    """A mapping of params.yaml: frozen, strict types, no unknown keys, no NaN."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Data(Section):
@@ -68,8 +65,12 @@ class Dataset(Section):
     """Classes shared by the domains of a dataset, and how they arrive in tasks."""
 
     classes_per_task: Annotated[int, Field(ge=1)]
-    # Folder name -> name as people say it, for prompts; {}: the folders found, underscores as spaces. A block of text
-    # (`class_names: |`) means the same, and DVC, which parses params.yaml once per stage, reads it as one value.
+    # The order in which classes arrive: given task by task, or drawn as continual-learning papers draw it (1993 is
+    # theirs); sorted if neither is there.
+    tasks: tuple[tuple[str, ...], ...] | None = None
+    class_order_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    # Folder name -> name for prompts; {}: the folders found, underscores as spaces. A block of text (`class_names: |`)
+    # means the same, and DVC, which parses the file once per stage, reads it as one value.
     class_names: dict[str, str]
 
     @field_validator("class_names", mode="before")
@@ -82,6 +83,25 @@ class Dataset(Section):
         except YAMLError:
             return value  # refused as the text it is
 
+    @model_validator(mode="after")
+    def _order_is_an_order(self) -> Dataset:
+        if self.tasks is None:
+            return self
+        if self.class_order_seed is not None:
+            raise ValueError("class_order_seed: the order is given by `tasks`; keep one of them")
+        named = [name for task in self.tasks for name in task]
+        if not all(self.tasks) or not named:
+            raise ValueError("tasks: a task has no class")
+        for name in named:
+            if named.count(name) > 1:
+                raise ValueError(f"tasks: the class {name!r} is listed twice")
+            if self.class_names:
+                _known("tasks", name, self.class_names, "class_names")
+        absent = [name for name in self.class_names if name not in named]
+        if absent:
+            raise ValueError(f"tasks: the class {absent[0]!r} of class_names is in no task")
+        return self
+
 
 class Generated(Section):
     """A domain that the `generate` stage writes from installed packages."""
@@ -92,7 +112,7 @@ class Generated(Section):
 
 
 class ImageList(Section):
-    """A text file of `path label` lines, as VisDA and DomainNet ship them, that says which images a domain has."""
+    """A text file of `path label` lines, as VisDA and DomainNet ship them: the images of a domain."""
 
     file: str
     domain: str
@@ -100,12 +120,14 @@ class ImageList(Section):
 
 
 class Domain(Section):
-    """One set of images. All keys are required: DVC tracks each by name, so each must stand in params.yaml."""
+    """One set of images. DVC tracks keys by name, so all but `labels` must stand in suite.yaml."""
 
     dataset: str
     images: str  # a folder, or an .npz whose `paths` (DOMAIN/CLASS/FILE) stand in for absent images
     views: Annotated[tuple[View, ...], Field(min_length=1)]
     templates: Annotated[tuple[str, ...], Field(min_length=1)]
+    # none: images at any depth below the folder, of classes that nobody knows; for `steps`
+    labels: Literal["none"] | None = None
 
     @model_validator(mode="after")
     def _is_usable(self) -> Domain:
@@ -122,13 +144,18 @@ class Domain(Section):
 class Model(Section):
     """A frozen backbone, or a file of embeddings computed elsewhere."""
 
+    ONLY_FOR: ClassVar[dict[str, str]] = {
+        "kwargs": "timm",
+        "pretrained": "open_clip",
+        "quick_gelu": "open_clip",
+        "arrays": "imported",
+    }
+
     library: Literal["timm", "open_clip", "imported"]
-    name: Annotated[
-        str, StringConstraints(min_length=1)
-    ]  # as the library knows it; imported: what made the file
-    # Where the numbers come from: a checkpoint file; a folder that holds one (and, for an architecture that
-    # open_clip does not know, its open_clip_config.json) or waits for one (then the hub is asked); for `imported`,
-    # the .npy/.npz itself.
+    # as the library calls it; for `imported`, what computed the file
+    name: Annotated[str, StringConstraints(min_length=1)]
+    # A checkpoint file; a folder that holds one (and, for an architecture that open_clip does not know, its
+    # open_clip_config.json); an empty folder, into which the hub's weights go; for `imported`, the .npy/.npz itself.
     origin: str
     pretrained: str = ""  # open_clip's tag, e.g. openai; timm's is part of the name
     kwargs: dict[str, Any] = Field(default_factory=dict)  # constructor arguments, timm
@@ -136,25 +163,22 @@ class Model(Section):
     preprocessing: dict[str, Any] = Field(default_factory=dict)  # overrides of the model's own
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     stored_as: Literal["float16", "float32"] = "float16"
-    views: tuple[View, ...] = ("original", "zeros", "rand")  # of the views a domain asks for, these
-    arrays: dict[str, str] = Field(
-        default_factory=dict
-    )  # imported: view, text, ... -> name in the .npz
+    views: tuple[View, ...] = ("original", "zeros", "rand")  # of the domain's views, these
+    arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> npz name
 
     @model_validator(mode="after")
     def _fits_its_library(self) -> Model:
-        only = {
-            "timm": ("kwargs",),
-            "open_clip": ("pretrained", "quick_gelu"),
-            "imported": ("arrays",),
-        }
-        for library, keys in only.items():
-            for key in keys:
-                if library != self.library and getattr(self, key) != Model.model_fields[
-                    key
-                ].get_default(call_default_factory=True):
-                    raise ValueError(f"{key}: is for library {library}, not {self.library}")
+        for key, library in self.ONLY_FOR.items():
+            default = Model.model_fields[key].get_default(call_default_factory=True)
+            if library != self.library and getattr(self, key) != default:
+                raise ValueError(f"{key}: is for library {library}, not {self.library}")
         return self
+
+    def backbone(self) -> Backbone:
+        """Return what `pipeline.encoders` needs to build the model."""
+        from pipeline.encoders.backbone import Backbone
+
+        return Backbone(**self.model_dump(exclude={"views", "arrays"}))
 
 
 class Views(Section):
@@ -169,9 +193,8 @@ class Views(Section):
     def _wavelet_exists(self) -> Views:
         known = pywt.wavelist(kind="discrete")
         if self.wavelet not in known:
-            raise ValueError(
-                f"wavelet: no discrete wavelet {self.wavelet!r}{did_you_mean(self.wavelet, known)}"
-            )
+            near = did_you_mean(self.wavelet, known)
+            raise ValueError(f"wavelet: no discrete wavelet {self.wavelet!r}{near}")
         return self
 
 
@@ -182,17 +205,67 @@ class Problem(Section):
     target: str
 
 
+class Step(Section):
+    """A step of a stream: unlabelled images that arrive together. Its key is STREAM-STEP.
+
+    Attributes
+    ----------
+    source : str
+        The source domain, whose model labels the images.
+    domain : str
+        The images; their labels, where there are any, are not read.
+    classes : "all" or tuple of str
+        The classes that the images may have.
+    before : str
+        What the step continues: ``streams/STREAM-STEP``, or ``source/SOURCE`` for a first step.
+    corrections : str
+        A CSV file `path,class` of images of this step that a person looked at; it may have no rows.
+    correction_weight : float
+        Number of certain rows that a corrected image counts as.
+    source_task : int, optional
+        Use the source model after this one of its tasks, counted from 1, as `adapt` does; the last if omitted.
+    """
+
+    source: str
+    domain: str
+    classes: Literal["all"] | tuple[str, ...]
+    before: str
+    corrections: str
+    correction_weight: Positive = 5.0
+    source_task: Annotated[int, Field(ge=1)] | None = None
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _all_or_a_list(cls, value: Any) -> Any:
+        names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        if value != "all" and not (names and value):
+            raise ValueError(f"`all` or a list of class names, not {value!r}")
+        for name in value if names else ():
+            if value.count(name) > 1:
+                raise ValueError(f"{name!r} is listed twice")
+        return tuple(value) if names else value
+
+    @property
+    def step_before(self) -> str | None:
+        """The key of the step before; None for a first step."""
+        kind, _, name = self.before.partition("/")
+        return name if kind == "streams" else None
+
+
+class PastStep(Section):
+    """A step whose images are gone: its state is kept, and nothing asks for what made it."""
+
+    source: str
+
+
 class RandomFourierFeatures(Section):
     """The random Fourier basis (7)."""
 
-    D: Annotated[int, Field(ge=1, le=100_000)] = 6000
-    sigma: Annotated[float, Field(gt=0)] = 1e-4
+    D: FeatureCount = 6000
+    sigma: Positive = 1e-4
     # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
     convention: Literal["gamma", "bandwidth", "spread", "median"] = "gamma"
     orthogonal: bool = False
-    bases: Annotated[int, Field(ge=1, le=100)] = (
-        1  # an ensemble: so many bases of D columns, scores averaged
-    )
 
 
 class Method(Section):
@@ -209,18 +282,18 @@ class Compare(Section):
 
 
 class Sensitivity(Section):
-    """At which D and which sigma the swept problems are scored; the other one is rff's."""
+    """At which D and which sigma the swept problems are scored; the other one is that of `rff`."""
 
-    D: Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1)]
-    sigma: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    D: Annotated[list[FeatureCount], Field(min_length=1)]
+    sigma: Annotated[list[Positive], Field(min_length=1)]
 
 
 class Refinement(Section):
-    """The two steps that only the paper's text has: adversarial refinement and mutual attention of the views."""
+    """The two steps that only the text of the paper has: adversarial refinement and mutual attention of the views."""
 
     steps: Annotated[int, Field(ge=0, le=1000)] = 0  # T_max; 0: none
-    step_size: Annotated[float, Field(gt=0)] = 0.01
-    radius: Annotated[float, Field(gt=0)] = 0.03
+    step_size: Positive = 0.01
+    radius: Positive = 0.03
     mutual_attention: bool = False
 
     @property
@@ -230,7 +303,7 @@ class Refinement(Section):
 
 
 class Source(Section):
-    """A domain that is fitted as a source; there is nothing to set."""
+    """A domain that is fitted as a source; it has no settings."""
 
 
 class Runtime(Section):
@@ -242,21 +315,10 @@ class Runtime(Section):
     workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
 
 
-class Params(Section):
-    """The whole of params.yaml. Sections that dvc.yaml reads by name must be there, if only as {}."""
+class Settings(Section):
+    """The sections of params.yaml. Sections that dvc.yaml reads by name must be written, if only as {}."""
 
-    suite: str
     data: Data
-    datasets: dict[Key, Dataset]
-    generated: dict[Key, Generated]
-    lists: dict[Key, ImageList]
-    domains: Annotated[dict[Key, Domain], Field(min_length=1)]
-    models: Annotated[dict[Key, Model], Field(min_length=1)]
-    vision: str
-    language: str
-    sources: dict[Key, Source]
-    problems: dict[ProblemKey, Problem]
-    swept: dict[ProblemKey, Problem]  # whose sensitivity to D and sigma is measured
     views: Views
     rff: RandomFourierFeatures
     method: Method
@@ -265,12 +327,133 @@ class Params(Section):
     refinement: Refinement
     runtime: Runtime = Runtime()
 
+
+class Suite(Section):
+    """The sections of suite.yaml, which must agree with each other."""
+
+    suite: DashedKey  # the name of a folder in results/
+    datasets: dict[Key, Dataset]
+    generated: dict[Key, Generated]
+    lists: dict[Key, ImageList]
+    domains: Annotated[dict[Key, Domain], Field(min_length=1)]
+    models: Annotated[dict[Key, Model], Field(min_length=1)]
+    vision: str
+    language: str
+    sources: dict[Key, Source]
+    problems: dict[DashedKey, Problem]
+    swept: dict[DashedKey, Problem]  # whose sensitivity to D and sigma is measured
+    steps: dict[DashedKey, Step]
+    past: dict[DashedKey, PastStep]
+    # settings of params.yaml behind the documented results; `referee use` says where params.yaml differs
+    published: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Suite:
+        for key, domain in self.domains.items():
+            _known(f"domains.{key}.dataset", domain.dataset, self.datasets, "datasets")
+        for key, image_list in self.lists.items():
+            _known(f"lists.{key}.domain", image_list.domain, self.domains, "domains")
+        for key, generated in self.generated.items():
+            _known(f"generated.{key}", key, self.domains, "domains")
+            if generated.folder != self.domains[key].images:
+                raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
+        _known("vision", self.vision, self.models, "models")
+        _known("language", self.language, self.models, "models")
+        if self.models[self.language].library == "timm":
+            raise ValueError(f"language: {self.language!r} is a timm model; it has no text tower")
+        for key in self.sources:
+            _known(f"sources.{key}", key, self.domains, "domains")
+        return self
+
+    @model_validator(mode="after")
+    def _problems_are_possible(self) -> Suite:
+        for key, problem in self.problems.items():
+            _known(f"problems.{key}.source", problem.source, self.domains, "domains")
+            _known(f"problems.{key}.source", problem.source, self.sources, "sources")
+            _known(f"problems.{key}.target", problem.target, self.domains, "domains")
+            if problem.source == problem.target:
+                raise ValueError(f"problems.{key}: source and target are both {problem.source!r}")
+            for domain in (problem.source, problem.target):
+                if self.domains[domain].labels == "none":
+                    raise ValueError(
+                        f"problems.{key}: {domain!r} has labels: none, and a problem is scored by labels; "
+                        "adapt to its images by an entry of `steps` (`referee stream add`)"
+                    )
+            source, target = (
+                self.datasets[self.domains[domain].dataset]
+                for domain in (problem.source, problem.target)
+            )
+            for order in ("classes_per_task", "tasks", "class_order_seed"):
+                if getattr(source, order) != getattr(target, order):
+                    raise ValueError(
+                        f"problems.{key}: {order} is {getattr(source, order)} in {problem.source!r}, "
+                        f"{getattr(target, order)} in {problem.target!r}; make {order} of their datasets equal"
+                    )
+        for key, problem in self.swept.items():
+            _known(f"swept.{key}", key, self.problems, "problems")
+            if problem != self.problems[key]:
+                raise ValueError(f"swept.{key}: source and target differ from problems.{key}")
+        return self
+
+    @model_validator(mode="after")
+    def _unlabelled_can_be_used(self) -> Suite:
+        for key, domain in self.domains.items():
+            if domain.labels is None:
+                continue
+            if key in self.sources:
+                raise ValueError(f"sources.{key}: has labels: none; a source needs labels")
+            if not self.datasets[domain.dataset].class_names:
+                raise ValueError(
+                    f"domains.{key}: has labels: none, so its folders name no classes; "
+                    f"write them in datasets.{domain.dataset}.class_names"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _steps_follow_each_other(self) -> Suite:
+        states: dict[str, Step | PastStep] = {**self.steps, **self.past}
+        for key in self.past:
+            if key in self.steps:
+                raise ValueError(f"past.{key}: is in steps as well; keep one of them")
+        for key, step in self.steps.items():
+            if key.count("-") != 1 or key.startswith("-") or key.endswith("-"):
+                raise ValueError(f"steps.{key}: a step is named STREAM-STEP, e.g. camera-week1")
+            _known(f"steps.{key}.source", step.source, self.sources, "sources")
+            _known(f"steps.{key}.domain", step.domain, self.domains, "domains")
+            before = step.step_before
+            if before is None:
+                if step.before != f"source/{step.source}":
+                    raise ValueError(
+                        f"steps.{key}.before: {step.before!r} is neither streams/STREAM-STEP nor, "
+                        f"for a first step, source/{step.source}"
+                    )
+                continue
+            _known(f"steps.{key}.before", before, states, "steps or past")
+            if states[before].source != step.source:
+                raise ValueError(
+                    f"steps.{key}.before: {before!r} has the source {states[before].source!r}, "
+                    f"this step {step.source!r}; a stream has one source"
+                )
+            _refuse_circle(key, self.steps)
+        return self
+
+    @model_validator(mode="after")
+    def _published_are_settings(self) -> Suite:
+        for section, values in self.published.items():
+            _known(f"published.{section}", section, Settings.model_fields, "params.yaml")
+            for key in values:
+                known = type_at(Settings, [section]).model_fields
+                _known(f"published.{section}.{key}", key, known, section)
+        return self
+
+
+class Params(Suite, Settings):
+    """Both files together, as the stages and the command line use them."""
+
     @model_validator(mode="after")
     def _private_can_be_kept(self) -> Params:
         for name in self.data.private:
-            if name not in self.domains:
-                near = did_you_mean(name, self.domains)
-                raise ValueError(f"data.private: {name!r} is not in domains{near}")
+            _known("data.private", name, self.domains, "domains")
             for key, image_list in self.lists.items():
                 if image_list.domain == name:
                     raise ValueError(
@@ -278,179 +461,114 @@ class Params(Section):
                     )
         return self
 
-    @model_validator(mode="after")
-    def _names_agree(self) -> Params:
-        def known(key: str, name: str, names: dict[str, Any], section: str) -> None:
-            if name not in names:
-                raise ValueError(f"{key}: {name!r} is not in {section}{did_you_mean(name, names)}")
 
-        for key, domain in self.domains.items():
-            known(f"domains.{key}.dataset", domain.dataset, self.datasets, "datasets")
-        for key, image_list in self.lists.items():
-            known(f"lists.{key}.domain", image_list.domain, self.domains, "domains")
-        for key in self.generated:
-            known(f"generated.{key}", key, self.domains, "domains")
-            if self.generated[key].folder != self.domains[key].images:
-                raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
-        known("vision", self.vision, self.models, "models")
-        known("language", self.language, self.models, "models")
-        if self.models[self.language].library == "timm":
-            raise ValueError(f"language: {self.language!r} is a timm model; it has no text tower")
-        for key in self.sources:
-            known(f"sources.{key}", key, self.domains, "domains")
-        for key, problem in self.problems.items():
-            known(f"problems.{key}.source", problem.source, self.sources, "sources")
-            for role in ("source", "target"):
-                known(f"problems.{key}.{role}", getattr(problem, role), self.domains, "domains")
-            if problem.source == problem.target:
-                raise ValueError(f"problems.{key}: source and target are both {problem.source!r}")
-            per_task = [
-                self.datasets[self.domains[domain].dataset].classes_per_task
-                for domain in (problem.source, problem.target)
-            ]
-            if per_task[0] != per_task[1]:
-                raise ValueError(
-                    f"problems.{key}: {per_task[0]} classes per task in {problem.source!r}, {per_task[1]} in "
-                    f"{problem.target!r}; make classes_per_task of their datasets equal"
-                )
-        for key in self.swept:
-            known(f"swept.{key}", key, self.problems, "problems")
-            if self.swept[key] != self.problems[key]:
-                raise ValueError(f"swept.{key}: source and target differ from problems.{key}")
-        return self
+def _known(key: str, name: str, names: Mapping[str, Any], section: str) -> None:
+    if name not in names:
+        raise ValueError(f"{key}: {name!r} is not in {section}{did_you_mean(name, names)}")
 
 
-def read_yaml(path: Path) -> Any:
-    """Parse a YAML 1.2 file (so that 1e-4 is a number) into plain Python, comments dropped."""
+def _refuse_circle(key: str, steps: Mapping[str, Step]) -> None:
+    """Refuse a step that comes, by way of others, after itself."""
+    found: list[str] = []
+    here: str | None = key
+    while here is not None and here in steps:
+        found.append(here)
+        here = steps[here].step_before
+        if here in found:
+            raise ValueError(f"steps.{key}.before: {' after '.join([*found, here])}: a circle")
+
+
+def load_params(folder: Path = Path()) -> Params:
+    """Read and validate params.yaml and suite.yaml of a folder.
+
+    Returns
+    -------
+    Params
+        The sections of both files as attributes.
+
+    Raises
+    ------
+    ParamsError
+        One line per mistake, each with its file and key.
+    """
+    settings = read_yaml(folder / PARAMS_FILE)
+    # before suite.yaml is found missing
+    _refuse_misplaced(settings, Suite, folder / PARAMS_FILE, SUITE_FILE)
+    return parse_params(settings, read_yaml(folder / SUITE_FILE), folder)
+
+
+def parse_params(settings: Any, suite: Any, folder: Path = Path()) -> Params:
+    """Validate the parsed YAML of params.yaml and of suite.yaml; ``folder`` is only named in messages."""
+    sections: dict[str, Any] = {}
+    mistakes = []
+    for parse, raw, file in (
+        (parse_settings, settings, PARAMS_FILE),
+        (parse_suite, suite, SUITE_FILE),
+    ):
+        try:
+            sections |= dict(parse(raw, folder / file))
+        except ParamsError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise ParamsError("\n".join(mistakes))
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ParamsError(f"{path}: no such file; run this in the root of the repository") from None
-    except UnicodeDecodeError as error:
-        raise ParamsError(f"{path}: not valid YAML: {error}") from None
-    except OSError as error:
-        raise ParamsError(f"{path}: cannot be read ({error.strerror})") from None
-    return parse_yaml(text, named=str(path))
+        return Params(**sections)
+    except ValidationError as error:
+        raise ParamsError(explain(error, Params, sections, folder / PARAMS_FILE)) from None
 
 
-def parse_yaml(text: str, *, named: str) -> Any:
-    """Parse YAML text; whatever is in there, plain values of bounded size come out or a `ParamsError`."""
-    try:
-        parsed = YAML(typ="safe", pure=True).load(text)
-    except RecursionError:
-        raise ParamsError(f"{named}: not valid YAML: nested too deeply") from None
-    # ruamel's constructors of dates and numbers raise all of these on malformed scalars
-    except (
-        YAMLError,
-        ValueError,
-        TypeError,
-        LookupError,
-        ArithmeticError,
-        AttributeError,
-    ) as error:
-        line = " ".join(str(error).split())
-        raise ParamsError(f"{named}: not valid YAML: {line}") from None
-    if _count(parsed, MOST_DEEP, MOST_VALUES) > MOST_VALUES:
-        # an anchor that holds itself, or ten times another that holds ten times another …
-        raise ParamsError(f"{named}: not valid YAML: more values than params can have")
-    return parsed
+def parse_settings(raw: Any, file: Path = PARAMS_FILE) -> Settings:
+    """Validate the parsed YAML of params.yaml alone; ``file`` is named in messages."""
+    _refuse_misplaced(raw, Suite, file, SUITE_FILE)
+    return validate(Settings, raw, file)
 
 
-def _count(value: Any, depth: int, most: int) -> int:
-    """Return how many values there are with every alias written out; above ``most``, any number above it."""
-    if not isinstance(value, dict | list | set | tuple):
-        return 1
-    if depth == 0:
-        return most + 1
-    children = [*value, *value.values()] if isinstance(value, dict) else list(value)
-    total = 1
-    for child in children:
-        total += _count(child, depth - 1, most - total)
-        if total > most:
-            break
-    return total
+def parse_suite(raw: Any, file: Path = SUITE_FILE) -> Suite:
+    """Validate the parsed YAML of suite.yaml, or of a file in suites/, alone; ``file`` is named in messages."""
+    _refuse_misplaced(raw, Settings, file, PARAMS_FILE)
+    return validate(Suite, raw, file)
 
 
-def load_params(path: Path = PARAMS_FILE) -> Params:
-    """Read and validate ``path``."""
-    return parse_params(read_yaml(path), named=str(path))
+def _refuse_misplaced(raw: Any, other: type[Section], file: Path, other_file: Path) -> None:
+    """Refuse sections of the other file; before suite.yaml existed, params.yaml had all of them."""
+    misplaced = [key for key in raw if key in other.model_fields] if isinstance(raw, dict) else []
+    if misplaced:
+        remedy = "move them there"
+        if other_file == SUITE_FILE:
+            remedy += ", or remove them here and run `referee use NAME`"
+        raise ParamsError(f"{file}: {', '.join(misplaced)}: belong in {other_file}; {remedy}")
 
 
 def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
-    """Return ``entries[key]``, or say that ``section`` of params.yaml has no such key."""
+    """Return ``entries[key]``, or raise a `ParamsError` that says that ``section`` has no such key."""
     if key not in entries:
-        raise ParamsError(f"{section}: there is no {key!r}{did_you_mean(key, entries)}")
+        file = SUITE_FILE if section in Suite.model_fields else PARAMS_FILE
+        raise ParamsError(f"{file}: {section}: there is no {key!r}{did_you_mean(key, entries)}")
     return entries[key]
 
 
-def parse_params(raw: Any, *, named: str = str(PARAMS_FILE)) -> Params:
-    """Validate parsed YAML. JSON is the form in which pydantic's strict mode means what YAML says."""
-    if not isinstance(raw, dict):
-        raise ParamsError(f"{named}: must be a mapping of sections, not {type(raw).__name__}")
-    try:
-        text = json.dumps(raw, default=str)
-    except (TypeError, ValueError) as error:  # a key that is a list or a date
-        raise ParamsError(f"{named}: a key is not a word: {error}") from None
-    try:
-        return Params.model_validate_json(text, strict=True)
-    except ValidationError as error:
-        raise ParamsError("\n".join(f"{named}: {line}" for line in _explain(error))) from None
+def section_defaults(section: str) -> dict[str, Any]:
+    """Return the defaults of a section, of named entries (`models`, ...) those of an entry, as plain JSON values.
 
+    Keys without a default are left out, and those that may be absent (default None): a new one of these changes
+    nothing that was computed before there was one.
 
-def _explain(error: ValidationError) -> list[str]:
-    lines = []
-    for item in error.errors(include_url=False):
-        unknown = (
-            item["type"] == "extra_forbidden"
-        )  # the last part is then the user's word, whatever it is
-        location = [part for part in item["loc"][:-1] if not _is_union_tag(part)]
-        location += [part for part in item["loc"][-1:] if unknown or not _is_union_tag(part)]
-        key = ".".join(map(str, location))
-        if unknown:
-            lines.append(
-                f"{key}: unknown key{did_you_mean(str(location[-1]), _fields_at(location[:-1]))}"
-            )
-        elif item["type"] == "missing":
-            lines.append(f"{key}: missing")
-        elif item["type"] == "value_error":
-            prefix = f"{key}." if key else ""
-            lines.append(f"{prefix}{item['msg'].removeprefix('Value error, ')}")
-        elif item["type"] == "string_pattern_mismatch" and item["loc"][-1] == "[key]":
-            also = ", _ and -" if "-]" in item["ctx"]["pattern"] else " and _"
-            lines.append(f"{key}: a name has letters, digits{also} only")
-        else:
-            shown = repr(item["input"])
-            shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            message = f"{item['msg'][0].lower()}{item['msg'][1:]}"
-            lines.append(f"{key}: {message}, not {shown}{_nearest_choice(item)}")
-    # one line each, whatever a key or value of the file holds
-    return list(dict.fromkeys(" ".join(line.split()) for line in lines))
-
-
-def _nearest_choice(item: Any) -> str:
-    """Return the nearest of the choices where a word was none of them."""
-    if item["type"] != "literal_error" or not isinstance(item["input"], str):
-        return ""
-    nearest = did_you_mean(item["input"], re.findall(r"'([^']*)'", item["ctx"]["expected"]))
-    return nearest if "did you mean" in nearest else ""
-
-
-def _is_union_tag(part: int | str) -> bool:
-    """Pydantic adds the tried member of a union to the location (`literal['unit','matched']`)."""
-    return isinstance(part, str) and (
-        re.fullmatch(r"\[key\]|(literal|list|tuple|dict|function-[a-z-]+)\[.*\]", part) is not None
-        or part in {"bool", "float", "constrained-float"}
-    )
-
-
-def _fields_at(location: list[int | str]) -> list[str]:
-    """The valid names in the section at ``location``."""
-    here: Any = Params
-    for part in location:
-        if isinstance(here, type) and issubclass(here, Section):
-            here = here.model_fields[str(part)].annotation
-        else:
-            here = get_args(here)[-1 if get_origin(here) is dict else 0]
-        while get_origin(here) is Annotated:
-            here = get_args(here)[0]
-    return list(here.model_fields) if isinstance(here, type) and issubclass(here, Section) else []
+    Examples
+    --------
+    >>> section_defaults("refinement")
+    {'steps': 0, 'step_size': 0.01, 'radius': 0.03, 'mutual_attention': False}
+    >>> section_defaults("models")["stored_as"]
+    'float16'
+    >>> section_defaults("vision")
+    {}
+    """
+    model = type_at(Params, [section])
+    if get_origin(model) is dict:
+        model = type_at(Params, [section, "any"])
+    fields = model.model_fields if isinstance(model, type) and issubclass(model, Section) else {}
+    defaults = {
+        name: to_jsonable_python(field.get_default(call_default_factory=True))
+        for name, field in fields.items()
+        if not field.is_required()
+    }
+    return {name: value for name, value in defaults.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Nothing half-written: outputs are made beside their final place and renamed into it when whole."""
+"""Nothing half-written: outputs are written beside their final path and renamed when whole."""
 
 from __future__ import annotations
 
@@ -8,37 +8,50 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+@contextmanager
+def write_aside(path: Path) -> Iterator[Path]:
+    """Yield a sibling of ``path`` to write a file or folder to; rename it to ``path`` on success.
+
+    After an exception, ``path`` is as it was before. A killed process can leave the siblings
+    (``.NAME.partial``, ``.NAME.former``) behind; the next run restores the former one if ``path``
+    does not exist.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "table.csv"
+    >>> with write_aside(path) as aside:
+    ...     _ = aside.write_text("a,b")
+    ...     path.exists()
+    False
+    >>> path.read_text()
+    'a,b'
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former")
+    _restore(former, path)
+    _remove(aside)
+    try:
+        yield aside
+        if aside.is_dir() and path.exists():
+            # A folder cannot be renamed over one that has files, and nobody may see one that is
+            # half deleted.
+            path.replace(former)
+        aside.replace(path)
+    finally:
+        _restore(former, path)
+        _remove(aside)
+
+
+def _restore(former: Path, path: Path) -> None:
+    """Rename ``former`` back where ``path`` does not exist; otherwise remove it."""
+    if former.exists() and not path.exists():
+        former.replace(path)
+    _remove(former)
+
+
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-@contextmanager
-def write_aside(path: Path) -> Iterator[Path]:
-    """Yield a sibling of ``path`` to write a file or folder to; move it to ``path`` on success.
-
-    After an exception, what stood at ``path`` before stands there again. A killed process can leave the siblings
-    (``.NAME.partial``, ``.NAME.former``) behind; the next run takes the former back if nothing took its place.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former")
-    _take_back(former, path)
-    _remove(aside)
-    try:
-        yield aside
-        if aside.is_dir() and path.exists():
-            # a folder cannot be renamed over one that has files, and one that is half deleted must not be seen
-            path.replace(former)
-        aside.replace(path)
-    finally:
-        _take_back(former, path)
-        _remove(aside)
-
-
-def _take_back(former: Path, path: Path) -> None:
-    """Put ``former`` back where nothing has taken its place; otherwise it is done with."""
-    if former.exists() and not path.exists():
-        former.replace(path)
-    _remove(former)

@@ -1,17 +1,14 @@
 """The shipped default in small: real MNIST and UCI digits, the shipped weights, one problem, run by `dvc repro`.
 
-What imports torch is run beforehand in one process and told to DVC by `dvc commit`: a third of the time.
+What imports torch is run beforehand in one process and made known to DVC by `dvc commit`: a third of the time.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
-import sys
 from pathlib import Path
 
-from small_project import ROOT, SmallProject
+from small_project import ROOT, SmallProject, make_once
 
 PER_CLASS = 12
 PROBLEM = "mnist-uci"
@@ -24,11 +21,11 @@ UP_TO_FEATURES = (
     *(("prompts", domain) for domain in DOMAINS),
 )
 IN_ONE_PROCESS = """
-import importlib, sys
-for stage, *arguments in {stages!r}:
-    status = importlib.import_module(f"pipeline.stages.{{stage}}").main(arguments)
-    if status:
-        sys.exit(f"{{stage}} {{arguments}}: status {{status}}")
+import sys
+from pipeline.stage import main
+for arguments in {stages!r}:
+    if status := main(arguments):
+        sys.exit(f"{{arguments}}: status {{status}}")
 """
 
 
@@ -36,7 +33,8 @@ def make(folder: Path) -> SmallProject:
     """Lay out the project: the repository's own files, params.yaml cut down, weights linked; run it."""
     project = SmallProject(folder)
     folder.mkdir(parents=True)
-    shutil.copy(ROOT / "params.yaml", folder)
+    for name in ("params.yaml", "suite.yaml"):
+        shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "suites", folder / "suites")
     (folder / "weights").symlink_to(ROOT / "weights")
     params = project.read_params()
@@ -51,11 +49,13 @@ def make(folder: Path) -> SmallProject:
     params["compare"]["methods"] = ["clip_zero_shot", "source_only", "no_clip", "calibrated"]
     params["sensitivity"] = {"D": [20, 60], "sigma": [1e-5, 1e-4]}
     project.write_params(params)
-    project.make_kept_folders()
+    shutil.copy(
+        folder / "suite.yaml", folder / "suites/digits.yaml"
+    )  # a copy, as `referee use` makes it
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
         file.write("/.venv\n/dvc_plots\n")
-    project.run(sys.executable, "-c", IN_ONE_PROCESS.format(stages=UP_TO_FEATURES))
+    project.run_here(*UP_TO_FEATURES)
     names = ["@".join((stage, "-".join(of))) if of else stage for stage, *of in UP_TO_FEATURES]
     project.run("dvc", "commit", "--quiet", "--force", *names)
     ran = project.repro()
@@ -64,12 +64,5 @@ def make(folder: Path) -> SmallProject:
 
 
 def shared(base: Path) -> Path:
-    """Make the project once, however many processes pytest has; return its folder, to be read or copied only."""
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with (base / "digits.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (base / "digits").exists():
-            shutil.rmtree(base / "undone", ignore_errors=True)
-            make(base / "undone")
-            (base / "undone").rename(base / "digits")
-    return base / "digits"
+    """Make the project once for all tests; return its folder, to be read or copied only."""
+    return make_once(base, "digits", make)

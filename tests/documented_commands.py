@@ -1,16 +1,17 @@
-"""The commands of README.md and docs/**/*.md, and what their markers say of them.
+"""The commands of README.md, CONTRIBUTING.md and docs/**/*.md, and what their markers say of them.
 
-A command is a ```bash block. A test runs it (tests/docs/test_doc_commands.py), page by page, in a copy of a small
-project, unless an HTML comment directly above the block says otherwise:
+A command is a ```bash block. tests/docs/test_doc_commands.py runs it, page by page, in a copy of a small project,
+unless an HTML comment directly above the block says otherwise:
 
     <!-- not run: WHY -->             it needs what no test has: a bucket, a GPU, an hour
     <!-- run by: tests/FILE.py -->    that test runs it, and names the page
     <!-- long -->                     run by `make test-long` only
 
-Two markers turn another block into what the page tells its reader to do:
+Two markers turn another block into what the page asks its reader to do:
 
     <!-- file: PATH -->               the block is the text of that file
-    <!-- into params.yaml -->         the block (YAML) replaces these keys of params.yaml
+    <!-- into params.yaml -->         the block (YAML) replaces these keys of params.yaml or suite.yaml;
+                                      the section says which
 """
 
 from __future__ import annotations
@@ -21,40 +22,23 @@ from pathlib import Path
 
 from small_project import ROOT
 
-PAGES = (
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
-)
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 SHELLS = ("bash", "sh", "shell", "console", "zsh")
-PROGRAMS = (
-    "referee",
-    "dvc",
-    "make",
-    "python",
-    "pytest",
-    "pip",
-    "git",
-    "docker",
-    "sbatch",
-    "source",
-    "cp",
-    "ln",
-)
-MARKER = re.compile(r"^<!-- (not run|run by|file|into params\.yaml|long)(?:: (.+))? -->$")
+PARAMS = "into params.yaml"
+MARKER = re.compile(rf"^<!-- (not run|run by|file|{re.escape(PARAMS)}|long)(?:: (.+))? -->$")
 FENCE = re.compile(r"^(```+|~~~+)(\w*)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: where it stands, its language, its text, and the marker above it."""
+    """A fenced block: its page and line, language and text, and the marker above it with what follows its colon."""
 
     page: str
     line: int
     language: str
     text: str
     marker: str = ""
-    told: str = ""
+    argument: str = ""
 
     @property
     def is_command(self) -> bool:
@@ -63,9 +47,8 @@ class Block:
     @property
     def is_run_here(self) -> bool:
         """Whether the page's own test takes it, always or in the long suite."""
-        return self.marker in ("file", "into params.yaml") or (
-            self.is_command and self.marker in ("", "long")
-        )
+        is_plain_command = self.is_command and self.marker in ("", "long")
+        return is_plain_command or self.marker in ("file", PARAMS)
 
     @property
     def lines(self) -> list[str]:
@@ -90,24 +73,23 @@ class Page:
 def read_page(path: Path, root: Path = ROOT) -> Page:
     """Take a page apart; a marker may be separated from its block by blank lines only."""
     name = path.relative_to(root).as_posix()
-    blocks, prose = [], []
-    marker, told, fence, opened, inside = "", "", "", 0, []
-    language = ""
+    blocks: list[Block] = []
+    prose: list[str] = []
+    marker = ("", "")
+    fence, language, opened, inside = "", "", 0, list[str]()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if fence:
-            if line.strip() == fence:
-                text = "".join(f"{entry}\n" for entry in inside)
-                blocks.append(Block(name, opened, language, text, marker, told))
-                marker, told, fence = "", "", ""
-            else:
-                inside.append(line)
-        elif found := FENCE.match(line):
-            fence, language, opened, inside = found[1], found[2], number, []
-        elif found := MARKER.match(line.strip()):
-            marker, told = found[1], found[2] or ""
+        if fence and line.strip() == fence:
+            text = "".join(f"{entry}\n" for entry in inside)
+            blocks.append(Block(name, opened, language, text, *marker))
+            marker, fence = ("", ""), ""
+        elif fence:
+            inside.append(line)
+        elif match := FENCE.match(line):
+            fence, language, opened, inside = match[1], match[2], number, []
+        elif match := MARKER.match(line.strip()):
+            marker = (match[1], match[2] or "")
         else:
-            if line.strip():
-                marker, told = "", ""
+            marker = ("", "") if line.strip() else marker
             prose.append(line)
     assert not fence, f"{name}:{opened}: the block is not closed"
     return Page(name, tuple(blocks), "\n".join(prose))
@@ -116,9 +98,3 @@ def read_page(path: Path, root: Path = ROOT) -> Page:
 def read_pages() -> list[Page]:
     """Read all pages."""
     return [read_page(path) for path in PAGES]
-
-
-def looks_like_a_command(line: str) -> bool:
-    """Tell whether a line of text begins as a command does."""
-    words = line.strip().removeprefix("$ ").split()
-    return len(words) > 1 and words[0] in PROGRAMS

@@ -1,16 +1,20 @@
-"""The content of a report, made up: three problems, one with awkward class names, one with many classes."""
+"""Invented content of a report: three problems, one with awkward class names, one with many classes."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 
 from pipeline.method.evaluation import BRANCHES
-from pipeline.report.comparison_files import Figures
+from pipeline.report.compared_methods import MethodFigures
 from pipeline.report.page.page import PageContent
-from pipeline.report.page.pictures import Album, ProblemPictures, data_address
-from pipeline.report.page.problem_results import ProblemResults
-from pipeline.report.page.provenance import Provenance, StoreHash
-from pipeline.report.suite_results import Suite
+from pipeline.report.page.pictures import ProblemPictures, add_picture
+from pipeline.report.page.problem_results import ProblemFiles, ProblemMetrics, ProblemResults
+from pipeline.report.page.provenance import Provenance
+from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
 
 AWKWARD = [
@@ -28,114 +32,161 @@ METHODS = {
     "ewc-head": ("EWC", "head"),
 }
 PLAIN = ["ant", "bee", "cat", "dog"]
+SWEEPS = {
+    "D": {50.0: (80.0, 2.0), 500.0: (90.0, 1.0)},
+    "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)},
+}
+PATHS = {
+    "metrics": "results/metrics/PROBLEM.json",
+    "tables": "results/tables/PROBLEM/",
+    "comparison": "results/comparison/PROBLEM.json",
+    "sensitivity": "results/sensitivity/PROBLEM/",
+    "suite": "results/suite/",
+    "page": "results/report.html",
+}
 
 
-def figures(base: float) -> dict[str, Figures]:
+def figures(base: float) -> dict[str, MethodFigures]:
     """Return the methods' figures, rising by four points from method to method."""
     return {
-        method: Figures(title, group, method == "ewc-head", base + 4 * i, 0.5, (base + 4 * i,) * 2)
+        method: MethodFigures(
+            title=title,
+            group=group,
+            source_samples=method == "ewc-head",
+            A_T=base + 4 * i,
+            A_T_sd=0.5,
+            A_T_per_seed=(base + 4 * i,) * 2,
+        )
         for i, (method, (title, group)) in enumerate(METHODS.items())
     }
+
+
+def files(name: str, folder: Path = Path("results")) -> ProblemFiles:
+    """Return where the results of a problem are."""
+    return ProblemFiles(
+        metrics=folder / f"metrics/{name}.json",
+        tables=folder / f"tables/{name}",
+        comparison=folder / f"comparison/{name}.json",
+        sensitivity=folder / f"sensitivity/{name}",
+    )
 
 
 def problem(name: str, classes: list[str], base: float, *, swept: bool = False) -> ProblemResults:
     """Return a problem's results, of three tasks."""
     source, target = name.split("-")
-    rng = np.random.default_rng(len(classes))
-    labels = [classes[i % len(classes)] for i in range(4 * len(classes))]
-    guesses = [classes[0] if i % 5 == 0 else label for i, label in enumerate(labels)]
-    sweep = {
-        "D": {50.0: (80.0, 2.0), 500.0: (90.0, 1.0)},
-        "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)},
-    }
+    metrics = ProblemMetrics(
+        A_T=base + 12,
+        A_T_sd=0.5,
+        forgetting=2.0,
+        source_only_A_T=base + 4,
+        clip_only_A_T=base,
+        pseudo_label_accuracy=91.0,
+        weight_auroc=88.5,
+        ece=dict.fromkeys(BRANCHES, 3.2),
+    )
+    sweeps = SWEEPS if swept else {}
     return ProblemResults(
-        name=name,
-        source=source,
-        target=target,
-        metrics={
-            "A_T": base + 12,
-            "A_T_sd": 0.5,
-            "forgetting": 2.0,
-            "source_only_A_T": base + 4,
-            "clip_only_A_T": base,
-            "pseudo_label_accuracy": 91.0,
-            "weight_auroc": 88.5,
-            "ece": dict.fromkeys(BRANCHES, 3.2),
-        },
-        tasks=[
-            {
-                "after_task": str(k),
-                "adapted": str(99 - k),
-                "sd": "0.8",
-                "source_only": str(95 - 3 * k),
-                "clip_only": "80",
-            }
-            for k in (1, 2, 3)
-        ],
-        matrix=[
-            {"after_task": str(k), "task": str(j), "accuracy": str(99 - 2 * (k - j))}
-            for k in (1, 2, 3)
-            for j in range(1, k + 1)
-        ],
-        forgetting=[
-            {"task": "1", "best": "99", "final": "95", "forgotten": "4"},
-            {"task": "2", "best": "99", "final": "97", "forgotten": "2"},
-        ],
-        classes=[{"class": name} for name in classes],
-        confusion=[{"actual": a, "predicted": p} for a, p in zip(labels, guesses, strict=True)],
-        reliability=[
-            {
-                "branch": branch,
-                "from": "80",
-                "to": "86.67",
-                "images": "30",
-                "confidence": "83",
-                "accuracy": "78",
-            }
-            for branch in BRANCHES
-        ],
-        weights=[
-            {"lowest": "0.1", "highest": "0.5", "weight": "0.3", "images": "40", "accuracy": "70"},
-            {"lowest": "0.5", "highest": "0.99", "weight": "0.8", "images": "40", "accuracy": "99"},
-        ],
-        shown=[
-            shown("mistake", classes, 1),
-            shown("mistake", classes, 2),
-            shown("example", classes, 0),
-        ],
-        map=[
-            {"x": f"{x:.3f}", "y": f"{y:.3f}", "class": label, "split": "test", "predicted": guess}
-            for (x, y), label, guess in zip(
-                rng.normal(size=(len(labels), 2)), labels, guesses, strict=True
-            )
-        ],
-        methods=figures(base),
-        sweeps=sweep if swept else {},
+        name, source, target, files(name), metrics, tables(classes), figures(base), sweeps
     )
 
 
-def shown(role: str, classes: list[str], i: int) -> dict[str, str]:
-    """Return a row of shown.csv."""
-    said = {
-        f"{b}_{what}": classes[0] if what == "says" else "97.5"
-        for b in BRANCHES
-        for what in ("says", "confidence")
+def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
+    """Return the tables of a problem; every fifth image is taken for the first class."""
+    labels = [classes[i % len(classes)] for i in range(4 * len(classes))]
+    guesses = [classes[0] if i % 5 == 0 else label for i, label in enumerate(labels)]
+    points = np.random.default_rng(len(classes)).normal(size=(len(labels), 2)).round(3)
+    task = np.array([1, 2, 3])
+    by_column = {
+        "tasks": {
+            "after_task": task,
+            "adapted": 99.0 - task,
+            "sd": 0.8,
+            "source_only": 95.0 - 3 * task,
+            "clip_only": 80.0,
+        },
+        "accuracy_matrix": {
+            "after_task": [1, 2, 2, 3, 3, 3],
+            "task": [1, 1, 2, 1, 2, 3],
+            "accuracy": [99.0, 97.0, 99.0, 95.0, 97.0, 99.0],
+        },
+        "pseudo_labels": {"task": task, "accuracy": "91.0", "kept": 50.0},
+        "forgetting": {
+            "task": [1, 2],
+            "best": [99.0, 99.0],
+            "final": [95.0, 97.0],
+            "forgotten": [4.0, 2.0],
+        },
+        "classes": {"class": classes, "accuracy": "50.0"},
+        "confusion": {"actual": labels, "predicted": guesses},
+        "reliability": {
+            "branch": list(BRANCHES),
+            "from": 80.0,
+            "to": 86.67,
+            "images": 30,
+            "confidence": 83.0,
+            "accuracy": 78.0,
+        },
+        "weights": {
+            "lowest": [0.1, 0.5],
+            "highest": [0.5, 0.99],
+            "weight": [0.3, 0.8],
+            "images": [40, 40],
+            "accuracy": [70.0, 99.0],
+        },
+        "map": {
+            "x": points[:, 0],
+            "y": points[:, 1],
+            "class": labels,
+            "split": "test",
+            "predicted": guesses,
+        },
     }
-    return {
+    frames = {name: pd.DataFrame(columns) for name, columns in by_column.items()}
+    roles = (("mistake", 1), ("mistake", 2), ("example", 0))
+    frames["shown"] = pd.DataFrame([shown(role, classes, i) for role, i in roles])
+    return frames
+
+
+def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
+    """Return a row of shown.csv."""
+    row: dict[str, object] = {
         "role": role,
         "path": f"data/{i}.png",
         "sha256": "ab" * 32,
         "actual": classes[i % len(classes)],
-        "seed": "0",
-        **said,
+        "seed": 0,
     }
+    for branch in BRANCHES:
+        row |= {f"{branch}_says": classes[0], f"{branch}_confidence": 97.5}
+    return row
 
 
-def pictures(album: Album) -> ProblemPictures:
+def write_results(results: ProblemResults, paths: ProblemFiles) -> None:
+    """Write what the stages write about a problem."""
+    compared = {
+        method: entry.model_dump(exclude={"failed"}) for method, entry in results.methods.items()
+    }
+    paths.tables.mkdir(parents=True)
+    for path, text in (
+        (paths.metrics, results.metrics.model_dump_json()),
+        (paths.comparison, json.dumps(compared)),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for name, table in results.tables.items():
+        table.to_csv(paths.tables / f"{name}.csv", index=False)
+    for swept, sweep in results.sweeps.items():
+        paths.sensitivity.mkdir(parents=True, exist_ok=True)
+        rows = [(value, mean, sd) for value, (mean, sd) in sweep.items()]
+        table = pd.DataFrame(rows, columns=[swept, "A_T", "sd"])
+        table.to_csv(paths.sensitivity / f"{swept}.csv", index=False)
+
+
+def pictures(album: dict[str, str]) -> ProblemPictures:
     """Return pictures of the mistakes and of one image's views, each of another colour."""
 
     def add(colour: int) -> str:
-        return album.add(data_address(np.full((24, 24, 3), colour, np.uint8), 64))
+        return add_picture(album, np.full((24, 24, 3), colour, np.uint8), 64)
 
     views = {
         "data/0.png": {view: add(40 * i) for i, view in enumerate(("original", "zeros", "rand"))}
@@ -153,7 +204,7 @@ def report_content(drawing: str = "") -> PageContent:
         problem("right-left", PLAIN, 50),
     ]
     suite = Suite("toy", {p.name: p.methods for p in problems}, {p.name: "toy" for p in problems})
-    album = Album()
+    album: dict[str, str] = {}
     shown_pictures = {p.name: pictures(album) for p in problems[:2]}
     shown_pictures["right-left"] = ProblemPictures(
         missing="No pictures: the images of left are not here."
@@ -165,11 +216,12 @@ def report_content(drawing: str = "") -> PageContent:
         methods=comparison_table(suite, []).parts(),
         problems=problems,
         pictures=shown_pictures,
-        album=album.pictures,
+        album=album,
         provenance=Provenance(
             {"suite": "toy", "rff": {"D": 1000, "sigma": 1e-4}},
             "0123abc",
-            [StoreHash("cache/embeddings/left/vit.zarr", "embed@left-vit", "feed.dir", 1234)],
+            [("cache/embeddings/left/vit.zarr", "embed@left-vit", "feed.dir", 1234)],
+            PATHS,
         ),
         drawing=drawing,
     )

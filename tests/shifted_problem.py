@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from pipeline.method.adaptation import TargetTask
-from pipeline.method.prediction import cosines, predict
-from pipeline.method.random_fourier_features import deviation, draw_basis
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import predict
+from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
-from pipeline.method.task_features import TaskFeatures
+from pipeline.method.zero_shot import cosines
 
 TASKS = [np.array([0, 1]), np.array([2, 3]), np.array([4, 5, 6])]
 M, d, SCALE = 7, 10, 40.0
@@ -39,13 +40,13 @@ class Problem:
         for classes in TASKS:
             rows = np.isin(self.y, classes)
             views = {name: x[rows] for name, x in self.views.items()}
-            yield TargetTask(classes, views, self.cosines[rows])
+            yield TargetTask(views, self.cosines[rows], classes=classes)
 
     def sources(self, options):
-        return fit_source(self.basis, self.source_views, self.source_y, TASKS, options)
+        return list(fit_source(self.basis, self.source_views, self.source_y, TASKS, options))
 
     def z(self, x):
-        return list(deviation(self.basis, x).astype(np.float64) + self.basis.pivot)
+        return list(deviations(self.basis, x).astype(np.float64) + self.basis.pivot)
 
     def oracle_tasks(self):
         for task in self.tasks():
@@ -53,9 +54,10 @@ class Problem:
             yield task.classes.tolist(), views, task.cosines.tolist()
 
     def predictions(self, options, sources, adapted):
+        test = UnlabelledRows(self.test_views, self.test_cosines)
         return [
             predict(
-                TaskFeatures(self.basis, self.test_views), self.test_cosines,
+                kernel_rows(self.basis, test, options.clip_in_kernel), self.test_cosines,
                 source=source, classifier=after.classifier if after else None,
                 options=options, clip_scale=SCALE,
             )

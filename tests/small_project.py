@@ -5,11 +5,15 @@ Everything that runs in it is the real thing (DVC, the stages, timm, open_clip);
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,10 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
+SUITE_SECTIONS = (
+    *("suite", "datasets", "generated", "lists", "domains", "models", "vision", "language"),
+    *("sources", "problems", "swept", "steps", "past", "published"),
+)
 VIT_KWARGS = {"img_size": 16, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
 CLIP_CONFIG = {
     "embed_dim": 16,
@@ -89,15 +97,33 @@ def small_params() -> dict[str, Any]:
         "sources": {"left": {}},
         "problems": {"left-right": {"source": "left", "target": "right"}},
         "swept": {"left-right": {"source": "left", "target": "right"}},
+        "steps": {},
+        "past": {},
         "data": {"seeds": [0, 1], "test_fraction": 0.25},
         "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
-        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma", "bases": 1},
+        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["clip_zero_shot", "source_only", "no_clip", "calibrated"]},
         "sensitivity": {"D": [20, 60], "sigma": [1e-5, 1e-4]},
         "refinement": {"steps": 0, "step_size": 0.01, "radius": 0.03, "mutual_attention": False},
         "runtime": {"device": "cpu", "workers": 2},
     }
+
+
+# Every stage of the small project in an order in which each finds its inputs.
+MODELS, DOMAINS, PROBLEM = ("vit", "clip"), ("left", "right"), "left-right"
+FEATURES = (
+    *(("manifest", domain) for domain in DOMAINS),
+    *(("model", model) for model in MODELS),
+    *(("embed", domain, model) for domain in DOMAINS for model in MODELS),
+    *(("prompts", domain) for domain in DOMAINS),
+)
+ADAPTING = tuple((stage, PROBLEM) for stage in ("pseudo_label", "refine", "adapt"))
+ALL_STAGES = (
+    *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
+    *(("basis", "left"), ("source", "left"), *ADAPTING, ("evaluate", PROBLEM)),
+    *(("compare", PROBLEM), ("sensitivity", PROBLEM), ("tables",), ("report",)),
+)
 
 
 class SmallProject:
@@ -112,17 +138,9 @@ class SmallProject:
         for seed, name in enumerate(("left", "right")):
             draw_domain(self.folder / "data" / name, ("ant", "bee", "cat", "dog"), per_class, seed)
         self.write_params(small_params())
-        self.make_kept_folders()
         if dvc:
             self.add_graph()
         return self
-
-    def make_kept_folders(self) -> None:
-        """Make the folders that stages depend on; in the real repository git keeps them."""
-        read_whole = ("comparison", "metrics", "sensitivity", "tables")
-        for folder in ("cache/lists", *(f"results/{name}" for name in read_whole)):
-            (self.folder / folder).mkdir(parents=True, exist_ok=True)
-            (self.folder / folder / "README.md").write_text("keeps the folder there\n")
 
     def add_graph(self) -> None:
         """Copy dvc.yaml and the package, and make the two repositories."""
@@ -142,16 +160,27 @@ class SmallProject:
         self.run("dvc", "config", "core.analytics", "false")
 
     def write_params(self, params: dict[str, Any]) -> None:
-        """Write params.yaml."""
-        with (self.folder / "params.yaml").open("w") as file:
-            YAML().dump(params, file)
+        """Write params.yaml and suite.yaml, each its own sections."""
+        suite = {key: value for key, value in params.items() if key in SUITE_SECTIONS}
+        own = {key: value for key, value in params.items() if key not in SUITE_SECTIONS}
+        for name, content in (("suite.yaml", suite), ("params.yaml", own)):
+            with (self.folder / name).open("w") as file:
+                YAML().dump(content, file)
 
     def read_params(self) -> dict[str, Any]:
-        """Read params.yaml as plain Python."""
-        return YAML(typ="safe", pure=True).load((self.folder / "params.yaml").read_text())
+        """Read both files as plain Python."""
+        yaml = YAML(typ="safe", pure=True)
+        files = ("suite.yaml", "params.yaml")
+        return {
+            k: v for name in files for k, v in yaml.load((self.folder / name).read_text()).items()
+        }
+
+    def results(self, *parts: str) -> Path:
+        """Return a path below the folder of the suite's results."""
+        return self.folder.joinpath("results", self.read_params()["suite"], *parts)
 
     def change_params(self, **sections: dict[str, Any]) -> None:
-        """Update keys inside sections of params.yaml."""
+        """Update keys inside sections of params.yaml or suite.yaml."""
         params = self.read_params()
         for section, changes in sections.items():
             params[section].update(changes)
@@ -186,13 +215,59 @@ class SmallProject:
         self, name: str, *args: str, ok: bool = True, **more: str
     ) -> subprocess.CompletedProcess[str]:
         """Run one stage's command line."""
-        return self.run(sys.executable, "-m", f"pipeline.stages.{name}", *args, ok=ok, **more)
+        return self.run(sys.executable, "-m", "pipeline.stages", name, *args, ok=ok, **more)
+
+    def run_here(self, *stages: tuple[str, ...]) -> None:
+        """Run stages in this process, which imports torch once for all of them; each must succeed."""
+        from pipeline.stage import main
+
+        with contextlib.chdir(self.folder):
+            for arguments in stages:
+                assert main(arguments) == 0, arguments
+
+    def commit_stages(self) -> None:
+        """Tell DVC that the outputs on disk are those of the stages, as if `dvc repro` had run them all."""
+        self.run("dvc", "commit", "--quiet", "--force")
 
     def repro(self, *args: str, **more: str) -> set[str]:
         """Run `dvc repro` and return the names of the stages that ran."""
         return stages_run(self.run("dvc", "repro", *args, **more).stdout)
 
 
-def stages_run(said: str) -> set[str]:
-    """Return the names of the stages that ran, by what `dvc repro` said."""
-    return {line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")}
+def stages_run(output: str) -> set[str]:
+    """Return the names of the stages that ran, by the output of `dvc repro`."""
+    return {
+        line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")
+    }
+
+
+def run_and_commit(folder: Path) -> None:
+    """Make the small project, run all its stages in one process, and commit them to DVC and git."""
+    folder.mkdir()
+    project = SmallProject(folder).create(dvc=True)
+    project.run("git", "config", "user.email", "owner@example.invalid")
+    project.run("git", "config", "user.name", "Owner")
+    project.run_here(*ALL_STAGES)
+    project.commit_stages()
+    project.run("git", "add", ".")
+    project.run("git", "commit", "--quiet", "-m", "features of our images")
+
+
+def make_once(base: Path, name: str, make: Callable[[Path], object]) -> Path:
+    """Make a folder once, however many processes pytest has; return it, to be read or copied only."""
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (base / name).exists():
+            unfinished = base / f"unfinished-{name}"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            make(unfinished)
+            unfinished.rename(base / name)
+    return base / name
+
+
+def tree_digest(path: Path) -> str:
+    """Return one digest of the names and bytes of all files under ``path``."""
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    parts = (str(file.relative_to(path)).encode() + file.read_bytes() for file in files)
+    return hashlib.sha256(b"".join(parts)).hexdigest()

@@ -9,40 +9,24 @@ from pipeline.errors import InputError
 X = np.zeros((2, 2), dtype=np.float32)
 
 
-def test_object_arrays_are_never_unpickled(tmp_path):
-    objects = np.array([{"a": 1}], dtype=object)
-    np.savez(tmp_path / "f.npz", original=objects, paths=objects)
-    with pytest.raises(InputError, match="original holds Python objects, which could run code"):
-        read_array(tmp_path / "f.npz", "original")
-    with pytest.raises(InputError, match="paths holds Python objects"):
-        read_paths(tmp_path / "f.npz")
-    np.save(tmp_path / "f.npy", objects)
-    with pytest.raises(InputError, match="its array holds Python objects"):
-        read_array(tmp_path / "f.npy", None)
-
-
 def test_files_that_are_not_arrays(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"none\.npy: "):
         read_array(tmp_path / "none.npy", None)
-    for name in ("f.npy", "f.npz"):
-        (tmp_path / name).write_bytes(b"hello")
-        with pytest.raises(InputError, match=r"f\.np[yz]: not a \.npy or \.npz file"):
-            read_array(tmp_path / name, "original")
     np.savez(tmp_path / "g.npz", original=X)
-    (tmp_path / "g.npz").write_bytes((tmp_path / "g.npz").read_bytes()[:-40])
-    with pytest.raises(InputError, match="not a readable"):
-        read_array(tmp_path / "g.npz", "original")
+    whole = (tmp_path / "g.npz").read_bytes()
+    for content in (b"hello", b"PK\x03\x04 not really", whole[:-40], b"x" * 40 + whole[40:]):
+        (tmp_path / "f.npz").write_bytes(content)
+        with pytest.raises(InputError, match=r"f\.npz: "):
+            read_array(tmp_path / "f.npz", "original")
 
 
 def test_paths(tmp_path):
-    np.savez(
-        tmp_path / "f.npz", paths=np.array(["a/b/c.jpg"]), x=X, one=np.array(["a/b/c.jpg", "1.jpg"])
-    )
+    np.savez(tmp_path / "f.npz", paths=["a/b/c.jpg"], x=X, one=["a/b/c.jpg", "1.jpg"])
     assert read_paths(tmp_path / "f.npz") == ["a/b/c.jpg"]
     assert read_paths(tmp_path / "f.npz", "absent") is None
-    with pytest.raises(InputError, match=r"one\[1\] = '1.jpg' is not DOMAIN/CLASS/FILE"):
+    with pytest.raises(InputError, match=r"f\.npz: one\[1\].*DOMAIN/CLASS/FILE"):
         read_paths(tmp_path / "f.npz", "one")
-    with pytest.raises(InputError, match="must be a list of strings, not float32"):
+    with pytest.raises(InputError, match=r"f\.npz: 'x'.*list of strings"):
         read_paths(tmp_path / "f.npz", "x")
 
 

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.slow
 PROBE = """
 import os, sys, time
 from pathlib import Path
-from pipeline.execution.cluster import work_place
-def told(_item):
+from pipeline.extraction.cluster import cluster_from_environment
+def answer(_item):
     time.sleep(0.05)
     return os.environ.get("CUDA_VISIBLE_DEVICES"), os.getpid()
-with work_place(Path(".referee/scratch")) as cluster:
+with cluster_from_environment(Path(".referee/scratch")) as cluster:
     while cluster.threads() < 2:
         time.sleep(0.1)
-    answers = set(cluster.each(told, range(20)))
+    answers = set(cluster.map(answer, range(20)))
 print(sorted(answers, key=str))
 sys.exit(7)
 """

@@ -34,14 +34,15 @@ def test_an_error_of_ours(capsys):
     ],
 )
 def test_what_the_machine_lacks_is_named_with_its_remedy(capsys, code, remedy):
-    line = ended(capsys, OSError(code, os.strerror(code), "out/told.csv"))
-    assert "out/told.csv" in line
+    line = ended(capsys, OSError(code, os.strerror(code), "out/x.csv"))
+    assert "out/x.csv" in line
     assert remedy in line
 
 
 def test_too_little_memory(capsys):
     line = ended(capsys, MemoryError("Unable to allocate 26.8 GiB\nfor an array"))
-    assert "Unable to allocate 26.8 GiB for an array; use a smaller rff.D" in line
+    assert "26.8 GiB" in line
+    assert "rff.D" in line
 
 
 def test_a_bug_keeps_its_traceback():

@@ -1,257 +1,195 @@
-"""params.yaml: valid as shipped; every mistake is named by its key."""
+"""params.yaml and suite.yaml: valid as shipped; every mistake is a line that names the file and the key."""
 
 import copy
+import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from dvc.utils.hydra import apply_overrides
 
 from pipeline.errors import ParamsError
-from pipeline.params import Params, load_params, parse_params, read_yaml
+from pipeline.params import Suite, load_params, parse_params, section_defaults
+from pipeline.validated_yaml import read_yaml
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = read_yaml(ROOT / "params.yaml")
+PARAMS, SUITE = read_yaml(ROOT / "params.yaml"), read_yaml(ROOT / "suite.yaml")
 
 
 def changed(*path, value):
-    raw = copy.deepcopy(SHIPPED)
-    here = raw
+    """Return both files' content with one value changed."""
+    files = copy.deepcopy(PARAMS), copy.deepcopy(SUITE)
+    here = files[path[0] in Suite.model_fields]
     for key in path[:-1]:
         here = here[key]
     here[path[-1]] = value
-    return raw
+    return files
 
 
-def test_what_is_shipped_is_valid():
-    params = load_params(ROOT / "params.yaml")
+def refused(params, suite):
+    with pytest.raises(ParamsError) as error:
+        parse_params(params, suite)
+    return str(error.value).splitlines()
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name in ("params.yaml", "suite.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def test_the_shipped_files_are_valid():
+    params = load_params(ROOT)
     assert params.suite == "digits"
     assert params.rff.sigma == 1e-4  # YAML 1.1 would read 1e-4 as text
+    assert params == parse_params(PARAMS, SUITE)
 
 
-def test_a_private_domain_cannot_come_from_a_list_that_dvc_caches():
-    raw = changed("lists", value={"train": {"file": "l.txt", "domain": "uci", "root": "data"}})
-    raw["data"]["private"] = ["mnist"]
-    assert parse_params(raw).data.private == ("mnist",)
-    raw["data"]["private"] = ["uci"]
-    with pytest.raises(ParamsError, match=r"data\.private: 'uci' comes from the list 'train'"):
-        parse_params(raw)
+def test_dvc_overrides_keep_the_comments_of_params_yaml(project):
+    apply_overrides(project / "params.yaml", ["rff.D=2000", "compare.methods=[calibrated]"])
+    params = load_params(project)
+    assert (params.rff.D, params.compare.methods) == (2000, ["calibrated"])
+
+    def comments(text):
+        return [line for line in text.splitlines() if line.strip().startswith("#")]
+
+    assert comments((project / "params.yaml").read_text()) == comments(
+        (ROOT / "params.yaml").read_text()
+    )
 
 
 def test_class_names_may_be_a_block_of_text():
-    names = SHIPPED["datasets"]["digits"]["class_names"]
-    text = "".join(f'"{folder}": {name}  # said so\n' for folder, name in names.items())
-    params = parse_params(changed("datasets", "digits", "class_names", value=text))
-    assert params == parse_params(SHIPPED)
-    assert list(params.datasets["digits"].class_names) == list(names)
-    empty = parse_params(changed("datasets", "digits", "class_names", value=""))
+    names = SUITE["datasets"]["digits"]["class_names"]
+    text = "".join(f'"{folder}": {name}  # a comment\n' for folder, name in names.items())
+    params = parse_params(*changed("datasets", "digits", "class_names", value=text))
+    assert params == parse_params(PARAMS, SUITE)
+    empty = parse_params(*changed("datasets", "digits", "class_names", value=""))
     assert empty.datasets["digits"].class_names == {}
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("path", "value", "remedy"),
     [
-        (("problems", "a > b"), {"source": "uci", "target": "mnist"}, "problems.a > b: "),
-        (
-            ("generated", "uci", "folder"),
-            "x",
-            "generated.uci.folder: differs from domains.uci.images",
-        ),
-        (
-            ("datasets", "digits", "class_names"),
-            "a: b\n c: : d\n",
-            "datasets.digits.class_names: input should be an object, not 'a: b",
-        ),
-        (
-            ("datasets", "digits", "class_names"),
-            "just words",
-            "datasets.digits.class_names: input should be an object, not 'just words'",
-        ),
-        (("rff", "sigmaa"), 1, "rff.sigmaa: unknown key; did you mean 'sigma'?"),
-        (("rff", "sigma"), 0, "rff.sigma: input should be greater than 0, not 0"),
-        (("rff", "sigma"), -1e-4, "rff.sigma: input should be greater than 0"),
-        (("rff", "sigma"), float("nan"), "rff.sigma: input should be a finite number"),
-        (("rff", "sigma"), float("inf"), "rff.sigma: input should be a finite number"),
-        (("rff", "D"), 0, "rff.D: input should be greater than or equal to 1"),
-        (("rff", "D"), 10**6, "rff.D: input should be less than or equal to 100000"),
-        (("rff", "D"), 10.5, "rff.D: input should be a valid integer"),
-        (("rff", "D"), True, "rff.D: input should be a valid integer"),
-        (
-            ("rff", "convention"),
-            "gama",
-            "rff.convention: input should be 'gamma', 'bandwidth', 'spread' or 'median'",
-        ),
-        (("views", "noise"), "machted", "views.noise: input should be 'unit' or 'matched'"),
-        (("views", "noise"), -1, "views.noise: input should be greater than or equal to 0"),
-        (
-            ("views", "wavelet"),
-            "harr",
-            "views.wavelet: no discrete wavelet 'harr'; did you mean 'haar'?",
-        ),
-        (("views", "level"), 0, "views.level: input should be greater than or equal to 1"),
-        (
-            ("refinement", "steps"),
-            -1,
-            "refinement.steps: input should be greater than or equal to 0",
-        ),
-        (
-            ("refinement", "steps"),
-            1001,
-            "refinement.steps: input should be less than or equal to 1000",
-        ),
-        (("refinement", "step_size"), 0, "refinement.step_size: input should be greater than 0"),
-        (("refinement", "radius"), -0.1, "refinement.radius: input should be greater than 0"),
-        (("refinement", "step"), 1, "refinement.step: unknown key; did you mean 'steps'?"),
-        (("views", "levels"), 2, "views.levels: unknown key; did you mean 'level'?"),
-        (("models", "vit", "orgin"), "x", "models.vit.orgin: unknown key; did you mean 'origin'?"),
-        (
-            ("models", "vit", "library"),
-            "tim",
-            "models.vit.library: input should be 'timm', 'open_clip' or 'imported'",
-        ),
-        (
-            ("models", "vit", "quick_gelu"),
-            True,
-            "models.vit.quick_gelu: is for library open_clip, not timm",
-        ),
-        (
-            ("models", "clip", "kwargs"),
-            {"a": 1},
-            "models.clip.kwargs: is for library timm, not open_clip",
-        ),
-        (
-            ("models", "vit", "precision"),
-            "float8",
-            "models.vit.precision: input should be 'float32', 'bfloat16' or",
-        ),
-        (("models",), {}, "models: dictionary should have at least 1 item"),
-        (
-            ("domains", "uci", "dataset"),
-            "digit",
-            "domains.uci.dataset: 'digit' is not in datasets; did you mean 'digits'?",
-        ),
-        (("domains", "uci", "views"), ["zeros"], "domains.uci.views: must include 'original'"),
-        (
-            ("domains", "uci", "views"),
-            ["original", "zero"],
-            "domains.uci.views.1: input should be 'original', 'zeros' or 'rand'",
-        ),
-        (
-            ("domains", "uci", "views"),
-            ["original"] * 2,
-            "domains.uci.views: a view is listed twice",
-        ),
-        (
-            ("domains", "uci", "templates"),
-            ["a digit"],
-            "domains.uci.templates: 'a digit' must contain {} exactly once",
-        ),
-        (("domains", "u-ci"), SHIPPED["domains"]["uci"], "domains.u-ci: "),
-        (
-            ("lists", "l"),
-            {"file": "f", "domain": "ucy", "root": "."},
-            "lists.l.domain: 'ucy' is not in domains",
-        ),
-        (("generated", "emnist"), {"folder": "f"}, "generated.emnist: 'emnist' is not in domains"),
-        (("language",), "vit", "language: 'vit' is a timm model; it has no text tower"),
-        (("vision",), "vitt", "vision: 'vitt' is not in models; did you mean 'vit'?"),
-        (
-            ("problems", "p"),
-            {"source": "uci", "target": "uci"},
-            "problems.p: source and target are both 'uci'",
-        ),
-        (
-            ("problems", "p"),
-            {"source": "uci", "target": "usps"},
-            "problems.p.target: 'usps' is not in domains",
-        ),
-        (("data", "seeds"), [1, 1], "data.seeds: the same seed is listed twice"),
-        (("data", "seeds"), [], "data.seeds: "),
-        (("data", "test_fraction"), 1, "data.test_fraction: input should be less than 1"),
-        (
-            ("data", "private"),
-            ["ucj"],
-            "data.private: 'ucj' is not in domains; did you mean 'uci'?",
-        ),
-        (("data", "unreadable"), "ignore", "data.unreadable: input should be 'stop' or 'skip'"),
-        (("runtime", "device"), "gpu", "runtime.device: "),
-        (
-            ("domains", "real-world"),
-            {},
-            "domains.real-world: a name has letters, digits and _ only",
-        ),
-        (("problems", "a b"), {}, "problems.a b: a name has letters, digits, _ and - only"),
-        (("a [b]",), {}, "a [b]: unknown key"),
-        (("list[0]",), {}, "list[0]: unknown key"),
-        (("rff", "D[0]"), 1, "rff.D[0]: unknown key"),
-        (("runtim",), {}, "runtim: unknown key; did you mean 'runtime'?"),
-        (
-            ("datasets", "digits", "classes_per_task"),
-            "two",
-            "datasets.digits.classes_per_task: input should be a valid integer",
-        ),
+        *(("rff.D", value, "") for value in (0, 10**6, 10.5, True)),
+        *(("rff.sigma", value, "") for value in (0, float("nan"), float("inf"))),
+        ("rff.sigmaa", 1, "did you mean 'sigma'?"),
+        *(("rff.D[0]", 1, ""), ("rff.bases", 1, "")),
+        ("rff.convention", "gama", "'gamma', 'bandwidth', 'spread' or 'median'"),
+        *(("views.noise", "machted", "'unit' or 'matched'"), ("views.noise", -1, "")),
+        ("views.wavelet", "harr", "did you mean 'haar'?"),
+        ("refinement.steps", 1001, "1000"),
+        ("refinement.step", 1, "did you mean 'steps'?"),
+        ("models.vit.orgin", "x", "did you mean 'origin'?"),
+        ("models.vit.library", "tim", "'timm', 'open_clip' or 'imported'"),
+        ("models.vit.quick_gelu", True, "open_clip"),
+        ("models.clip.kwargs", {"a": 1}, "timm"),
+        ("models", {}, "at least 1"),
+        ("domains.uci.dataset", "digit", "did you mean 'digits'?"),
+        ("domains.uci.views", ["zeros"], "'original'"),
+        *(("domains.uci.views", ["original"] * 2, ""), ("domains.uci.images", ["a", "b"], "")),
+        ("domains.uci.templates", ["a digit"], "{}"),
+        ("domains.u-ci", SUITE["domains"]["uci"], "letters, digits and _"),
+        ("datasets.digits.class_names", "just words", ""),
+        ("datasets.digits.classes_per_task", "two", ""),
+        ("generated.emnist", {"folder": "f"}, "domains"),
+        ("generated.uci.folder", "x", "domains.uci.images"),
+        *(("language", "vit", "'vit'"), ("vision", "vitt", "did you mean 'vit'?")),
+        ("problems.p", {"source": "uci", "target": "uci"}, "'uci'"),
+        *(("problems.a b", {}, "letters, digits"), ("suite", "../x", "letters, digits")),
+        ("published", {"rff": {"d": 1}}, "rff"),
+        *(("data.seeds", [1, 1], ""), ("data.test_fraction", 1, "")),
+        ("data.private", ["ucj"], "did you mean 'uci'?"),
+        *(("runtime.device", "gpu", ""), ("runtim", {}, "did you mean 'runtime'?"), ("a [b]", {}, "")),
     ],
-)
-def test_a_mistake_is_named_by_its_key(path, value, message):
-    with pytest.raises(ParamsError) as error:
-        parse_params(changed(*path, value=value))
-    assert any(
-        line.startswith(f"params.yaml: {message}") for line in str(error.value).splitlines()
-    ), error.value
+)  # fmt: skip
+def test_a_mistake_is_named_by_file_and_key(path, value, remedy):
+    file = "suite.yaml" if path.split(".")[0] in Suite.model_fields else "params.yaml"
+    lines = refused(*changed(*path.split("."), value=value))
+    assert any(line.startswith(f"{file}: {path}") and remedy in line for line in lines), lines
 
 
-@pytest.mark.parametrize("section", sorted(set(SHIPPED) - {"runtime"}))
+def test_mistakes_of_both_files_are_listed_together():
+    params, _ = changed("rff", "D", value=0)
+    _, suite = changed("vision", value="vitt")
+    first, second = refused(params, suite)
+    assert first.startswith("params.yaml: rff.D: ")
+    assert second.startswith("suite.yaml: vision: ")
+
+
+def test_names_inside_the_suite_must_agree():
+    pair = {"source": "uci", "target": "usps"}
+    assert (
+        "problems.p.target: 'usps' is not in domains"
+        in refused(*changed("problems", "p", value=pair))[0]
+    )
+    entry = {"file": "f", "domain": "ucy", "root": "."}
+    assert (
+        "lists.l.domain: 'ucy' is not in domains" in refused(*changed("lists", "l", value=entry))[0]
+    )
+    params, suite = changed("datasets", "halves", value={"classes_per_task": 5, "class_names": {}})
+    suite["domains"]["uci"]["dataset"] = "halves"
+    (line,) = refused(params, suite)
+    assert line.startswith("suite.yaml: problems.mnist-uci: classes_per_task is 2 in 'mnist', 5 in")
+    assert "make classes_per_task" in line
+
+
+def test_a_private_domain_cannot_come_from_a_list_that_dvc_caches():
+    entry = {"file": "l.txt", "domain": "uci", "root": "data"}
+    params, suite = changed("lists", value={"train": entry})
+    params["data"]["private"] = ["mnist"]
+    assert parse_params(params, suite).data.private == ("mnist",)
+    params["data"]["private"] = ["uci"]
+    (line,) = refused(params, suite)
+    assert line.startswith("params.yaml: data.private: 'uci' comes from the list 'train'")
+
+
+@pytest.mark.parametrize("section", sorted({*PARAMS, *SUITE} - {"runtime", "published"}))
 def test_a_missing_section_is_named(section):
-    raw = {key: value for key, value in SHIPPED.items() if key != section}
-    with pytest.raises(ParamsError, match=f"params.yaml: {section}: missing"):
-        parse_params(raw)
+    params, suite = copy.deepcopy(PARAMS), copy.deepcopy(SUITE)
+    file = "suite.yaml" if suite.pop(section, None) is not None else "params.yaml"
+    params.pop(section, None)
+    assert any(line.startswith(f"{file}: {section}: missing") for line in refused(params, suite))
 
 
-def test_files_that_are_not_params(tmp_path):
-    with pytest.raises(ParamsError, match="no such file; run this in the root of the repository"):
-        load_params(tmp_path / "params.yaml")
-    bad = tmp_path / "params.yaml"
-    for text, message in (
-        ("a: [", "not valid YAML"),
-        ("a: 1\na: 2\n", "not valid YAML.*duplicate key"),
-        ("- 1\n", "must be a mapping of sections, not list"),
-        ("", "must be a mapping of sections, not NoneType"),
-        ("!!python/object/apply:os.system ['true']", "not valid YAML"),
+def test_a_section_in_the_wrong_file_is_sent_to_the_other(project):
+    for file, section, other in (
+        ("params.yaml", "lists: {}", "suite"),
+        ("suite.yaml", "rff: {}", "params"),
     ):
-        bad.write_text(text)
-        with pytest.raises(ParamsError, match=message) as error:
-            load_params(bad)
+        text = (ROOT / file).read_text()
+        (project / file).write_text(f"{text}\n{section}\n")
+        with pytest.raises(ParamsError) as error:
+            load_params(project)
+        (line,) = str(error.value).splitlines()
+        assert f"{file}: {section.split(':')[0]}: belong in {other}.yaml" in line
+        (project / file).write_text(text)
+
+
+def test_a_params_yaml_from_before_suite_yaml_is_one_line_with_the_remedy(project):
+    (project / "params.yaml").write_text(
+        (ROOT / "params.yaml").read_text() + (ROOT / "suite.yaml").read_text()
+    )
+    (project / "suite.yaml").unlink()
+    with pytest.raises(
+        ParamsError, match=r"params.yaml: .*domains.*suite.yaml.*referee use"
+    ) as error:
+        load_params(project)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_or_no_mapping_is_named(project):
+    for content in (b"a: [", b"a: 1\na: 2\n", b"- 1\n", b"", b"\xff\xfe\x00"):
+        (project / "params.yaml").write_bytes(content)
+        with pytest.raises(ParamsError, match=r"params\.yaml: ") as error:
+            load_params(project)
         assert len(str(error.value).splitlines()) == 1
-    bad.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ParamsError, match="not valid YAML"):
-        load_params(bad)
+    (project / "params.yaml").unlink()
+    with pytest.raises(ParamsError, match=r"params.yaml: .*root of the repository"):
+        load_params(project)
 
 
-json_like = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(section=st.sampled_from(sorted(Params.model_fields)), value=json_like)
-def test_anything_in_a_section_is_valid_or_a_params_error(section, value):
-    try:
-        parse_params(changed(section, value=value))
-        lines = []
-    except ParamsError as error:  # any other exception fails the test
-        lines = str(error).splitlines()
-    assert all(line.startswith("params.yaml: ") for line in lines)
-
-
-def test_both_sides_of_a_problem_have_the_same_tasks():
-    raw = copy.deepcopy(SHIPPED)
-    raw["datasets"]["halves"] = raw["datasets"]["digits"] | {"classes_per_task": 5}
-    raw["domains"]["uci"]["dataset"] = "halves"
-    with pytest.raises(ParamsError) as error:
-        parse_params(raw)
-    wanted = "params.yaml: problems.mnist-uci: 2 classes per task in 'mnist', 5 in 'uci'; make classes_per_task"
-    assert wanted in str(error.value)
+def test_section_defaults_are_those_that_an_empty_section_gets():
+    assert section_defaults("rff") == parse_params(*changed("rff", value={})).rff.model_dump()
+    assert section_defaults("data")["seeds"] == [0]
+    assert section_defaults("generated") == {"seed": 0}  # what may be absent has no default
+    assert section_defaults("compare") == section_defaults("swept") == {}

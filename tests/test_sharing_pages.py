@@ -7,7 +7,7 @@ from small_project import ROOT
 
 
 def test_readme_has_the_recipe_of_the_page():
-    assert commands_of(ROOT / "README.md", "Sharing features") == commands_of(PAGE, "S3")
+    assert commands_of(ROOT / "README.md", "Sharing with teammates") == commands_of(PAGE, "S3")
 
 
 @pytest.mark.parametrize("section", ["S3", "SSH", "A shared folder"])

@@ -1,96 +1,135 @@
-"""`referee doctor`: what is there and what is missing, in one screen, with the remedy beside it."""
+"""Show what is there, what is missing, and the remedy.
+
+One screen: Python and packages, free disk, the DVC remote, the device that
+models will run on, and all that `referee check` looks at: weights, images per
+domain (a domain is one way in which the classes look). ✓ present, ✗ missing,
+· worth knowing. Status 1 if something needed is missing.
+
+reads:  params.yaml, suite.yaml, .dvc/config; lists image folders
+writes: nothing
+examples:
+  referee doctor
+  referee doctor --counts
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
+import re
+import shutil
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pipeline.cli import doctor_datasets, doctor_machine
-from pipeline.cli.findings import Finding, missing, note, ok
-from pipeline.cli.help_text import command
-from pipeline.cli.on_disk import checkpoints, comes_from_the_hub
-from pipeline.errors import ParamsError
-from pipeline.params import PARAMS_FILE, Params, load_params
+from pipeline.cli import inputs
+from pipeline.cli.inputs import MISSING, NOTE, PRESENT, Finding, from_error
+from pipeline.cli.remote import dvc_config
+from pipeline.errors import ModelError, ParamsError
+from pipeline.params import load_params
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-MEGABYTE = 1e6
-DESCRIPTION = """\
-One screen: Python and packages, the device models will run on, free disk,
-weights, images per domain, the DVC remote; ✓ there, ✗ missing, · worth
-knowing, with the remedy beside it. Status 1 if something needed is missing.
-"""
+PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "zarr", "dvc")
+GIGABYTE = 1e9
+LEAST_FREE = 2.0  # gigabytes
+REINSTALL = "run `make env`, or pip install -c constraints.txt -e ."
 
 
-def weights(params: Params, root: Path) -> Iterator[Finding]:
-    """Yield one finding per model."""
-    for key, model in params.models.items():
-        what = f"{key}: {model.library} {model.name or model.origin}".rstrip()
-        files = checkpoints(model, root)
-        if len(files) == 1:
-            yield ok(f"{what}: {model.origin}, {files[0].stat().st_size / MEGABYTE:,.1f} MB")
-        elif files:
-            yield missing(
-                f"{what}: {model.origin} holds {len(files)} checkpoints",
-                f"name the one to use in models.{key}.origin",
-            )
-        elif comes_from_the_hub(model, root):
-            yield note(
-                f"{what}: no file in {model.origin}",
-                f"downloaded from the hub at first use; without it, see {model.origin}/README.md",
-            )
-        else:
-            yield missing(
-                f"{what}: no {model.origin}",
-                f"put the file there, or make a folder for the hub's weights (models.{key}.origin)",
-            )
+def packages() -> Iterator[Finding]:
+    """Yield the versions of Python and of the packages that results depend on."""
+    yield Finding(PRESENT, f"Python {platform.python_version()}, {os.cpu_count()} cores")
+    found, absent = [], []
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            absent.append(package)
+    yield Finding(PRESENT, ", ".join(found))
+    if absent:
+        yield Finding(MISSING, f"not installed: {', '.join(absent)}", REINSTALL)
 
 
-def examine(params_path: Path, *, counts: bool) -> Iterator[str | Finding]:
-    """Yield headings and findings."""
-    root = params_path.parent
-    yield "machine"
-    yield from doctor_machine.python_and_packages()
+def device(name: str) -> Finding:
+    """Return the device that models will run on, with its memory."""
     try:
-        params = load_params(params_path)
+        from pipeline.encoders.device import choose_device, describe_device
+
+        return Finding(PRESENT, f"device {name}: {describe_device(choose_device(name))}")
+    except ModelError as error:
+        return Finding(MISSING, str(error), "change runtime.device in params.yaml")
+    except ImportError as error:
+        return Finding(MISSING, f"torch does not load: {error}", REINSTALL)
+
+
+def disk() -> Finding:
+    """Return the free disk space."""
+    free = shutil.disk_usage(Path()).free / GIGABYTE
+    subject = f"{free:,.1f} GB free on disk"
+    if free >= LEAST_FREE:
+        return Finding(PRESENT, subject)
+    return Finding(MISSING, subject, f"free some space: {LEAST_FREE:.0f} GB or more")
+
+
+def dvc_remote() -> Finding:
+    """Return the DVC remote as configured; it is not contacted."""
+    try:
+        config = dvc_config()
     except ParamsError as error:
+        return from_error("DVC", error)
+    # without the user name and password of the URL
+    urls = {
+        name: re.sub(r"(?<=//)[^/@]*@", "", remote["url"])
+        for name, remote in config["remote"].items()
+    }
+    default = config["core"].get("remote")
+    if default in urls:
+        return Finding(PRESENT, f"DVC remote {default}: {urls[default]}")
+    if default is not None:
+        return Finding(
+            MISSING, f"DVC remote {default}: not configured", f"dvc remote add {default} URL"
+        )
+    if urls:
+        return Finding(
+            NOTE, f"DVC remotes {', '.join(urls)}: no default", "dvc remote default NAME"
+        )
+    return Finding(NOTE, "no DVC remote: caches stay on this machine", "referee share URL")
+
+
+def examine(*, counts: bool) -> Iterator[str | Finding]:
+    """Yield headings and findings of the machine and of what the two files name."""
+    yield "machine"
+    yield from packages()
+    yield disk()
+    yield dvc_remote()
+    try:
+        params = load_params()
+        inputs.check_values(params)
+    except ParamsError as error:
+        yield "settings"
         for line in str(error).splitlines():
-            yield missing(line, "mend the key; `referee use digits` puts a working suite back")
+            yield Finding(MISSING, line, "correct the key, or `referee use digits` to start anew")
         return
-    yield from doctor_machine.device(params.runtime.device)
-    yield from doctor_machine.room(root)
-    yield f"weights (suite {params.suite})"
-    yield from weights(params, root)
-    yield f"images (suite {params.suite})"
-    yield from doctor_datasets.images(params, root, counts=counts)
-    yield "sharing"
-    yield from doctor_machine.dvc_remote(root)
+    yield device(params.runtime.device)
+    yield f"weights of suite {params.suite}"
+    yield from inputs.weights(params)
+    yield f"images of suite {params.suite}"
+    yield from inputs.images(params, counts=counts)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the screen; return 1 where something needed is missing."""
-    usable = True
-    for line in examine(PARAMS_FILE, counts=args.counts):
-        sys.stdout.write(f"{line}\n")
-        usable = usable and not (isinstance(line, Finding) and line.mark == "✗")
-    sys.stdout.write("all there\n" if usable else "something is missing: see each ✗\n")
-    return 0 if usable else 1
+    complete = True
+    for line in examine(counts=args.counts):
+        if isinstance(line, Finding):
+            complete = complete and line.mark != MISSING
+            sys.stdout.write(f"  {line.mark} {line}\n")
+        else:
+            sys.stdout.write(f"{line}\n")
+    sys.stdout.write("all there\n" if complete else f"something is missing: see each {MISSING}\n")
+    return 0 if complete else 1
 
 
-def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = command(
-        commands,
-        "doctor",
-        "say what is there, what is missing, and the remedy",
-        DESCRIPTION,
-        reads="params.yaml, .dvc/config; lists image folders, opens no image",
-        writes="nothing",
-        examples="referee doctor\nreferee doctor --counts",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--counts", action="store_true", help="list every class with its images")
-    parser.set_defaults(run=run)

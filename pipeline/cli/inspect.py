@@ -1,6 +1,16 @@
-"""`referee inspect STORE`: what a store holds: model, views, rows, width, type, provenance, norms, NaN.
+"""Show what a store under cache/ holds and how it was computed.
 
-With --remote the store is not pulled: shapes, types and provenance are read straight from the DVC remote, rows are not.
+A store is a Zarr group that a stage wrote. Of embeddings the views, rows,
+width, type and norms are shown, of others the arrays; and how they were
+computed: backbone, sha256 of its weights, preprocessing, settings. With
+--remote nothing is pulled: shapes, types and settings are read from the DVC
+remote, rows are not.
+
+reads:  the stores named
+writes: nothing
+examples:
+  referee inspect cache/embeddings/mnist/vit.zarr
+  referee inspect --json cache/target/mnist-uci.zarr
 """
 
 from __future__ import annotations
@@ -13,210 +23,143 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.cli.help_text import command
-from pipeline.errors import StoreError, one_line
-
-DESCRIPTION = """\
-What is in a Zarr store: for embeddings their views, rows, width, type and
-norms, for models and pseudo-labels their arrays; and where it comes from:
-backbone, sha256 of its weights, preprocessing, settings.
-"""
+from pipeline.errors import StoreError
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-    from pipeline.cli.remote_files import RemoteFiles
+    from pipeline.cli.remote import RemoteOutputs
     from pipeline.store.embedding_store import EmbeddingStore
 
 
+def describe(path: Path) -> dict[str, Any]:
+    """Return what the command shows of a store: ``title``, facts of its ``arrays`` by name, and ``provenance``."""
+    from pipeline.store import embedding_store, prompt_store
+    from pipeline.store.array_store import open_arrays
+
+    schema = _schema(path)
+    if schema in (None, embedding_store.SCHEMA):
+        store = embedding_store.open_embeddings(path)
+        title = f"{store.rows:,} rows, width {store.width}"
+        views = {view: view_facts(store, view) for view in store.views}
+        provenance = {key: value for key, value in store.provenance.items() if key != "views"}
+        return {"title": title, "arrays": views, "provenance": provenance}
+    if schema == prompt_store.SCHEMA:
+        prompts = prompt_store.open_prompts(path)
+        title = "text embeddings of {} classes, width {}".format(*prompts.text.shape)
+        arrays = {"text": _array_facts(prompts.text)}
+        provenance = {"logit_scale": prompts.logit_scale, **prompts.provenance}
+        return {"title": title, "arrays": arrays, "provenance": provenance}
+    group = open_arrays(path, schema)
+    arrays = {name: _array_facts(group.read(name)) for name in sorted(group.arrays)}
+    provenance = {"schema": schema, **group.attributes}
+    return {"title": f"{len(arrays)} arrays", "arrays": arrays, "provenance": provenance}
+
+
 def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
-    """Return the type, the norms' quantiles and the number of rows that are not finite, in bounded memory."""
-    norms = np.empty(store.rows)
-    start = 0
-    for block in store.blocks(view):
-        norms[start : start + len(block)] = np.linalg.norm(block.astype(np.float64), axis=1)
-        start += len(block)
+    """Return shape, type, norms and settings of a view of the embeddings, in bounded memory."""
+    blocks = (np.linalg.norm(block.astype(np.float64), axis=1) for block in store.blocks(view))
+    norms = np.concatenate([np.empty(0), *blocks])
     finite = norms[np.isfinite(norms)]
-    low, middle, high = np.quantile(finite, [0, 0.5, 1]) if finite.size else [np.nan] * 3
+    quantiles = np.quantile(finite, [0, 0.5, 1]).tolist() if finite.size else [np.nan] * 3
     return {
+        "shape": [store.rows, store.width],
         "dtype": str(store.dtype(view)),
-        "norm_min": float(low),
-        "norm_median": float(middle),
-        "norm_max": float(high),
-        "not_finite": int(store.rows - finite.size),
+        "not_finite": int(norms.size - finite.size),
+        **dict(zip(("norm_min", "norm_median", "norm_max"), quantiles, strict=True)),
         "settings": store.settings(view),
     }
 
 
-def facts(path: Path) -> dict[str, Any]:
-    """Return everything `inspect` tells of a store, as plain values."""
-    from pipeline.store.embedding_store import open_embeddings
-    from pipeline.store.prompt_store import SCHEMA, open_prompts
-
-    if _schema(path) == SCHEMA:
-        prompts = open_prompts(path)
-        return {
-            "kind": "prompts",
-            "classes": len(prompts.classes),
-            "width": prompts.text.shape[1],
-            "logit_scale": prompts.logit_scale,
-            "provenance": prompts.provenance,
-        }
-    if _schema(path) in _array_schemas():
-        return array_facts(path)
-    store = open_embeddings(path)
-    return {
-        "kind": "embeddings",
-        "rows": store.rows,
-        "width": store.width,
-        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-        "views": {view: view_facts(store, view) for view in store.views},
-        "provenance": {key: value for key, value in store.provenance.items() if key != "views"},
-    }
-
-
-def array_facts(path: Path) -> dict[str, Any]:
-    """Return shape, type and finiteness of every array of a source, target or pseudo-label store."""
-    from pipeline.store.array_store import open_arrays
-
-    store = open_arrays(path, str(_schema(path)))
-    arrays = {}
-    for name in sorted(store.arrays):
-        values = store.read(name)
-        finite = bool(np.isfinite(values).all()) if values.dtype.kind == "f" else True
-        arrays[name] = {"shape": list(values.shape), "dtype": str(values.dtype), "finite": finite}
-    provenance = {"schema": _schema(path), **store.attributes}
-    return {"kind": "arrays", "arrays": arrays, "provenance": provenance}
-
-
-def remote_facts(path: Path, files: RemoteFiles) -> dict[str, Any]:
+def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
     """Return what a store on a remote says of itself: its zarr.json files are read and none of its rows."""
-    import zarr
-    from zarr.core.buffer import default_buffer_prototype
-    from zarr.storage import MemoryStore
-
-    before = files.received
-    wanted = {
-        file: name for file, name in files.listing(path).items() if file.endswith("zarr.json")
+    before = outputs.received
+    files = outputs.files(path)
+    metadata = {
+        file.parent.name: json.loads(outputs.read(file))
+        for file in sorted(files)
+        if file.name == "zarr.json"
     }
-    if "zarr.json" not in wanted:
-        raise StoreError(f"{path}: not a Zarr store")
-    buffer = default_buffer_prototype().buffer
-    store = MemoryStore(
-        {file: buffer.from_bytes(text) for file, text in files.read_all(wanted, path).items()}
-    )
-    try:
-        group = zarr.open_group(store, mode="r", zarr_format=3)
-        arrays = dict(group.arrays())
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: not a readable Zarr store ({one_line(error)})") from None
-    size, count = files.size(path)
+    root = metadata.pop(path.name, None)
+    if root is None:
+        raise StoreError(f"{path}: not a Zarr store; name a .zarr folder of dvc.yaml")
+    size, read = outputs.size(path), outputs.received - before
     return {
-        "kind": "remote",
-        "remote": files.name,
+        "title": f"on {outputs.name}, {size / 1e6:.1f} MB in {len(files)} files ({read / 1e3:.1f} kB read)",
         "bytes": size,
-        "files": count,
-        "bytes_read": files.received - before,
+        "bytes_read": read,
         "arrays": {
             name: {
-                "shape": list(array.shape),
-                "dtype": str(array.dtype),
-                "settings": dict(array.attrs),
+                "shape": array["shape"],
+                "dtype": array["data_type"],
+                "settings": array["attributes"],
             }
-            for name, array in sorted(arrays.items())
+            for name, array in metadata.items()
         },
-        "provenance": dict(group.attrs),
+        "provenance": root["attributes"],
     }
 
 
-def _array_schemas() -> set[str]:
-    """Return the kinds of store that are plain arrays."""
-    from pipeline.stages import adapt
-    from pipeline.store import pseudo_label_store, refined_store, source_store
+def as_text(path: str, facts: dict[str, Any]) -> str:
+    """Lay the facts of a store out for a person."""
+    lines = [f"{path}: {facts['title']}"]
+    for name, array in facts["arrays"].items():
+        line = f"  {name:16}{array['dtype']:10}{array['shape']}"
+        if "norm_median" in array:
+            norms = (array[f"norm_{key}"] for key in ("min", "median", "max"))
+            line += "  norms {:.3g}, median {:.3g}, to {:.3g}".format(*norms)
+        if array.get("not_finite"):
+            line += f"  {array['not_finite']} not finite"
+        settings = ", ".join(f"{key} {value}" for key, value in array.get("settings", {}).items())
+        lines.append(f"{line}  {settings}".rstrip())
+    for key, value in facts["provenance"].items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        lines.append(f"  {key:16}{text if len(text) <= 100 else text[:97] + '...'}")
+    return "\n".join(lines) + "\n"
 
-    return {kind.SCHEMA for kind in (adapt, pseudo_label_store, refined_store, source_store)}
+
+def _array_facts(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return shape and type of an array, and how many values are not finite (NaN: there is none)."""
+    finite = np.isfinite(values).sum() if values.dtype.kind == "f" else values.size
+    facts = {"shape": list(values.shape), "dtype": str(values.dtype)}
+    return {**facts, "not_finite": int(values.size - finite)}
 
 
 def _schema(path: Path) -> str | None:
+    """Return the kind of a store; None where that cannot be read, which `open_embeddings` then explains."""
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return str(attributes.get("schema"))
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return None  # whatever is wrong, open_embeddings says it better
-
-
-def as_text(path: Path, told: dict[str, Any]) -> str:
-    """Lay the facts out for a person."""
-    if told["kind"] == "remote":
-        size = f"{told['bytes'] / 1e6:.1f} MB in {told['files']} files"
-        read = f"{told['bytes_read'] / 1e3:.1f} kB read, no row"
-        lines = [f"{path} on {told['remote']}: {size} ({read})"]
-        for name, about in told["arrays"].items():
-            made = ", ".join(f"{key} {value}" for key, value in about["settings"].items())
-            lines.append(f"  {name:16}{about['dtype']:10}{about['shape']}  {made}".rstrip())
-    elif told["kind"] == "arrays":
-        lines = [f"{path}: {len(told['arrays'])} arrays"]
-        for name, about in told["arrays"].items():
-            note = "" if about["finite"] else "  (NaN where there is nothing)"
-            lines.append(f"  {name:16}{about['dtype']:10}{about['shape']}{note}")
-    elif told["kind"] == "prompts":
-        lines = [
-            f"{path}: text embeddings of {told['classes']} classes, width {told['width']}",
-            f"  logit scale {told['logit_scale']:.2f}",
-        ]
-    else:
-        lines = [
-            f"{path}: {told['rows']:,} rows, width {told['width']}, {told['bytes'] / 1e6:.1f} MB",
-            f"  {'view':10}{'type':10}{'norm min':>10}{'median':>10}{'max':>10}{'not finite':>12}  made with",
-        ]
-        for view, about in told["views"].items():
-            made = ", ".join(f"{key} {value}" for key, value in about["settings"].items()) or "-"
-            lines.append(
-                f"  {view:10}{about['dtype']:10}{about['norm_min']:10.3f}{about['norm_median']:10.3f}"
-                f"{about['norm_max']:10.3f}{about['not_finite']:12d}  {made}"
-            )
-    for key, value in told["provenance"].items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        lines.append(f"  {key:14}{text if len(text) <= 100 else text[:97] + '...'}")
-    return "\n".join(lines) + "\n"
+        return None
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the facts of each store, for people or as JSON."""
-    if args.remote or args.remote_name:
-        from pipeline.cli.remote_files import RemoteFiles
+    if args.remote:
+        from pipeline.cli.remote import RemoteOutputs
 
-        files = RemoteFiles(args.remote_name)
-        told = {str(path): remote_facts(path, files) for path in args.store}
+        outputs = RemoteOutputs()
+        facts = {str(path): describe_remote(path, outputs) for path in args.store}
     else:
-        told = {str(path): facts(path) for path in args.store}
+        for path in args.store:
+            if not path.exists():
+                raise StoreError(
+                    f"{path}: no such store; `ls cache/*` lists those there are, `dvc repro` makes them, "
+                    "`dvc pull` fetches them"
+                )
+        facts = {str(path): describe(path) for path in args.store}
     if args.json:
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
     else:
-        sys.stdout.write("\n".join(as_text(Path(path), about) for path, about in told.items()))
+        sys.stdout.write("\n".join(as_text(path, found) for path, found in facts.items()))
     return 0
 
 
-def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = command(
-        commands,
-        "inspect",
-        "say what a store under cache/ holds, and what made it",
-        DESCRIPTION,
-        reads="the stores named",
-        writes="nothing",
-        examples="referee inspect cache/embeddings/mnist/vit.zarr\n"
-        "referee inspect --json cache/target/mnist-uci.zarr",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
         "store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/"
     )
-    parser.add_argument("--json", action="store_true", help="for programs: all of the provenance")
+    parser.add_argument("--json", action="store_true", help="for programs, and uncut")
     parser.add_argument(
-        "--remote",
-        action="store_true",
-        help="read it straight from the DVC remote, pulling nothing",
+        "--remote", action="store_true", help="read from the DVC remote, pulling nothing"
     )
-    parser.add_argument("--remote-name", metavar="NAME", help="the same, from another remote")
-    parser.set_defaults(run=run)

@@ -1,30 +1,55 @@
-"""`referee`: the commands beside `dvc`. Each is one module of this package."""
+"""`referee`: the commands beside `dvc`. Each is one module of this package, whose docstring is its help."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from types import ModuleType
 
-from pipeline.cli import check, doctor, export, inspect, predict, share, show_views, summary, use
+from pipeline.cli import (
+    check,
+    doctor,
+    export,
+    inspect,
+    merge_lock,
+    predict,
+    share,
+    show_views,
+    stream,
+    summary,
+    use,
+)
 from pipeline.errors import exits_cleanly
 
-COMMANDS = (use, check, doctor, inspect, show_views, summary, predict, export, share)
-
+COMMANDS: dict[str, ModuleType] = {
+    "use": use,
+    "check": check,
+    "doctor": doctor,
+    "inspect": inspect,
+    "merge-lock": merge_lock,
+    "show-views": show_views,
+    "summary": summary,
+    "predict": predict,
+    "export": export,
+    "stream": stream,
+    "share": share,
+}
 DESCRIPTION = """\
-Adapt an image classifier to a new domain that has no labels, without the data
-it was first fitted to, on features that are extracted once and cached.
+Adapt an image classifier to a new domain that has no labels, without the
+images it was first fitted to, on features that are extracted once and cached.
 
 The pipeline itself is DVC's: `dvc repro` runs it, `dvc exp`, `dvc metrics` and
 `dvc plots` compare runs, `dvc push` and `dvc pull` share the caches. These
-commands prepare it, look at what it made, and use the adapted model.
+commands prepare it, show what it computed, and use the adapted model.
 """
 EPILOG = """\
 words:
   domain   a folder of class/image: one way in which the classes look
-  problem  source-target, two domains: labels are known in the source alone
-  task     classes arrive in groups; the model learns one group after another
-  suite    a benchmark, i.e. domains, models and problems: a file in suites/
-  store    what a stage left under cache/: embeddings, prompts, models
+  problem  source-target: adapt from a domain with labels to one without
+  task     a group of classes; the model learns one group after another
+  A_T      after the last of T tasks, accuracy averaged over the tasks
+  suite    a benchmark, that is domains, models and problems: suite.yaml
+  store    a Zarr group that a stage wrote under cache/: embeddings, models
 
 a first run:
   referee doctor
@@ -33,29 +58,37 @@ a first run:
   referee predict --problem mnist-uci photo.png
 
 `referee COMMAND --help` says what a command reads and writes, with examples.
-Mistakes are one line and status 2.
+A mistake is one line and status 2.
 """
 
 
-class Wide(argparse.RawDescriptionHelpFormatter):
-    """Text as it was written, and room for the longest command's name."""
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Text as written, and a first column as wide as the longest name of a command."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
-        self._action_max_length = 14  # argparse itself forgets the indent of the commands
+        self._action_max_length = 14  # argparse does not count the indent of the commands
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser with every command's own."""
-    whole = argparse.ArgumentParser(
-        prog="referee", description=DESCRIPTION, epilog=EPILOG, formatter_class=Wide
+    """Return the parser of `referee` with all commands."""
+    referee = argparse.ArgumentParser(
+        prog="referee", description=DESCRIPTION, epilog=EPILOG, formatter_class=HelpFormatter
     )
-    commands = whole.add_subparsers(
+    commands = referee.add_subparsers(
         dest="command", required=True, metavar="COMMAND", title="commands"
     )
-    for command in COMMANDS:
-        command.add_parser(commands)
-    return whole
+    for name, module in COMMANDS.items():
+        description = str(module.__doc__)
+        command = commands.add_parser(
+            name,
+            help=description.partition("\n")[0].rstrip("."),
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return referee
 
 
 @exits_cleanly

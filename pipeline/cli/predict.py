@@ -1,4 +1,23 @@
-"""`referee predict`: classify new images with an adapted model."""
+"""Classify new images with an adapted model.
+
+Each image is cropped, embedded by both frozen backbones and classified
+exactly as the test images are, among the classes of all tasks so far.
+
+Two branches answer: KLDA, the adapted classifier on the features of the
+vision model (under `calibrated` joined by CLIP's image features), and CLIP,
+zero-shot by the names of the classes. The confidence is that of their fusion,
+each weighted by its own certainty.
+
+reads:  params.yaml, suite.yaml, the weights of both models, and of cache/:
+        target/PROBLEM.zarr, bases, source, prompts, embeddings
+        (`dvc repro` makes them, `dvc pull` fetches them)
+writes: FILE, with --output; whole or not at all
+examples:
+  referee predict --problem mnist-uci photo.png
+  referee predict --problem mnist-uci --top 5 --output labels.json photos/
+  referee predict --problem mnist-uci --after-task 2 --seed 1 photos/ a.jpg
+  referee predict --stream camera --after week2 photo.jpg
+"""
 
 from __future__ import annotations
 
@@ -7,144 +26,171 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli.help_text import command, positive
-from pipeline.errors import InputError
+from pipeline.errors import InputError, ParamsError
 from pipeline.params import Params, load_params
 from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-    from pipeline.report.prediction_tables import PredictedImage
-    from pipeline.stages.adapted_model import AdaptedModel
-    from pipeline.stages.new_images import Read
+    from pipeline.extraction.images import ReadImages
+    from pipeline.problem.adapted_model import AdaptedModel
 
 FORMATS = ("table", "csv", "json")
-DESCRIPTION = """\
-Classify images that the pipeline has never seen: each is cropped, embedded by
-both frozen backbones and classified just as the test images are, over all
-classes seen so far.
-
-Two branches answer: KLDA, the adapted classifier on the vision model's
-features (under `calibrated` with CLIP's image features beside them), and CLIP,
-zero-shot by the class names. The confidence is that of their fusion, weighted
-by how sure each of them is.
-"""
-READS = """\
-params.yaml, both models' weights, and of cache/: target/PROBLEM.zarr,
-bases, source, prompts, and of embeddings which model made them
-(`dvc repro` makes them, `dvc pull` fetches them)"""
-WRITES = "FILE, with --output; whole or not at all"
-EXAMPLES = """\
-referee predict --problem mnist-uci photo.png
-referee predict --problem mnist-uci --top 5 --output told.json photos/ a.jpg
-referee predict --problem mnist-uci --after-task 2 --seed 1 photos/"""
 
 
 def output_format(asked: str | None, output: Path | None) -> str:
-    """Return the format asked for, else the one that the output's name ends in, else a table."""
-    if asked:
-        return asked
-    ending = output.suffix.lower().removeprefix(".") if output else ""
-    return ending if ending in FORMATS else "table"
+    """Return the format asked for, else that of the output's suffix, else a table; other suffixes are refused."""
+    if output is None:
+        return asked or "table"
+    if output.is_dir():
+        raise InputError(f"--output {output}: is a folder; name a file in it")
+    suffix = output.suffix.lower().removeprefix(".")
+    if asked is None and suffix not in ("csv", "json", "txt"):
+        raise InputError(
+            f"--output {output}: no format {suffix!r}; name a .csv, .json or .txt file, or use --format"
+        )
+    return asked or {"txt": "table"}.get(suffix, suffix)
 
 
-def usable(images: list[Path], params: Params, unreadable: str) -> Read:
-    """Read the images; stop with a list of those that cannot be read, or go on without them and say so."""
-    from pipeline.stages.new_images import read_images
+def read_images(args: argparse.Namespace, params: Params) -> ReadImages:
+    """Decode the images once; stop where some are unreadable, or with ``--unreadable skip`` name them and go on."""
+    from pipeline.extraction import images
 
-    read = read_images(images, max_pixels=params.data.max_pixels, workers=params.runtime.workers)
-    if read.unreadable and (unreadable == "stop" or not read.pictures):
-        remedy = ", or classify the others with --unreadable skip" if read.pictures else ""
+    data, runtime = params.data, params.runtime
+    read = images.read_images(
+        images.find_images(args.images), max_pixels=data.max_pixels, workers=runtime.workers
+    )
+    if read.unreadable and (args.unreadable == "stop" or not read.images):
+        remedy = "; classify the others with --unreadable skip" if read.images else ""
         raise InputError("\n".join(read.unreadable.values()) + remedy)
-    for why in read.unreadable.values():
-        sys.stderr.write(f"referee: skipped: {why}\n")
+    for reason in read.unreadable.values():
+        sys.stderr.write(f"referee: skipped: {reason}\n")
     return read
 
 
+def open_model(args: argparse.Namespace, params: Params) -> AdaptedModel:
+    """Return the adapted model that the options of `add_model_choice` choose."""
+    from pipeline.problem.adapted_model import open_adapted_model
+    from pipeline.problem.method_options import method_options
+    from pipeline.stage import open_project
+
+    if args.stream is not None:
+        return open_stream(args, params)
+    if args.after is not None:
+        raise ParamsError("--after: is for --stream; of a problem name a task with --after-task")
+    return open_adapted_model(
+        open_project(params).problem(args.problem),
+        method_options(params.method.variant, params.method.options),
+        params.rff.model_dump(),
+        seed=args.seed,
+        after_task=args.after_task,
+    )
+
+
+def open_stream(args: argparse.Namespace, params: Params) -> AdaptedModel:
+    """Return the model of a stream after its newest step, or the one that ``--after`` names."""
+    from pipeline.cli.stream import newest_step
+    from pipeline.problem.method_options import method_options
+    from pipeline.problem.stream_model import open_stream_model
+
+    if args.seed is not None or args.after_task is not None:
+        raise ParamsError(
+            "--seed, --after-task: are for --problem; a stream has one seed, and --after names a step"
+        )
+    step = newest_step(params, args.stream, args.after)
+    entry = params.steps.get(step)
+    return open_stream_model(
+        step,
+        params.past[step].source if entry is None else entry.domain,
+        method_options(params.method.variant, params.method.options),
+        params.rff.model_dump(),
+        vision=params.vision,
+        language=params.language,
+    )
+
+
 def model_facts(model: AdaptedModel, params: Params) -> dict[str, Any]:
-    """Return which model answered, as plain values."""
+    """Return which model classified the images, as plain values."""
+    target = model.problem.target
     return {
-        "problem": model.problem,
+        "problem": model.problem.name,
         "after_task": model.after_task,
         "tasks": model.tasks,
         "seed": model.seed,
         "variant": params.method.variant,
         "D": model.basis.D,
-        "vision": {"model": params.vision, "weights": model.vision.provenance.get("weights")},
-        "language": {"model": params.language, "weights": model.language.provenance.get("weights")},
-        "classes": list(model.seen),
+        "vision": {"model": params.vision, "weights": target.vision.provenance.get("weights")},
+        "language": {"model": params.language, "weights": target.clip.provenance.get("weights")},
+        "classes": list(model.classes_seen),
     }
 
 
-def run(args: argparse.Namespace) -> int:
-    """Classify the images and tell it in the format asked for."""
-    from pipeline.report.prediction_tables import predicted_images
-    from pipeline.stages.adapted_model import read_adapted
-    from pipeline.stages.new_images import embed_new, find_images
+def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
+    """Return the predictions as text in a format, and the number of images."""
+    from pipeline.extraction.embed import embed_new_images
+    from pipeline.report import predictions
+    from pipeline.stage import embedding_settings
 
-    if args.output and args.output.is_dir():
-        raise InputError(f"--output {args.output}: is a folder; name a file in it")
     params = load_params()
-    model = read_adapted(params, args.problem, seed=args.seed, after_task=args.after_task)
-    # before the backbones: a wrong path should not cost their loading
-    read = usable(find_images(args.images), params, args.unreadable)
-    views = embed_new(params, params.vision, model.vision, read.pictures, model.views)
-    said = embed_new(params, params.language, model.language, read.pictures, ("original",))
-    names = [str(picture.path) for picture in read.pictures]
-    prediction = model.predict(views, said["original"])
-    told = predicted_images(names, prediction, model.seen, args.top)
-    text = as_text(told, model, params, read, output_format(args.format, args.output))
+    model = open_model(args, params)
+    target, vision, language = model.problem.target, params.vision, params.language
+    for name in (vision, language):
+        if params.models[name].library == "imported":
+            raise ParamsError(
+                f"suite.yaml: models.{name}: its embeddings were computed elsewhere, so images cannot be embedded "
+                "here; use `referee export` and embed them where the others were"
+            )
+    settings = {name: embedding_settings(params, name) for name in (vision, language)}
+    read = read_images(args, params)  # refused before the backbones are loaded
+    views = embed_new_images(
+        read.images, model.views, settings[vision], store=target.vision, model=vision
+    )
+    clip = embed_new_images(
+        read.images, ("original",), settings[language], store=target.clip, model=language
+    )
+    prediction = model.predict(views, clip["original"])
+    names = [str(image.path) for image in read.images]
+    predicted = predictions.predicted_images(names, prediction, model.classes_seen, args.top)
+    if form == "csv":
+        return predictions.to_csv(predicted), len(names)
+    if form == "json":
+        unreadable = {str(path): reason for path, reason in read.unreadable.items()}
+        facts = model_facts(model, params)
+        return predictions.to_json(predicted, facts, unreadable), len(names)
+    title = (
+        f"{model.problem.name}, after task {model.after_task} of {model.tasks}, seed {model.seed}: "
+        f"{len(model.classes_seen)} classes"
+    )
+    headings = (f"KLDA ({params.vision})", f"CLIP ({params.language})")
+    return f"{title}\n\n{predictions.to_text(predicted, headings)}", len(names)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Classify the images and write the predictions to the terminal or to a file."""
+    text, count = classify(args, output_format(args.format, args.output))
     if args.output is None:
         sys.stdout.write(text)
         return 0
     with write_aside(args.output) as aside:
         aside.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"{args.output}: {len(told)} images\n")
+    sys.stdout.write(f"{args.output}: {count} images\n")
     return 0
 
 
-def as_text(
-    told: list[PredictedImage], model: AdaptedModel, params: Params, read: Read, form: str
-) -> str:
-    """Return the predictions in a format."""
-    from pipeline.report.prediction_tables import to_csv, to_json, to_text
-
-    if form == "csv":
-        return to_csv(told)
-    if form == "json":
-        unreadable = {str(path): why for path, why in read.unreadable.items()}
-        return to_json(told, model_facts(model, params), unreadable)
-    which = (
-        f"{model.problem}, after task {model.after_task} of {model.tasks}, seed {model.seed}: "
-        f"{len(model.seen)} classes"
-    )
-    headings = (f"KLDA ({params.vision})", f"CLIP ({params.language})")
-    return f"{which}\n\n{to_text(told, headings)}"
-
-
-def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = command(
-        commands,
-        "predict",
-        "classify new images with an adapted model",
-        DESCRIPTION,
-        reads=READS,
-        writes=WRITES,
-        examples=EXAMPLES,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
         "images", metavar="IMAGE", type=Path, nargs="+", help="image files, or folders of them"
     )
     add_model_choice(parser)
     parser.add_argument(
-        "--top", metavar="K", type=positive, default=3, help="classes told per image (default: 3)"
+        "--top", metavar="K", type=_positive, default=3, help="classes per image (default: 3)"
     )
     parser.add_argument(
-        "--format", choices=FORMATS, help="default: as --output's name ends, else a table"
+        "--format", choices=FORMATS, help="default: by the suffix of --output, else a table"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: the terminal")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="a .csv, .json or .txt file"
+    )
     parser.add_argument(
         "--unreadable",
         choices=("stop", "skip"),
@@ -152,13 +198,17 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="stop: list every unreadable image and classify none, status 2 (default); "
         "skip: name them on stderr and classify the others",
     )
-    parser.set_defaults(run=run)
 
 
 def add_model_choice(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose a model of the caches."""
+    """Add the options that choose an adapted model."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--problem", metavar="PROBLEM", help="a key of `problems` in suite.yaml")
+    which.add_argument("--stream", metavar="STREAM", help="the first part of keys of `steps`")
     parser.add_argument(
-        "--problem", metavar="PROBLEM", required=True, help="a key of `problems` in params.yaml"
+        "--after",
+        metavar="STEP",
+        help="the model after this step of the stream (default: the newest)",
     )
     parser.add_argument(
         "--after-task",
@@ -167,5 +217,12 @@ def add_model_choice(parser: argparse.ArgumentParser) -> None:
         help="the model after task T = 1, 2, … (default: the last)",
     )
     parser.add_argument(
-        "--seed", type=int, help="of `data.seeds` in params.yaml (default: the first)"
+        "--seed", type=int, help="one of `data.seeds` in params.yaml (default: the first)"
     )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a whole number from 1 on")
+    return number

@@ -1,167 +1,181 @@
-"""`referee share URL`: share features through S3, SSH or a folder: set up the DVC remote, and try it.
+"""Share caches with a team through S3, SSH or a folder.
 
-With no URL: try the remote that the team configured, with your own keys. Keys, user names and key files go to
-.dvc/config.local, which git ignores; the rest to .dvc/config, which your teammates clone.
+Configures the DVC remote and tries it by writing, reading and deleting a
+small file: a remote that does not work is not configured. Without URL: try
+to read the remote that the team configured, with your own keys. Then it is
+`dvc push`, and a teammate's `dvc repro --pull --allow-missing`.
+
+reads:  the keys of the environment or of ~/.aws, for S3
+writes: .dvc/config, which teammates clone; keys, user names and key files to
+        .dvc/config.local, which git ignores
+examples:
+  referee share /mnt/team/referee
+  referee share s3://bucket/referee --region eu-central-1
+  referee share ssh://host/data/referee --key-file ~/.ssh/id_ed25519
+  referee share --save-keys      # the teammate, in a clone
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
-from pipeline.cli.help_text import command
-from pipeline.cli.remote_settings import RemoteSettings, saved_keys, settings_of
-from pipeline.errors import ParamsError, one_line
+from pipeline.cli.remote import dvc_config, failures_in_one_line
+from pipeline.errors import ParamsError
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-DESCRIPTION = """\
-Set up the DVC remote through which a team shares features, and try it: what
-cannot be reached is not configured. With no URL: try the remote that the team
-configured, with your own keys. Then it is `dvc push`, and a teammate's
-`dvc repro --pull --allow-missing`.
-"""
-OPTIONS = ("endpoint_url", "region", "profile", "port", "user", "key_file")
-
-
-def share(
-    url: str | None,
-    options: dict[str, str],
-    *,
-    name: str | None = None,
-    save_keys: bool = False,
-    read_only: bool = False,
-) -> str:
-    """Try the remote and, if it answers, write it into DVC's configuration; return what to tell.
-
-    Nothing is written where the remote cannot be reached, so that a mistake leaves the configuration as it was.
-    """
-    from dvc.config import Config
-    from dvc.exceptions import DvcException
-
-    from pipeline.cli.remote_check import check
-
-    try:
-        config = Config.from_cwd()
-    except DvcException as error:
-        raise ParamsError(one_line(error)) from None
-    if config.dvc_dir is None:
-        raise ParamsError("no DVC repository here; run this in the root of the repository")
-    name = name or config["core"].get("remote") or "team"
-    there: dict[str, Any] = dict(config["remote"].get(name, {}))
-    wanted = _wanted(url, there, options, name, Path(config.dvc_dir).parent)
-    if save_keys:
-        wanted.own.update(_keys(wanted))
-    check(name, {**there, **wanted.team, **wanted.own}, wanted.kind, write=not read_only)
-    _write(config, name, wanted, new=url is not None)
-    default = config["core"].get("remote", name) == name
-    return _told(name, wanted, new=url is not None, read_only=read_only, default=default)
+S3_KEYS = {
+    "AWS_ACCESS_KEY_ID": "access_key_id",
+    "AWS_SECRET_ACCESS_KEY": "secret_access_key",
+    "AWS_SESSION_TOKEN": "session_token",
+}
+# For the trial alone: an address where nobody answers must not cost minutes.
+TIMEOUTS = {"s3": {"connect_timeout": "10", "read_timeout": "30"}, "ssh": {"timeout": "20"}}
+REMEDIES = {
+    "s3": "check the bucket, --endpoint-url and --region, and the keys: AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "ssh": "check that `ssh HOST` lets you in (--user, --key-file) and that you may write there",
+    "": "check that it is mounted and that you may write there",
+}
 
 
-def _wanted(
-    url: str | None, there: dict[str, Any], options: dict[str, str], name: str, root: Path
-) -> RemoteSettings:
-    """Return the settings to have; those of the remote that is there where no URL is given."""
-    if url is None:
-        if "url" not in there:
+def share(args: argparse.Namespace) -> str:
+    """Try a remote and, if it works, write it into DVC's configuration; return a line for the user."""
+    config = dvc_config()
+    name = args.name or config["core"].get("remote") or "team"
+    url = config["remote"].get(name, {}).get("url")
+    team = {"endpointurl": args.endpoint_url, "region": args.region}
+    own = {"user": args.user, "keyfile": args.key_file and str(args.key_file.absolute())}
+    if args.url:
+        team["url"], user = shared_url(args.url)
+        own["user"] = args.user or user
+        if url not in (None, team["url"]):
             raise ParamsError(
-                f"no remote {name!r} is configured; name its place: referee share URL"
+                f"the DVC remote {name!r} is {url}; use --name for another one, or first "
+                f"`dvc remote remove {name}`"
             )
-        return settings_of(str(there["url"]), options, root)
-    wanted = settings_of(url, options, root)
-    if there.get("url", wanted.team["url"]) != wanted.team["url"]:
+        url = team["url"]
+    if url is None:
+        raise ParamsError(f"there is no DVC remote {name!r}; name its URL: referee share URL")
+    if args.save_keys:
+        own |= saved_keys()
+    if args.create and not urlsplit(url).scheme:
+        Path(url).mkdir(parents=True, exist_ok=True)
+    team, own = ({k: v for k, v in settings.items() if v} for settings in (team, own))
+    try_remote(name, url, {**team, **own}, write=bool(args.url))
+    write_configuration(config, name, team, own)
+    if not args.url:
+        return f"{name}: {url} can be read; next: dvc repro --pull --allow-missing"
+    push = "dvc push --run-cache"
+    if config["core"].get("remote", name) != name:
+        push += f" --remote {name}"
+    following = f"{push} && git add dvc.lock .dvc/config && git commit"
+    return f"{name}: {url} can be read and written; next: {following}"
+
+
+def shared_url(url: str) -> tuple[str, str | None]:
+    """Return the URL for the team, and the user name in it, which is one's own."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as error:
+        raise ParamsError(f"{url}: not a URL ({error}); e.g. ssh://host/folder") from None
+    if not parts.scheme:
+        return str(Path(url).expanduser().absolute()), None
+    if parts.password:
         raise ParamsError(
-            f"the remote {name!r} is {there['url']} already; "
-            f"use --name for another, or first: dvc remote remove {name}"
+            f"{parts.scheme}://{parts.hostname}: a password in the URL would be in git; use --key-file"
         )
-    return wanted
+    if not parts.hostname:
+        raise ParamsError(f"{url}: names no host or bucket; e.g. s3://bucket/folder")
+    if not parts.username:
+        return url, None
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}", parts.username
 
 
-def _keys(wanted: RemoteSettings) -> dict[str, str]:
-    if wanted.kind != "s3":
-        raise ParamsError(f"--save-keys: is for S3; {wanted.team['url']} has no keys")
-    return saved_keys(os.environ)
+def saved_keys() -> dict[str, str]:
+    """Return the S3 keys of the environment under DVC's names."""
+    keys = {name: os.environ[key] for key, name in S3_KEYS.items() if os.environ.get(key)}
+    if not {"access_key_id", "secret_access_key"} <= keys.keys():
+        raise ParamsError(
+            "--save-keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; export them first"
+        )
+    return keys
 
 
-def _write(config: Any, name: str, wanted: RemoteSettings, *, new: bool) -> None:
-    """Write the team's settings where git tracks them, one's own where git does not look.
+def try_remote(name: str, url: str, settings: dict[str, str], *, write: bool) -> None:
+    """Write, read and delete a small file on a remote, or list it; raise one line where that fails."""
+    from dvc.fs import get_cloud_fs
 
-    Of a remote that is there already, the place stays as the team wrote it: relative, or in one's own configuration.
-    """
-    team = {key: value for key, value in wanted.team.items() if new or key != "url"}
+    scheme = urlsplit(url).scheme
+    if not scheme and not Path(url).is_dir():
+        raise ParamsError(f"{url}: no such folder; check its name, or make it with --create")
+    logging.getLogger("asyncssh").setLevel(logging.CRITICAL)  # its errors are in our line
+    remedy = REMEDIES.get(scheme, "check the URL; `dvc remote modify` has further settings")
+    with failures_in_one_line(f"{url}: cannot be {'written' if write else 'read'}", remedy):
+        trial = {"remote": {name: {**settings, **TIMEOUTS.get(scheme, {})}}}
+        filesystem_class, options, path = get_cloud_fs(dvc_config(trial), name=name)
+        files = filesystem_class(**options)
+        if not write:
+            files.ls(path)
+            return
+        files.makedirs(path, exist_ok=True)
+        probe = files.join(path, f".referee-share-{secrets.token_hex(8)}")
+        content = b"written and deleted by `referee share`\n"
+        files.pipe_file(probe, content)
+        try:
+            if files.cat_file(probe) != content:
+                raise OSError("what is read is not what was written")
+        finally:
+            files.rm_file(probe)
+
+
+def write_configuration(config: Any, name: str, team: dict[str, str], own: dict[str, str]) -> None:
+    """Write the team's settings where git tracks them, and one's own where git does not look."""
     if team:
         with config.edit("repo") as tracked:
             tracked["remote"].setdefault(name, {}).update(team)
-            if new:
+            if "url" in team:
                 tracked["core"].setdefault("remote", name)
-    if wanted.own:
+    if own:
         local = Path(config.files["local"])
         local.touch(mode=0o600)
         local.chmod(0o600)
-        with config.edit("local") as own:
-            own["remote"].setdefault(name, {}).update(wanted.own)
-
-
-def _told(name: str, wanted: RemoteSettings, *, new: bool, read_only: bool, default: bool) -> str:
-    state = "can be read" if read_only else "can be read and written"
-    if new:
-        push = "dvc push --run-cache" + ("" if default else f" --remote {name}")
-        following = f"{push} && git add dvc.lock .dvc/config && git commit"
-    else:
-        following = "dvc repro --pull --allow-missing"
-    return f"{name}: {wanted.team['url']} {state}; next: {following}"
+        with config.edit("local") as private:
+            private["remote"].setdefault(name, {}).update(own)
 
 
 def run(args: argparse.Namespace) -> int:
     """Try, configure, say what is next."""
-    given = {key: value for key in OPTIONS if (value := getattr(args, key)) is not None}
-    told = share(
-        args.url, given, name=args.name, save_keys=args.save_keys, read_only=args.read_only
-    )
-    sys.stdout.write(f"{told}\n")
+    sys.stdout.write(f"{share(args)}\n")
     return 0
 
 
-def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = command(
-        commands,
-        "share",
-        "share features through S3, SSH or a folder",
-        DESCRIPTION,
-        reads="the keys of the environment or of ~/.aws, for S3",
-        writes=".dvc/config, which teammates clone; keys, user names and key files to\n"
-        ".dvc/config.local, which git ignores",
-        examples="referee share /mnt/team/referee\n"
-        "referee share s3://bucket/referee --region eu-central-1\n"
-        "referee share ssh://host/data/referee --key-file ~/.ssh/id_ed25519\n"
-        "referee share --save-keys      # the teammate, in a clone",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
         "url",
         metavar="URL",
         nargs="?",
-        help="s3://bucket/path, ssh://host/path or /shared/folder; none: try the configured one",
+        help="s3://bucket/path, ssh://host:port/path or /shared/folder; none: the configured one",
     )
-    parser.add_argument(
-        "--name", help="the remote's name in DVC (default: the default one, or team)"
-    )
-    parser.add_argument("--read-only", action="store_true", help="you may read there and not write")
+    parser.add_argument("--name", help="the name of the remote (default: DVC's default, or team)")
+    parser.add_argument("--create", action="store_true", help="make a folder that does not exist")
     s3 = parser.add_argument_group("S3")
     s3.add_argument("--endpoint-url", metavar="URL", help="of a server that is not Amazon's")
     s3.add_argument("--region", help="e.g. eu-central-1")
-    s3.add_argument("--profile", help="of your ~/.aws files; kept out of git")
     s3.add_argument(
         "--save-keys",
         action="store_true",
         help="keep AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the environment in .dvc/config.local",
     )
     ssh = parser.add_argument_group("SSH")
-    ssh.add_argument("--port", help="if not 22")
     ssh.add_argument("--user", help="if not yours here; kept out of git")
-    ssh.add_argument("--key-file", metavar="FILE", help="your private key; kept out of git")
-    parser.set_defaults(run=run)
+    ssh.add_argument(
+        "--key-file", metavar="FILE", type=Path, help="your private key; kept out of git"
+    )

@@ -1,160 +1,150 @@
-"""`referee summary`: what the pipeline produced, in one table; `make repro` ends with it.
+"""Show what the pipeline measured, in tables.
 
-With --remote: what a teammate's run produced, read straight from the DVC remote; nothing is pulled.
+First the features: zero-shot and nearest-mean accuracy in every domain. Then
+every problem (source-target, two domains): A_T, the accuracy after the last
+of the T tasks, of CLIP alone, of the source model alone, of the method and
+its variants. With --remote: of what a teammate pushed, read from the DVC
+remote; nothing is pulled. `make repro` ends with this.
+
+reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
+writes: nothing
+examples:
+  referee summary
+  referee summary --remote
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Sequence
 from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipeline.cli.help_text import command
-from pipeline.errors import StoreError
+from pipeline import paths
 from pipeline.params import Params, load_params
+from pipeline.report.compared_methods import read_comparison
+from pipeline.report.result_file import read_json
+from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
-from pipeline.report.table_formats import to_text
-from pipeline.stages import places
-from pipeline.stages.tables import read_suite
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+from pipeline.report.table_formats import align, to_text
 
 
-DESCRIPTION = """\
-First how good the features are (zero-shot and nearest-mean accuracy of every
-domain), then the accuracy of every problem: CLIP alone, the source model
-alone, the method and its variants. `make repro` ends with it.
-"""
-
-
-def probe_table(params: Params) -> str:
-    """Return the first figures of every domain."""
-    header = f"{'domain':16}{'images':>8}{'zero-shot':>11}{'nearest mean':>16}   cosine to original"
-    lines = [
-        f"features of suite {params.suite}: vision {params.vision}, language {params.language}",
-        header,
-        "-" * len(header),
-    ]
+def feature_table(params: Params) -> str:
+    """Return zero-shot and nearest-mean accuracy of the features of every domain."""
+    rows = [("domain", "images", "zero-shot", "nearest mean", "cosine to original")]
     for domain in params.domains:
-        probe = _read(places.probe(domain), f"probe@{domain}")
+        probe = _read(paths.probe(params.suite, domain), f"probe@{domain}")
+        if probe["zero_shot"] is None:  # a domain without labels
+            continue
         views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe["view_cosine"].items())
         nearest = f"{probe['nearest_mean']:.1%} ± {100 * probe['nearest_mean_sd']:.1f}"
-        lines.append(
-            f"{domain:16}{probe['images']:8d}{probe['zero_shot']:11.1%}{nearest:>16}   {views or '-'}"
-        )
-    return "\n".join(lines) + "\n"
+        zero_shot = f"{probe['zero_shot']:.1%}"
+        rows.append((domain, str(probe["images"]), zero_shot, nearest, views or "-"))
+    models = f"vision {params.vision}, language {params.language}"
+    return _titled(f"features of suite {params.suite}: {models}", rows)
 
 
 def problem_table(params: Params) -> str:
-    """Return the headline of every problem: A_T in percent, mean ± standard deviation over the seeds."""
-    header = (
-        f"{'problem':28}{'CLIP zero-shot':>15}{'source only':>13}{'adapted':>15}"
-        f"{'gain':>8}{'forgetting':>12}{'pseudo-labels':>15}"
-    )
-    variant = params.method.variant
-    changed = [f"{key} {value}" for key, value in params.method.options.items()]
-    told = ", ".join([f"variant {variant}", *changed, f"D {params.rff.D}"])
-    lines = [f"final accuracy A_T, {told}", header, "-" * len(header)]
+    """Return A_T of every problem in percent, mean ± standard deviation over the seeds, and what it rests on."""
+    columns = ("CLIP zero-shot", "source only", "adapted", "gain", "forgetting", "pseudo-labels")
+    rows = [("problem", *columns)]
     for name in params.problems:
-        found = _read(places.metrics(name), f"evaluate@{name}")
-        adapted = f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}"
-        gain = found["A_T"] - found["source_only_A_T"]
-        right = found["pseudo_label_accuracy"]
-        labels = "none kept" if right is None else f"{right:.1f}"
-        lines.append(
-            f"{name:28}{found['clip_only_A_T']:15.1f}{found['source_only_A_T']:13.1f}{adapted:>15}"
-            f"{gain:+8.1f}{found['forgetting']:12.1f}{labels:>15}"
+        found = _read(paths.metrics(params.suite, name), f"evaluate@{name}")
+        accuracy = found["pseudo_label_accuracy"]
+        rows.append(
+            (
+                name,
+                f"{found['clip_only_A_T']:.1f}",
+                f"{found['source_only_A_T']:.1f}",
+                f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}",
+                f"{found['A_T'] - found['source_only_A_T']:+.1f}",
+                f"{found['forgetting']:.1f}",
+                "none kept" if accuracy is None else f"{accuracy:.1f}",
+            )
         )
-    return "\n".join(lines) + "\n"
-
-
-def headline(params: Params) -> str:
-    """Return the variants side by side on every problem, from what `compare` measured."""
-    return to_text(headline_table(read_suite(params)))
+    options = [f"{key} {value}" for key, value in params.method.options.items()]
+    settings = ", ".join([f"variant {params.method.variant}", *options, f"D {params.rff.D}"])
+    return _titled(f"final accuracy A_T, {settings}", rows)
 
 
 def _read(path: Path, stage: str) -> dict[str, Any]:
-    try:
-        read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StoreError(
-            f"{path}: no such file; run dvc repro, or dvc pull --allow-missing"
-        ) from None
-    except ValueError:
-        raise StoreError(f"{path}: not JSON; run dvc repro --force {stage}") from None
-    return read
+    return read_json(path, dict[str, Any], stage)
+
+
+def _titled(title: str, rows: Sequence[Sequence[str]]) -> str:
+    header, *lines = align(rows)
+    return "\n".join([title, header, "-" * len(header), *lines]) + "\n"
 
 
 def tables(params: Params) -> str:
-    """Return the tables of what is there."""
-    made = [probe_table(params)]
+    """Return the tables of the results that exist: the comparison of methods where every problem has one."""
+    compared = all(paths.comparison(params.suite, name).is_file() for name in params.problems)
+    probed = any(paths.probe(params.suite, domain).is_file() for domain in params.domains)
+    # a teammate who pulled only what changed has results and no probes
+    shown = [feature_table(params)] if probed or not compared or not params.problems else []
     if params.problems:
-        compared = all(places.comparison(name).is_file() for name in params.problems)
         if compared:
-            made.append(headline(params))
-        if not compared or _is_changed(params):
-            made.append(problem_table(params))
-    return "\n".join(made)
+            shown.append(to_text(headline_table(compared_suite(params))))
+        if not compared or _has_own_method(params):
+            shown.append(problem_table(params))
+    return "\n".join(shown)
 
 
-def _is_changed(params: Params) -> bool:
-    """Is the method that `evaluate` scored another than those `compare` runs by their names?"""
+def compared_suite(params: Params) -> Suite:
+    """Return what `compare` measured on every problem."""
+    results = {
+        name: read_comparison(paths.comparison(params.suite, name), f"compare@{name}")
+        for name in params.problems
+    }
+    datasets = {name: params.domains[p.target].dataset for name, p in params.problems.items()}
+    return Suite(params.suite, results, datasets)
+
+
+def remote_tables(params: Params) -> str:
+    """Return the same tables from the results on a DVC remote."""
+    from pipeline.cli.remote import RemoteOutputs
+
+    outputs = RemoteOutputs()
+    files = [paths.probe(params.suite, domain) for domain in params.domains]
+    files += [paths.comparison(params.suite, name) for name in params.problems]
+    if _has_own_method(params):
+        files += [paths.metrics(params.suite, name) for name in params.problems]
+    contents = {file: outputs.read(file) for file in files}
+    with TemporaryDirectory() as folder, chdir(folder):
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        text = tables(params)
+    return f"{text}\non {outputs.name}, as the last commit has it ({outputs.received / 1e3:.1f} kB read)\n"
+
+
+def _has_own_method(params: Params) -> bool:
+    """Tell whether `evaluate` scored another method than those that `compare` runs by their names."""
     at_default = params.method.variant == "calibrated" and not params.method.options
     return not at_default or not params.refinement.off
 
 
-def tables_on(remote: str | None, params: Params) -> str:
-    """Return the same tables from the files on a DVC remote that dvc.lock names."""
-    from pipeline.cli.remote_files import RemoteFiles
-
-    files = RemoteFiles(remote)
-    wanted = [places.probe(domain) for domain in params.domains]
-    wanted += [places.comparison(name) for name in params.problems]
-    if _is_changed(params):
-        wanted += [places.metrics(name) for name in params.problems]
-    content = {path: files.read(path) for path in wanted}
-    with TemporaryDirectory() as folder, chdir(folder):
-        for path, text in content.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text)
-        made = tables(params)
-    return f"{made}\non {files.name}, as dvc.lock names it ({files.received / 1e3:.1f} kB read)\n"
-
-
 def run(args: argparse.Namespace) -> int:
-    """Print the tables and where the features are."""
+    """Print the tables, and where features and report are."""
     params = load_params()
-    if args.remote or args.remote_name:
-        sys.stdout.write("\n" + tables_on(args.remote_name, params))
+    if args.remote:
+        sys.stdout.write(f"\n{remote_tables(params)}")
         return 0
-    store = places.embeddings(next(iter(params.domains)), params.vision)
-    sys.stdout.write("\n" + tables(params))
-    sys.stdout.write(
-        f"\nfeatures: cache/embeddings/DOMAIN/MODEL.zarr (try: referee inspect {store})\n"
-    )
-    if places.report().is_file():
-        sys.stdout.write(f"report: {places.report()} (open it in a browser; it needs no network)\n")
+    store = paths.embeddings(next(iter(params.domains)), params.vision)
+    sys.stdout.write(f"\n{tables(params)}")
+    sys.stdout.write(f"\nfeatures: referee inspect {store}\n")
+    if paths.report(params.suite).is_file():
+        sys.stdout.write(
+            f"report: {paths.report(params.suite)} (open it in a browser; it needs no network)\n"
+        )
     return 0
 
 
-def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = command(
-        commands,
-        "summary",
-        "show what the pipeline produced, in one table",
-        DESCRIPTION,
-        reads="params.yaml, results/ (`dvc repro` makes it, `dvc pull` fetches it)",
-        writes="nothing",
-        examples="referee summary",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
-        "--remote", action="store_true", help="what is on the DVC remote, pulling nothing"
+        "--remote", action="store_true", help="of the results on the DVC remote, pulling nothing"
     )
-    parser.add_argument("--remote-name", metavar="NAME", help="the same, from another remote")
-    parser.set_defaults(run=run)

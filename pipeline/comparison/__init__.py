@@ -1,1 +1,1 @@
-"""Every method on the same cached features: what one may see, how it is found by name, how it is scored."""
+"""Methods side by side on the same cached embeddings: what a method is, how it is found by name, REFEREE's variants."""

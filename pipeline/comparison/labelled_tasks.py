@@ -1,6 +1,6 @@
-"""The rows a peer is fitted to, task by task: the source's with their labels, or the target's with pseudo-labels.
+"""The rows that a peer is fitted to, task by task: the source's with true labels, or the target's with pseudo-labels.
 
-Both are generators, so that a method folds a task in and cannot look back. Embeddings are the original view's, as
+Both are generators: a method folds a task in and cannot look back. Embeddings are those of the original view, as
 the backbone gave them.
 """
 
@@ -11,47 +11,60 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.comparison.problem import SeedProblem
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.errors import InputError, listed
-from pipeline.method.class_statistics import Labels, Vector64
+from pipeline.method.rows import Labels, Matrix, Rows, Vector64
 from pipeline.method.source_model import check_task_order
-from pipeline.method.zero_shot import Matrix
+from pipeline.problem.seed import Seed
+
+VIEW = "original"  # peers and heads know no frequency-aware views
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTask:
-    """A task's class set; its rows (n, d), their classes (n,), all of the set, and weights (n,), all above 0."""
+    """Labelled rows of one task."""
 
-    classes: Labels
-    rows: Matrix
-    labels: Labels
-    weights: Vector64
+    classes: Labels  # (C_t,) the task's class set, in ascending order
+    rows: Matrix  # (n, d) embeddings
+    labels: Labels  # (n,) class of each row, one of ``classes``
+    weights: Vector64  # (n,) weight of each row, above 0
 
     @property
-    def seen(self) -> int:
-        """K: the classes seen after this task are 0 … K−1."""
+    def classes_seen(self) -> int:
+        """Number of classes after this task: they are 0 to ``classes_seen`` - 1."""
         return int(self.classes.max()) + 1
 
 
-def source_tasks(problem: SeedProblem) -> Iterator[LabelledTask]:
-    """Yield the source's train rows with their labels, each of weight 1; a class without a row is an error."""
-    check_task_order(problem.tasks)
-    labels, rows = problem.source.labels, problem.source.views["original"]
-    for classes in problem.tasks:
+def source_tasks(seed: Seed) -> Iterator[LabelledTask]:
+    """Yield the source's train rows of each task with their labels, every weight 1; a class needs a row."""
+    check_task_order(seed.tasks)
+    labels = seed.source.labels
+    for classes in seed.tasks:
         missing = np.setdiff1d(classes, labels)
         if len(missing):
             raise InputError(f"source: no train row of class {listed(missing)}")
-        members = np.isin(labels, classes)
-        yield LabelledTask(classes, rows[members], labels[members], np.ones(int(members.sum())))
+        index = np.flatnonzero(np.isin(labels, classes))
+        rows = np.asarray(seed.source.views[VIEW][index])
+        yield LabelledTask(np.sort(classes), rows, labels[index], np.ones(len(index)))
 
 
-def pseudo_labelled_tasks(problem: SeedProblem) -> Iterator[LabelledTask]:
-    """Yield the target's train rows with `first_labels` and their weights: the kept ones of any weight.
+def pseudo_labelled_tasks(seed: Seed) -> Iterator[LabelledTask]:
+    """Yield the target's train rows of each task with the labels and weights of `first_labels`.
 
-    A class may be left with no row; what stands in for it is the method's to say.
+    Rows that were not kept, or have no weight, are left out. A class may have no row: each method says in its
+    docstring what it does then.
     """
-    for task, labels in zip(problem.target, first_labels(problem), strict=True):
-        used = np.flatnonzero(labels.kept & (labels.weight > 0))
-        rows = task.views["original"][used]
-        yield LabelledTask(task.classes, rows, labels.label[used], labels.weight[used])
+    for task, labels in zip(seed.target.tasks, first_labels(seed), strict=True):
+        index = np.flatnonzero(labels.kept & (labels.weight > 0))
+        rows = np.asarray(task.views[VIEW][index])
+        yield LabelledTask(np.sort(task.classes), rows, labels.label[index], labels.weight[index])
+
+
+def target_test_rows(seed: Seed) -> Matrix:
+    """Return the embeddings (n, d) of the target's test rows."""
+    return as_array(seed.target.test.views[VIEW])
+
+
+def as_array(rows: Rows) -> Matrix:
+    """Return rows as an array, reading them if they are in a store."""
+    return rows if isinstance(rows, np.ndarray) else rows[np.arange(len(rows))]

@@ -1,18 +1,37 @@
-"""REFEREE's own variants, ablations and reference rows as compared methods, sharing the source fit."""
+"""REFEREE's variants, ablations and reference rows as compared methods; equal source fits are shared."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from pipeline.comparison.problem import ComparedMethod, Group, SeedProblem
+import numpy as np
+
+from pipeline.comparison.compared_method import ComparedMethod, Group
 from pipeline.errors import InputError, listed
-from pipeline.method.adaptation import PseudoLabels, pseudo_label, run_problem
-from pipeline.method.class_statistics import Labels
-from pipeline.method.joint_rows import kernel_features
+from pipeline.method.adaptation import PseudoLabels, adapt_tasks, pseudo_label
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
+from pipeline.method.rows import Labels
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import CALIBRATED, MethodOptions, variant
+from pipeline.problem.seed import Seed
 
+# Options that only adapting and predicting read; `source_views` acts through `views_of_source`.
+TARGET_ONLY = (
+    *(
+        "predictor",
+        "source_views",
+        "ridge",
+        "prior_count",
+        "source_covariance",
+        "logits",
+        "use_clip",
+    ),
+    *("clip_scale", "clip_classes_at_test", "fusion_adapt", "fusion_test", "threshold"),
+    *("use_weights", "weight_floor", "rounds", "vote_views", "vote_at_test"),
+)
 TITLES: dict[str, tuple[str, Group]] = {
     "clip_zero_shot": ("CLIP zero-shot", "reference"),
     "source_only": ("source model only", "reference"),
@@ -27,93 +46,81 @@ TITLES: dict[str, tuple[str, Group]] = {
 
 
 def referee_variant(name: str) -> ComparedMethod:
-    """Return a variant by its name as a compared method."""
+    """Return the variant of that name (see `pipeline.method.variants`) as a compared method."""
     title, group = TITLES.get(name, (name, "referee"))
-    return ComparedMethod(lambda problem: run_variant(problem, variant(name)), title, group)
+    return ComparedMethod(lambda seed: run_variant(seed, variant(name)), title, group)
 
 
-def run_variant(problem: SeedProblem, options: MethodOptions) -> list[Labels]:
-    """Return the classes predicted after each task under ``options``."""
-    check_views(problem, options)
-    sources = source_models(problem, options)
-    share, test = options.clip_in_kernel, problem.test
-    features = problem.shared(
-        ("test features", share),
-        lambda: kernel_features(problem.basis, test.views, test.clip, share),
+def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
+    """Adapt to a seed's tasks; return after each of them the class predicted for every test row, (n,)."""
+    check_views(seed, options)
+    sources, test, scale = source_models(seed, options), seed.target.test, seed.target.clip_scale
+    features = seed.shared(
+        ("test features", options.clip_in_kernel),
+        lambda: kernel_rows(seed.basis, test, options.clip_in_kernel),
     )
-    classifiers = [None] * len(sources)
+    classifiers: list[Classifier | None] = [None] * len(sources)
     if options.predictor == "adapted":
-        adapted = run_problem(problem.basis, problem.target, sources, options, problem.clip_scale)
-        classifiers = [task.classifier for task in adapted]  # type: ignore[misc]
-    return [
+        adapted = adapt_tasks(seed.basis, seed.target.tasks, sources, options, scale)
+        classifiers = [task.classifier for task in adapted]
+    predictions = [
         predict(
             features,
-            problem.test.cosines,
+            test.cosines,
             source=source,
             classifier=classifier,
             options=options,
-            clip_scale=problem.clip_scale,
-        ).label
+            clip_scale=scale,
+        )
         for source, classifier in zip(sources, classifiers, strict=True)
     ]
+    return [np.asarray(prediction.label) for prediction in predictions]
 
 
-def check_views(problem: SeedProblem, options: MethodOptions) -> None:
-    """Refuse a problem whose target was not embedded in a view that the options ask for."""
-    there = problem.target[0].views
-    absent = [view for view in options.views if view not in there]
+def check_views(seed: Seed, options: MethodOptions) -> None:
+    """Raise InputError if the target was not embedded in a view that the options use."""
+    absent = [view for view in options.views if view not in seed.target.tasks[0].views]
     if absent and options.predictor == "adapted":
         raise InputError(
-            f"the target has no view {listed(absent)}: add it to the domain's views in params.yaml, "
-            "or leave the method out of compare.methods"
+            f"the target has no view {listed(absent)}: add it to the domain's views in suite.yaml, "
+            "or leave the method out of compare.methods in params.yaml"
         )
 
 
-def source_models(problem: SeedProblem, options: MethodOptions) -> list[SourceModel]:
-    """Return the source model after each task; variants that fit the source alike share it."""
-    key = ("source", _of_source(options))
-    return problem.shared(
-        key,
-        lambda: fit_source(
-            problem.basis,
-            problem.source.views,
-            problem.source.labels,
-            problem.tasks,
-            options,
-            clip=problem.source.clip,
+def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
+    """Return the source model after each task, fitted once for all variants that fit the source alike."""
+    source, fitted = seed.source, _source_options(options)
+    return seed.shared(
+        ("source", fitted),
+        lambda: list(
+            fit_source(
+                seed.basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip
+            )
         ),
     )
 
 
-def _of_source(options: MethodOptions) -> MethodOptions:
-    """Return the options that the source fit depends on, all others at their defaults."""
-    return replace(
-        CALIBRATED,
-        views=options.views_of_source,
-        statistics=options.statistics if options.statistics == "batch_centred" else "exact",
-        batch_images=options.batch_images,
-        divide_scatter=options.divide_scatter,
-        source_ridge=options.source_ridge,
-        ridge_kind=options.ridge_kind,
-        shrinkage=options.shrinkage,
-        inverse=options.inverse,
-        arithmetic=options.arithmetic,
-        class_priors=options.class_priors,
-        clip_in_kernel=options.clip_in_kernel,
-    )
+def _source_options(options: MethodOptions) -> MethodOptions:
+    """Return the options with those that the source fit does not read at their defaults.
 
-
-def first_labels(problem: SeedProblem) -> list[PseudoLabels]:
-    """Return the first pseudo-labels of `calibrated` for each task: what pseudo-labelled peers are fitted to.
-
-    The same labels for every peer, so that a table compares classifiers and not labellers.
+    An option that is not listed in `TARGET_ONLY` counts as one that the source fit reads.
     """
-    options = CALIBRATED
+    defaults: dict[str, Any] = {name: getattr(CALIBRATED, name) for name in TARGET_ONLY}
+    statistics = "exact" if options.statistics == "printed" else options.statistics
+    return replace(options, **defaults, views=options.views_of_source, statistics=statistics)
+
+
+def first_labels(seed: Seed) -> list[PseudoLabels]:
+    """Return the first pseudo-labels of `calibrated`, one entry per task.
+
+    Every pseudo-labelled peer is fitted to the same labels, so that a table compares classifiers, not labellers.
+    """
 
     def label() -> list[PseudoLabels]:
+        sources = source_models(seed, CALIBRATED)
         return [
-            pseudo_label(problem.basis, task, source.classifier, options, problem.clip_scale)
-            for task, source in zip(problem.target, source_models(problem, options), strict=True)
+            pseudo_label(seed.basis, task, source.classifier, CALIBRATED, seed.target.clip_scale)
+            for task, source in zip(seed.target.tasks, sources, strict=True)
         ]
 
-    return problem.shared("first labels", label)
+    return seed.shared("first labels", label)

@@ -1,4 +1,4 @@
-"""Find a compared method by the name that params.yaml's `compare.methods` uses."""
+"""Find a compared method by the name that `compare.methods` in params.yaml uses."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ import pkgutil
 from collections.abc import Mapping
 
 from pipeline.comparison import methods
-from pipeline.comparison.problem import ComparedMethod
+from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.referee_variants import referee_variant
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.method.variants import VARIANTS
 
-PSEUDO = "-pseudo"  # suffix of a peer that is fitted to the target's pseudo-labels, in the file of the peer
+PSEUDO = "-pseudo"  # suffix of the form of a peer that is fitted to the target's pseudo-labels
 
 
 def compared_method(name: str) -> ComparedMethod:
-    """Return a method: a variant of REFEREE, or one of the file named after it in pipeline/comparison/methods."""
+    """Return the method of that name, or raise a `ParamsError` that suggests the nearest one.
+
+    It is a variant of REFEREE, or a file in pipeline/comparison/methods, with dashes for underscores and possibly
+    ``-pseudo`` at its end.
+    """
     if name in VARIANTS:
         return referee_variant(name)
     module = name.removesuffix(PSEUDO).replace("-", "_")
-    files = {info.name for info in pkgutil.iter_modules(methods.__path__)}
+    files = sorted(info.name for info in pkgutil.iter_modules(methods.__path__))
     if module in files:
         return _exported(module, name)
-    peers = [file.replace("_", "-") for file in sorted(files)]
+    peers = [file.replace("_", "-") for file in files]
     pseudo = [f"{peer}{PSEUDO}" for peer in peers if not peer.endswith("-head")]
-    known = [*VARIANTS, *peers, *pseudo]
-    raise ParamsError(
-        f"params.yaml: compare.methods: no method {name!r}{did_you_mean(name, known)}"
-    )
+    hint = did_you_mean(name, [*VARIANTS, *peers, *pseudo])
+    raise ParamsError(f"params.yaml: compare.methods: no method {name!r}{hint}")
 
 
 def _exported(module: str, name: str) -> ComparedMethod:
     file = importlib.import_module(f"{methods.__name__}.{module}")
-    found: Mapping[str, ComparedMethod] = getattr(file, "METHODS", {})
-    if name not in found:
+    exported: Mapping[str, ComparedMethod] = getattr(file, "METHODS", {})
+    if name not in exported:
         where = f"pipeline/comparison/methods/{module}.py has no {name!r} in METHODS"
-        raise ParamsError(f"params.yaml: compare.methods: {where}{did_you_mean(name, found)}")
-    return found[name]
+        raise ParamsError(f"params.yaml: compare.methods: {where}{did_you_mean(name, exported)}")
+    return exported[name]

@@ -1,85 +1,73 @@
-"""Accuracy over D and over sigma: what each value would predict, with the work that values share done once.
+"""Predictions over a range of D and of sigma, for the sensitivity of the method to both.
 
-Bases are nested, so one basis of the largest D serves all: features of a smaller D are scaled first columns, and the
-source's moments scaled sub-blocks (one pass at the widest serves all). Pseudo-labels differ from D to
-D, so the target's statistics are each value's own.
+Bases are nested: the first D columns of a wide basis are a basis of D features. So one pass over the source at the
+largest D serves all, each smaller D being a scaled sub-block of its statistics. Pseudo-labels differ from D to D,
+and with them the target's statistics, which are each value's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
-from pipeline.comparison.problem import SeedProblem
 from pipeline.comparison.referee_variants import check_views, run_variant
-from pipeline.method.adaptation import Running, adapt_task, nothing_yet
-from pipeline.method.class_statistics import Labels
-from pipeline.method.joint_rows import kernel_features
+from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.source_model import model_of, source_moments
+from pipeline.method.rows import Labels
+from pipeline.method.source_model import model_of, source_statistics
+from pipeline.method.task_statistics import ExactStatistics
 from pipeline.method.variants import MethodOptions
+from pipeline.problem.seed import Seed
 
 
 def predictions_over_D(  # noqa: N802  the paper's name
-    problem: SeedProblem, widths: Sequence[int], options: MethodOptions
+    seed: Seed, widths: Sequence[int], options: MethodOptions
 ) -> dict[int, list[Labels]]:
-    """Return for each of ``widths`` the classes predicted after each task; the problem's basis is the widest."""
-    check_views(problem, options)
-    if options.statistics != "exact" or problem.basis.members > 1 or options.predictor != "adapted":
-        return {
-            D: run_variant(replace(problem, basis=problem.basis.nested(D), _shared={}), options)
-            for D in widths
-        }
-    test, share = problem.test, options.clip_in_kernel
-    largest = kernel_features(problem.basis, test.views, test.clip, share)
-    tests = {D: largest.nested(D) for D in widths}
-    running: dict[int, Running] = {D: nothing_yet(tests[D].basis, options) for D in widths}
+    """Return what `run_variant` predicts for each D of ``widths``; the seed's basis has at least the largest."""
+    if options.statistics != "exact" or options.predictor != "adapted":
+        return {D: run_variant(seed.with_basis(seed.basis.nested(D)), options) for D in widths}
+    check_views(seed, options)
+    source, target = seed.source, seed.target
+    bases = {D: seed.basis.nested(D) for D in widths}
+    test = kernel_rows(seed.basis, target.test, options.clip_in_kernel)
+    statistics = {D: empty_statistics(bases[D], options) for D in widths}
     predicted: dict[int, list[Labels]] = {D: [] for D in widths}
-    fitted = source_moments(
-        problem.basis,
-        problem.source.views,
-        problem.source.labels,
-        problem.tasks,
-        options,
-        clip=problem.source.clip,
+    fitted = source_statistics(
+        seed.basis, source.views, source.labels, seed.tasks, options, clip=source.clip
     )
-    for task, ((moments,), embedding_means) in zip(problem.target, fitted, strict=True):
-        features = task.features(problem.basis, options)
+    for task, (widest, embedding_means) in zip(target.tasks, fitted, strict=True):
+        exact = cast("ExactStatistics", widest)
+        features = kernel_rows(seed.basis, task, options.clip_in_kernel)
         for D in widths:
-            source = model_of([moments.nested(D)], embedding_means, options, overwrite=True)
-            running[D], adapted = adapt_task(
-                tests[D].basis,
-                running[D],
+            model = model_of(exact.nested(D), embedding_means, options)
+            statistics[D], adapted = adapt_task(
+                bases[D],
+                statistics[D],
                 task,
                 None,
-                source=source,
+                source=model,
                 options=options,
-                clip_scale=problem.clip_scale,
+                clip_scale=target.clip_scale,
                 features=features.nested(D),
             )
-            after = predict(
-                tests[D],
-                problem.test.cosines,
-                source=source,
+            prediction = predict(
+                test.nested(D),
+                target.test.cosines,
+                source=model,
                 classifier=adapted.classifier,
                 options=options,
-                clip_scale=problem.clip_scale,
+                clip_scale=target.clip_scale,
             )
-            predicted[D].append(np.asarray(after.label))
+            predicted[D].append(np.asarray(prediction.label))
     return predicted
 
 
 def predictions_over_sigma(
-    problem: SeedProblem,
-    sigmas: Sequence[float],
-    options: MethodOptions,
-    basis_of: Callable[[float], Basis],
+    seed: Seed, sigmas: Sequence[float], options: MethodOptions, draw: Callable[[float], Basis]
 ) -> dict[float, list[Labels]]:
-    """Return for each of ``sigmas`` the classes predicted after each task; ``basis_of`` draws a sigma's basis."""
-    return {
-        sigma: run_variant(replace(problem, basis=basis_of(sigma), _shared={}), options)
-        for sigma in sigmas
-    }
+    """Return what `run_variant` predicts for each sigma, with the basis that ``draw(sigma)`` returns."""
+    return {sigma: run_variant(seed.with_basis(draw(sigma)), options) for sigma in sigmas}

@@ -46,18 +46,14 @@ class Digit(NamedTuple):
 
 
 def generate(domain: str, folder: Path, *, seed: int, per_class: int | None = None) -> int:
-    """Write `domain` as ``folder/CLASS/NUMBER.png``; return the number of images.
+    """Write a domain ("mnist", "uci", "print") as ``folder/CLASS/NUMBER.png``; return the number of images.
 
-    The same arguments write the same bytes. `per_class` keeps that many images of each class (the
-    first ones); None keeps all of the real images, or draws `PRINT_PER_CLASS`. `seed` matters to
-    ``print`` alone. The folder appears whole or not at all: images are written aside, then renamed.
-    An existing `folder` is replaced.
+    The same arguments write the same bytes; ``seed`` matters to ``print`` alone. Without ``per_class``, all of
+    the real images are written, and `PRINT_PER_CLASS` of ``print``.
     """
     if domain not in _COLLECTIONS:
         known = ", ".join(_COLLECTIONS)
         raise InputError(f"digits has no domain {domain!r}: choose one of {known}")
-    if per_class is not None and per_class < 1:
-        raise InputError(f"per_class is {per_class}: give a whole number from 1, or null for all")
 
     written = 0
     with write_aside(folder) as aside:
@@ -107,7 +103,7 @@ def printed(seed: int, per_class: int | None) -> Iterator[Digit]:
 
 
 def draw_varied(character: str, font: Path, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """One character with random size, slant, turn, place, stroke and sharpness; (32, 32)."""
+    """One character with random size, slant, turn, position, stroke and sharpness; (32, 32)."""
     size = IMAGE_SIZE * _OVERSAMPLING
     ink = glyphs.render_glyph(
         character, font, size, fill=rng.uniform(0.6, 0.85), stroke=int(rng.integers(0, 4))

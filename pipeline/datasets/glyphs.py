@@ -16,37 +16,21 @@ from PIL import Image, ImageDraw, ImageFont
 from pipeline.errors import InputError
 
 # The DejaVu family. The pretraining adds fonts that are not in matplotlib: pretraining/fonts.py.
-PRETRAINING_FONTS: tuple[str, ...] = (
-    "DejaVuSans.ttf",
-    "DejaVuSans-Bold.ttf",
-    "DejaVuSans-Oblique.ttf",
-    "DejaVuSans-BoldOblique.ttf",
-    "DejaVuSansMono.ttf",
-    "DejaVuSansMono-Bold.ttf",
-    "DejaVuSansMono-Oblique.ttf",
-    "DejaVuSansMono-BoldOblique.ttf",
-    "DejaVuSerif.ttf",
-    "DejaVuSerif-Bold.ttf",
-    "DejaVuSerif-Italic.ttf",
-    "DejaVuSerif-BoldItalic.ttf",
+PRETRAINING_FONTS: tuple[str, ...] = tuple(
+    f"DejaVu{family}{cut}.ttf"
+    for family, slanted in (("Sans", "Oblique"), ("SansMono", "Oblique"), ("Serif", "Italic"))
+    for cut in ("", "-Bold", f"-{slanted}", f"-Bold{slanted}")
 )
 
 # The Computer Modern and STIX families: serif, sans, typewriter, bold, italic.
 PRINT_FONTS: tuple[str, ...] = (
-    "cmr10.ttf",
-    "cmb10.ttf",
-    "cmss10.ttf",
-    "cmti10.ttf",
-    "cmtt10.ttf",
-    "STIXGeneral.ttf",
-    "STIXGeneralBol.ttf",
-    "STIXGeneralItalic.ttf",
-    "STIXGeneralBolIta.ttf",
+    *(f"cm{cut}10.ttf" for cut in ("r", "b", "ss", "ti", "tt")),
+    *(f"STIXGeneral{cut}.ttf" for cut in ("", "Bol", "Italic", "BolIta")),
 )
 
 
 def font_path(name: str) -> Path:
-    """Where matplotlib keeps the font file `name`."""
+    """Return the path of the font file `name` inside matplotlib."""
     path = Path(mpl.get_data_path()) / "fonts" / "ttf" / name
     if not path.is_file():
         raise InputError(
@@ -64,12 +48,13 @@ def _open_font(path: Path, points: int) -> ImageFont.FreeTypeFont:
 def render_glyph(
     character: str, path: Path, size: int, *, fill: float = 0.7, stroke: int = 0
 ) -> NDArray[np.uint8]:
-    """Draw one character, white ink on black, its ink box centred in the square.
+    """Draw one character, white ink on black, its ink box centred in the square (size, size).
 
-    The longer side of the ink box measures `fill` of the square. `stroke` thickens the outline by
-    that many pixels on every side (within the box, which does not grow).
-    Returns (size, size). A font without the character gives a black or placeholder square: use
-    fonts known to have it.
+    The longer side of the ink box takes the share ``fill``; ``stroke`` makes the outline thicker within it.
+
+    Returns
+    -------
+    ndarray of shape (size, size)
     """
     points = size
     for _ in range(2):  # ink height is nearly proportional to the point size: two passes suffice

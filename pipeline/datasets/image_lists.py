@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pipeline.errors import InputError
 
+_LABEL = re.compile(r"[0-9]{1,9}")
+
 
 class ListEntry(NamedTuple):
-    """One line: where it stands, the image's path relative to the list's root, the class number."""
+    """One line: its number, the image's path relative to the list's root, the class number."""
 
     line: int
     path: PurePosixPath
@@ -22,7 +25,7 @@ def read_image_list(file: Path) -> list[ListEntry]:
         text = file.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, IsADirectoryError):
         raise InputError(
-            f"{file}: no such image list; download it, or correct lists.*.file in params.yaml"
+            f"{file}: no such image list; download it, or correct lists.*.file in suite.yaml"
         ) from None
     except UnicodeDecodeError:
         raise InputError(f"{file}: not a text file (UTF-8)") from None
@@ -38,7 +41,7 @@ def _entry(file: Path, number: int, line: str) -> ListEntry:
     where = f"{file}: line {number}"
     path_text, _, label = line.rpartition(" ")
     path_text = path_text.strip()
-    if not path_text or not (label.isascii() and label.isdigit()):
+    if not path_text or not _LABEL.fullmatch(label):
         raise InputError(f"{where}: must read 'path label' with a whole number as label: {line!r}")
     path = PurePosixPath(path_text)
     if path.is_absolute() or ".." in path.parts:

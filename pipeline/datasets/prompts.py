@@ -18,8 +18,25 @@ def prompts(class_name_spoken: str, templates: Sequence[str]) -> list[str]:
     An article right before ``{}`` fits itself to the name: "a photo of a {}" gives "a photo of an
     alarm clock", and "a photo of the Eiffel Tower" for a name that brings its own. All other text
     is kept.
+
+    Examples
+    --------
+    >>> prompts("alarm clock", ["a photo of a {}", "a sketch of the {}"])
+    ['a photo of an alarm clock', 'a sketch of the alarm clock']
     """
     return [_sentence(template, class_name_spoken) for template in templates]
+
+
+def spoken(name: str) -> str:
+    """Return a folder's name as words, for prompts.
+
+    Examples
+    --------
+    >>> spoken("desk_lamp")
+    'desk lamp'
+    """
+    words = name.replace("_", " ").replace("-", " ").split()
+    return " ".join(words) or name
 
 
 def _sentence(template: str, name: str) -> str:
@@ -31,11 +48,6 @@ def _sentence(template: str, name: str) -> str:
     if _OWN_ARTICLE.match(name):
         return f"{stem}{name}{after}"
     if word.lower() != "the":
-        word = f"{word[0]}n" if _starts_with_a_vowel_sound(name) else word[0]
+        vowel = _SOUNDS_LIKE_VOWEL.match(name) and not _SOUNDS_LIKE_CONSONANT.match(name)
+        word = f"{word[0]}n" if vowel else word[0]
     return f"{stem}{word} {name}{after}"
-
-
-def _starts_with_a_vowel_sound(name: str) -> bool:
-    if _SOUNDS_LIKE_CONSONANT.match(name):
-        return False
-    return _SOUNDS_LIKE_VOWEL.match(name) is not None

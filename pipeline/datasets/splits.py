@@ -17,7 +17,7 @@ def is_test(
     *,
     test_fraction: float,
 ) -> NDArray[np.bool_]:
-    """Return the (n,) mask of test images, given the class and the content (a sha256) of each.
+    """Choose the test images of a domain under a seed.
 
     In each class the distinct contents are ranked by a hash of (domain, seed, content); the first
     ``round(test_fraction * their number)`` are test: at least one of two or more, never all. So
@@ -29,15 +29,20 @@ def is_test(
 
     A content that occurs in several classes is train in all of them: its label is in doubt, and
     each class by itself could put it on a different side.
+
+    Examples
+    --------
+    >>> is_test("webcam", 0, ["mug"] * 4, ["a", "b", "c", "b"], test_fraction=0.3)
+    array([False,  True, False,  True])
     """
     by_class: dict[str, set[str]] = {}
     for name, content in zip(classes, contents, strict=True):
         by_class.setdefault(name, set()).add(content)
-    seen: set[str] = set()
+    known: set[str] = set()
     shared: set[str] = set()
     for members in by_class.values():
-        shared |= seen & members
-        seen |= members
+        shared |= known & members
+        known |= members
     test = {
         name: _drawn(domain, seed, members, shared, test_fraction)
         for name, members in by_class.items()

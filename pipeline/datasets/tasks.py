@@ -1,16 +1,85 @@
-"""The task sequence: which classes arrive together."""
+"""Classes and tasks: the order of the classes, and which arrive together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.datasets.manifest_files import ClassRow
+from pipeline.errors import InputError
 
 
-def task_of_classes(classes: Iterable[str], classes_per_task: int) -> dict[str, int]:
-    """Return the task, 0 to T-1, of each of C classes.
+def class_order(found: Iterable[str], given: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the C class names in sorted order; a class's label is its index there.
 
-    Classes arrive in sorted order, ``classes_per_task`` at a time; the last task takes the
-    remainder (31 classes by 6 are 6+6+6+6+7), so T = C // classes_per_task, at least 1.
+    ``given`` (the keys of datasets.*.class_names in suite.yaml) decides where there is any, so that a
+    domain without images of a class numbers the others as its sibling domains do. Sorting is by
+    code point, as Python and `LC_ALL=C ls` have it: capitals come first.
+    """
+    return tuple(sorted(set(given) or set(found)))
+
+
+def task_of_classes(
+    classes: Iterable[str],
+    classes_per_task: int,
+    *,
+    tasks: Sequence[Sequence[str]] | None = None,
+    order_seed: int | None = None,
+) -> dict[str, int]:
+    """Return the task, 0 to T - 1, of each of C classes, in the order of arrival.
+
+    Parameters
+    ----------
+    classes : iterable of str
+    classes_per_task : int
+        Classes arrive so many at a time; the last task takes the remainder, so T = C // classes_per_task, at least 1.
+    tasks : sequence of sequences of str, optional
+        The classes of each task; it wins over the other two.
+    order_seed : int, optional
+        Shuffle the sorted classes as continual-learning papers do, by the permutation of NumPy's legacy generator:
+        1993 gives the order of iCaRL and its successors. Sorted if omitted.
+
+    Examples
+    --------
+    >>> task_of_classes(["mug", "bike", "pen", "chair", "lamp"], 2)
+    {'bike': 0, 'chair': 0, 'lamp': 1, 'mug': 1, 'pen': 1}
+    >>> task_of_classes(["mug", "bike", "pen"], 1, tasks=[["pen"], ["bike", "mug"]])
+    {'pen': 0, 'bike': 1, 'mug': 1}
+    >>> list(task_of_classes(["mug", "bike", "pen"], 1, order_seed=1993))
+    ['bike', 'pen', 'mug']
     """
     ordered = sorted(set(classes))
+    if tasks is not None:
+        return _given_tasks(ordered, tasks)
+    if order_seed is not None:
+        permutation = np.random.RandomState(order_seed).permutation(len(ordered))
+        ordered = [ordered[index] for index in permutation]
     last = max(1, len(ordered) // classes_per_task) - 1
     return {name: min(index // classes_per_task, last) for index, name in enumerate(ordered)}
+
+
+def _given_tasks(classes: Sequence[str], tasks: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return the tasks that suite.yaml lists, which must hold exactly the classes."""
+    given = {name: task for task, names in enumerate(tasks) for name in names}
+    absent = [name for name in classes if name not in given]
+    unknown = [name for name in given if name not in classes]
+    if absent or unknown:
+        name, problem = (
+            (absent[0], "is in no task") if absent else (unknown[0], "is no class of it")
+        )
+        raise InputError(f"suite.yaml: datasets.*.tasks: {name!r} {problem}; list every class once")
+    return given
+
+
+def task_classes(classes: Sequence[ClassRow]) -> list[npt.NDArray[np.intp]]:
+    """Return the class set of each of the T tasks: the labels of its classes.
+
+    Examples
+    --------
+    >>> task_classes([ClassRow(0, "bike", 0), ClassRow(1, "mug", 1), ClassRow(2, "pen", 1)])
+    [array([0]), array([1, 2])]
+    """
+    tasks = np.array([row.task for row in classes])
+    return [np.flatnonzero(tasks == task) for task in range(int(tasks.max()) + 1)]

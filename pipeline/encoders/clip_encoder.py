@@ -3,69 +3,53 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 
-from pipeline.encoders.checkpoints import load_state_dict
+from pipeline.encoders.backbone import Backbone
+from pipeline.encoders.checkpoints import FILTER_ERRORS, load_state_dict, load_strictly, misfit
 from pipeline.encoders.clip_config import (
     HUB_PREFIX,
     import_open_clip,
+    list_tags,
     read_configs,
     tag_config_of,
 )
-from pipeline.encoders.clip_weights import find_weights, load_weights, uses_quick_gelu
 from pipeline.encoders.image_encoder import ImageEncoder
+from pipeline.encoders.origin import fetch_from_hub, find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
 TEXTS_PER_BATCH = 16
+HUB_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+# Entries of OpenAI's original files, and of no other checkpoint: settings stored as tensors.
+OPENAI_MARKS = frozenset({"input_resolution", "context_length", "vocab_size"})
 
 
 class ClipEncoder(ImageEncoder):
-    """Image tower as an `ImageEncoder`, and the text tower.
+    """The image tower as an `ImageEncoder`, and the text tower of an open_clip ``module``.
 
-    ``logit_scale``: the factor on cosines, exp of the model's parameter.
+    ``text_config`` is the ``text_cfg`` that the module was built from; ``logit_scale`` the factor on cosines, exp of
+    the model's parameter.
     """
 
-    def __init__(
-        self,
-        module: Any,
-        *,
-        text_config: Mapping[str, Any],
-        preprocessing: Preprocessing,
-        description: Mapping[str, Any],
-        device: torch.device,
-        precision: str = "float32",
-    ) -> None:
-        """Freeze an open_clip ``module``; ``text_config`` is the text_cfg it was built from."""
-        super().__init__(
-            module,
-            module.encode_image,
-            preprocessing=preprocessing,
-            description=description,
-            device=device,
-            precision=precision,
-        )
+    def __init__(self, module: Any, *, text_config: Mapping[str, Any], **settings: Any) -> None:
+        super().__init__(module, module.encode_image, **settings)
         self._encode_text: Callable[[torch.Tensor], torch.Tensor] = module.encode_text
         self._text_config = dict(text_config)
         self.logit_scale = float(module.logit_scale.exp())
 
     @cached_property
     def tokenizer(self) -> Callable[[list[str]], torch.Tensor]:
-        """open_clip's tokenizer for the model, made when first asked for: images need none."""
+        """open_clip's tokenizer for the model, built on first use: images need none."""
         return _tokenizer(str(self.description["name"]), self._text_config)
 
     def embed_texts(self, texts: Sequence[str]) -> torch.Tensor:
-        """Embed ``texts`` as float32 (n, d), each of L2 norm 1, on the encoder's device.
-
-        Every pass has the same number of rows, so a text's bits do not depend on its neighbours.
-        """
+        """Return rows (n, d) of L2 norm 1; every pass has as many rows, so that none depends on its neighbours."""
         if not texts:
             return torch.empty((0, self.width), device=self.device)
         padding = [""] * (-len(texts) % TEXTS_PER_BATCH)
@@ -77,57 +61,103 @@ class ClipEncoder(ImageEncoder):
         return torch.nn.functional.normalize(torch.cat(parts)[: len(texts)], dim=-1)
 
 
-def build(
-    name: str,
-    *,
-    origin: Path | None = None,
-    pretrained: str | None = None,
-    config: Path | None = None,
-    quick_gelu: str | bool = "auto",
-    preprocessing_override: Mapping[str, Any] | None = None,
-    device: torch.device | None = None,
-    precision: str = "float32",
-) -> ClipEncoder:
+def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
     """Build an open_clip model with its weights.
 
-    ``name``: one of open_clip's, ``hf-hub:owner/repository``, or any name if ``config`` is a model
-    config (JSON, open_clip's own or the hub's form; by default ``open_clip_config.json`` in
-    ``origin``). ``origin``: a checkpoint file, or a folder that holds one; a folder without one, or
-    None, means the weights of the tag ``pretrained`` from the hub. With both, the tag still says
-    how the weights want their images normalised and which activation they were trained with.
-
-    ``quick_gelu``: weights alone do not show the activation they were trained with. ``auto``
-    follows, in this order: open_clip's record of the tag; the model config (all of open_clip's
-    ``…-quickgelu`` names); OpenAI's original files, known by the settings in them; "openai" in the
-    name of the checkpoint file or its folder.
+    Its name is one of open_clip's, ``hf-hub:owner/repository``, or any if the origin holds an open_clip_config.json.
+    Beside a checkpoint, the tag still says how the weights want their images normalised and which activation they were
+    trained with, which weights alone do not show. ``quick_gelu: auto`` follows, in this order: open_clip's record of
+    the tag; the model config (all of open_clip's ``-quickgelu`` names); the settings among the weights of OpenAI's
+    original files; "openai" in the name of the checkpoint file or its folder.
     """
+    name, origin = backbone.name, Path(backbone.origin)
     name = name if name.startswith(HUB_PREFIX) else name.replace("/", "-")
-    model_config, preprocess_config = read_configs(name, config, origin)
-    tag_config = tag_config_of(
-        name, pretrained, required=origin is None and not name.startswith(HUB_PREFIX)
-    )
-    checkpoint = find_weights(name, origin, pretrained, tag_config)
+    model_config, preprocess_config = read_configs(name, origin)
+    tag_config = tag_config_of(name, backbone.pretrained)
+    checkpoint = _find_weights(name, origin, backbone.pretrained, tag_config)
     state = load_state_dict(checkpoint)
-    model_config["quick_gelu"] = uses_quick_gelu(
-        quick_gelu, tag_config, model_config, state, checkpoint
+    model_config["quick_gelu"] = _uses_quick_gelu(
+        backbone.quick_gelu, tag_config, model_config, state, checkpoint
     )
     model = _create(name, model_config)
-    load_weights(model, state, name, checkpoint)
+    _load_weights(model, state, name, checkpoint)
     preprocessing = _preprocessing(model, {**preprocess_config, **tag_config})
-    description = {
-        "library": "open_clip",
-        "name": name,
-        "pretrained": pretrained,
-        "config": model_config,
-    }
     return ClipEncoder(
         model,
         text_config=model_config["text_cfg"],
-        preprocessing=preprocessing.override(preprocessing_override or {}),
-        description=description,
-        device=device or torch.device("cpu"),
-        precision=precision,
+        preprocessing=preprocessing.override(backbone.preprocessing),
+        description={
+            "library": "open_clip",
+            "name": name,
+            "pretrained": backbone.pretrained or None,
+            "config": model_config,
+        },
+        device=device,
+        precision=backbone.precision,
     )
+
+
+def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
+    """Return the local checkpoint, or the hub's file for the tag."""
+    local = find_checkpoint(origin)
+    if local is not None:
+        return local
+    if name.startswith(HUB_PREFIX):
+        return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
+    if not tag_config:
+        raise ModelError(
+            f"{origin}: holds no checkpoint of open_clip model {name!r}; "
+            f"put one into it, or give a tag as pretrained ({list_tags(name)})"
+        )
+    repository, _, file_name = str(tag_config["hf_hub"]).rpartition("/")
+    names = (file_name,) if file_name else HUB_FILES
+    return fetch_from_hub(repository, names, f"open_clip model {name!r} with tag {tag!r}", origin)
+
+
+def _uses_quick_gelu(
+    choice: str | bool,
+    tag_config: Mapping[str, Any],
+    model_config: Mapping[str, Any],
+    state: Mapping[str, torch.Tensor],
+    checkpoint: Path,
+) -> bool:
+    """Return whether the activation is quick GELU, decided in the order that `build` documents."""
+    if isinstance(choice, bool):
+        return choice
+    if choice != "auto":
+        raise ModelError(f"quick_gelu: expected auto, true or false, got {choice!r}")
+    if tag_config:
+        return bool(tag_config.get("quick_gelu", False))
+    if "quick_gelu" in model_config:
+        return bool(model_config["quick_gelu"])
+    named = f"{checkpoint.parent.name}/{checkpoint.name}".lower()
+    return OPENAI_MARKS.issubset(state) or "openai" in named
+
+
+def _load_weights(model: Any, state: dict[str, torch.Tensor], name: str, checkpoint: Path) -> None:
+    """Load ``state`` strictly, after open_clip's own conversions of older and foreign layouts."""
+    from open_clip import convert
+    from open_clip import model as layout
+
+    what = f"open_clip model {name!r}"
+    # Masks and the like, which the state dict of a TorchScript archive keeps.
+    transient = {key for key, _ in model.named_buffers()} - set(model.state_dict())
+    state = {key: t for key, t in state.items() if key not in transient | OPENAI_MARKS}
+    try:
+        state = convert.convert_state_dict(model, state)
+        if "positional_embedding" in state and not hasattr(model, "positional_embedding"):
+            state = layout.convert_to_custom_text_state_dict(state)
+        for key in ("logit_scale", "logit_bias"):  # a number or one element
+            parameter = getattr(model, key, None)
+            if key in state and parameter is not None:
+                state[key] = state[key].reshape(parameter.shape)
+        # a buffer of old transformers versions
+        state.pop("text.transformer.embeddings.position_ids", None)
+        layout.resize_pos_embed(state, model)
+        layout.resize_text_pos_embed(state, model)
+    except FILTER_ERRORS as error:
+        raise misfit(checkpoint, what, error) from error
+    load_strictly(model, state, what, checkpoint)
 
 
 def _create(name: str, model_config: Mapping[str, Any]) -> Any:
@@ -145,15 +175,7 @@ def _create(name: str, model_config: Mapping[str, Any]) -> Any:
         kind = open_clip.CoCa if "multimodal_cfg" in settings else open_clip.CustomTextCLIP
     try:
         return kind(**settings)
-    except (
-        TypeError,
-        ValueError,
-        RuntimeError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        ArithmeticError,
-    ) as error:
+    except (*FILTER_ERRORS, ArithmeticError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
             f"open_clip model {name!r} cannot be built from its config ({reason})"

@@ -1,16 +1,32 @@
-"""Which device runs the encoders."""
+"""Which device runs the encoders, and at which precision it can."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
 
 import torch
 
 from pipeline.errors import ModelError
 
 GIGABYTE = 1e9
+PROBE = """
+import torch
+layer = torch.nn.Linear(128, 128)
+with torch.inference_mode(), torch.autocast("cpu", dtype=torch.{precision}):
+    layer(torch.zeros(64, 128))
+"""
 
 
 def choose_device(name: str) -> torch.device:
-    """Return device ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``; refuse absent ones."""
+    """Return the device with this name; an absent one is a `ModelError`.
+
+    Parameters
+    ----------
+    name : {"auto", "cpu", "cuda", "cuda:N", "mps"}
+        ``auto``: a GPU if there is one.
+    """
     if name == "auto":
         return torch.device(_best())
     kind, _, index = name.partition(":")
@@ -26,7 +42,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """One line for people: name, and memory or threads."""
+    """Return a device's name and its memory or threads, for people."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return f"{device} ({properties.name}, {properties.total_memory / GIGABYTE:.1f} GB)"
@@ -41,6 +57,22 @@ def keep_float32_exact() -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = False  # its choice of algorithm differs between runs
+
+
+@cache
+def check_on_cpu(precision: str) -> None:
+    """Raise a `ModelError` with the remedy if a product in half precision kills its process: asked in one of its own.
+
+    Some virtual machines announce instructions (AMX) that they cannot execute. oneDNN believes them, and a first
+    product in bfloat16 ends the process with an illegal instruction: no exception, no message.
+    """
+    probe = [sys.executable, "-c", PROBE.format(precision=precision)]
+    ended = subprocess.run(probe, capture_output=True, check=False).returncode  # noqa: S603  our own text
+    if ended < 0:
+        raise ModelError(
+            f"precision {precision!r}: this processor announces instructions that it cannot execute (signal {-ended}); "
+            "use precision: float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 in the environment"
+        )
 
 
 def _best() -> str:

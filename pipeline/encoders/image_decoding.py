@@ -38,24 +38,12 @@ MAX_FILE_BYTES = 2**30  # an uncompressed 16-bit RGB image of MAX_PIXELS is 0.6 
 
 REMEDY = "replace or remove the file"
 
-# What Pillow has been seen to raise on malformed files: its parsers index, unpack, divide and
+# What Pillow raises on malformed files: its parsers index, unpack, divide and
 # assert on bytes of the file. DecompressionBombWarning is raised where warnings are errors.
 MALFORMED = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    AssertionError,
-    RuntimeError,
-    EOFError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-    Image.DecompressionBombError,
-    Warning,
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(AssertionError, RuntimeError, EOFError, MemoryError, struct.error, zlib.error),
+    *(Image.DecompressionBombError, Warning),
 )
 
 _SIXTEEN_BIT = frozenset({"I;16", "I;16L", "I;16B", "I;16N", "I"})
@@ -70,15 +58,14 @@ _UNTURN = {
 }
 
 # Process-wide and once, because warnings.catch_warnings is not safe in the threads that decode. Our
-# own limit takes the place of the bomb warning; the others (odd EXIF, odd TIFF tags) never name the
-# file.
+# own limit replaces the bomb warning; the others (odd EXIF, odd TIFF tags) never name the file.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What the manifest keeps of an image file; width and height are those of the upright image."""
+    """What the manifest keeps of an image file: sha256, width and height of the upright image."""
 
     sha256: str
     width: int
@@ -92,13 +79,24 @@ def decode(
     expected_sha256: str | None = None,
     upright: bool = True,
 ) -> Image.Image:
-    """Return the RGB image in ``path`` (first frame), or raise `InputError`.
+    """Decode an image file; what cannot be decoded is an `InputError` that names the file.
 
-    ``upright``: turned as its EXIF orientation says, which every viewer does; otherwise as stored.
+    Parameters
+    ----------
+    path : Path
+        A JPEG, PNG, WebP, BMP, GIF or TIFF file; of several frames the first is taken.
+    max_pixels : int
+        Larger images are refused by the size in the header, before any pixel is decoded. Pillow's
+        own limit of 178,956,970 pixels stays in force above it.
+    expected_sha256 : str, optional
+        Digest that the file had when the manifest was written; `max_pixels` is then not applied again.
+    upright : bool
+        Turn the image as its EXIF orientation says, as every viewer does.
 
-    ``max_pixels`` is compared with the size in the header, before any pixel is decoded. Pillow's
-    own limit of 178,956,970 pixels stays in force above it. Where ``expected_sha256`` is given, the
-    bytes decoded must be the ones the manifest saw, whose own limit is not applied a second time.
+    Returns
+    -------
+    PIL.Image.Image
+        In mode RGB.
     """
     data = _read(path)
     if expected_sha256 is not None:
@@ -114,7 +112,7 @@ def sha256(path: Path) -> str:
 
 
 def read_image(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
-    """Hash and decode ``path`` from one read of the file, so both speak of the same bytes."""
+    """Hash and decode an image from one read of the file, so that both concern the same bytes."""
     data = _read(path)
     width, height = _decode_bytes(data, path, max_pixels).size
     return ImageFacts(hashlib.sha256(data).hexdigest(), width, height)
@@ -143,9 +141,7 @@ def _read(path: Path) -> bytes:
 
 def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = True) -> Image.Image:
     try:
-        image = Image.open(
-            io.BytesIO(data), formats=FORMATS
-        )  # of memory: there is nothing to close
+        image = Image.open(io.BytesIO(data), formats=FORMATS)  # in memory: nothing to close
         width, height = image.size
         if width * height > max_pixels:
             raise _unreadable(

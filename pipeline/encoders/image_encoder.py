@@ -1,4 +1,4 @@
-"""What an encoder is to the rest of the pipeline: crops in [0, 1] in, embeddings out."""
+"""An image encoder: crops in [0, 1] in, embeddings out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
-from pipeline.encoders.device import keep_float32_exact
-from pipeline.encoders.low_precision import check_on_cpu
+from pipeline.encoders.device import check_on_cpu, keep_float32_exact
 from pipeline.errors import ModelError
 
 if TYPE_CHECKING:
@@ -22,10 +21,29 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 class ImageEncoder:
     """A frozen module with its preprocessing.
 
-    ``width``: d, the length of an embedding. ``fingerprint``: SHA-256 of the weights.
-    ``description``: what to keep as provenance beside fingerprint, preprocessing and ``precision``;
-    plain JSON, nothing of this machine. No operation mixes images of a batch, so an embedding does
-    not depend on its neighbours.
+    No operation mixes the images of a batch, so an embedding does not depend on its neighbours.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The model; it is frozen, moved to the device and kept in float32.
+    forward : callable
+        Maps normalised images (n, 3, h, w) to embeddings (n, d).
+    preprocessing : Preprocessing
+        Crop and normalisation.
+    description : mapping
+        Plain JSON values kept as provenance; nothing of this machine.
+    device : torch.device
+        Where the module runs.
+    precision : {"float32", "bfloat16", "float16"}
+        Precision of the forward pass (autocast).
+
+    Attributes
+    ----------
+    width : int
+        Embedding width d.
+    fingerprint : str
+        SHA-256 of the weights.
     """
 
     def __init__(
@@ -37,12 +55,7 @@ class ImageEncoder:
         description: Mapping[str, Any],
         device: torch.device,
         precision: str = "float32",
-        compiled: bool = False,
     ) -> None:
-        """Freeze ``module``; its ``forward`` maps normalised (n, 3, h, w) to (n, d).
-
-        ``compiled``: let `torch.compile` fuse its operations. It rounds elsewhere, so it is part of the description.
-        """
         if precision not in PRECISIONS:
             raise ModelError(f"precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
         if device.type == "cpu" and precision != "float32":
@@ -53,12 +66,10 @@ class ImageEncoder:
         if device.type == "cuda":  # the layout in which tensor cores take convolutions
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.preprocessing = preprocessing
-        self.description = {**description, "compiled": True} if compiled else dict(description)
+        self.description = dict(description)
         self.device = device
         self.precision = precision
-        self.compiled = compiled
-        # One shape, the fixed rows of a pass: nothing is compiled again in the middle of a run.
-        self._forward = torch.compile(forward, dynamic=False) if compiled else forward
+        self._forward = forward
         if device.type == "cuda" and precision == "float32":
             keep_float32_exact()
         self._mean = torch.tensor(preprocessing.mean, device=device).reshape(1, 3, 1, 1)
@@ -66,9 +77,17 @@ class ImageEncoder:
         self.width = self._probe()
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
-        """Embed ``images`` (n, 3, h, w), float32 in [0, 1], as float32 (n, d), not L2-normalised.
+        """Embed images, in inference mode.
 
-        ``images`` must lie on the encoder's device; the result does too.
+        Parameters
+        ----------
+        images : Tensor of shape (n, 3, h, w), float32
+            Values in [0, 1], on the encoder's device.
+
+        Returns
+        -------
+        Tensor of shape (n, d), float32
+            Embeddings on the same device, not normalised.
         """
         expected = (3, self.preprocessing.height, self.preprocessing.width)
         if images.dtype != torch.float32 or tuple(images.shape[1:]) != expected:
@@ -77,25 +96,35 @@ class ImageEncoder:
             )
         if len(images) == 0:
             return images.new_empty((0, self.width))
-        return self.embed_normalised((images - self._mean) / self._std)
+        return self.run(self._forward, self.normalise(images))
 
-    def embed_normalised(self, images: torch.Tensor) -> torch.Tensor:
-        """As `embed`, for ``images`` that mean and standard deviation are already taken out of."""
-        if self.device.type == "cuda":
-            images = images.contiguous(memory_format=torch.channels_last)
-        return self.run(self._forward, images)
+    def normalise(self, images: torch.Tensor) -> torch.Tensor:
+        """Return images (n, 3, h, w) in [0, 1] with the model's mean and standard deviation taken out."""
+        # One layout whatever the input's: convolutions round differently in another.
+        layout = torch.channels_last if self.device.type == "cuda" else torch.contiguous_format
+        return ((images - self._mean) / self._std).contiguous(memory_format=layout)
 
     def run(
         self, function: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor
     ) -> torch.Tensor:
-        """Apply ``function`` in inference mode at the encoder's precision; give float32."""
-        autocast = torch.autocast(
-            self.device.type, PRECISIONS[self.precision], enabled=self.precision != "float32"
-        )
-        with torch.inference_mode(), autocast:
+        """Apply ``function`` in inference mode at the encoder's precision; the result is float32."""
+        with torch.inference_mode(), self.autocast():
             outputs = function(inputs)
         # Outside inference mode, a clone is an ordinary tensor, which callers may change in place.
         return outputs.clone().float()
+
+    def differentiable(self, images: torch.Tensor) -> torch.Tensor:
+        """Embed as `embed` does, but keep gradients with respect to the images.
+
+        The same arithmetic, last bits apart: torch may take another path.
+        """
+        with self.autocast():
+            return self._forward(self.normalise(images)).float()
+
+    def autocast(self) -> torch.autocast:
+        """Return the context of the encoder's precision."""
+        dtype = PRECISIONS[self.precision]
+        return torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
 
     def _probe(self) -> int:
         """Embed a black image: the width d, or a readable error where the settings disagree."""

@@ -1,7 +1,8 @@
-"""Where a model's numbers come from: a file, or a folder that holds one or waits for one."""
+"""Where a model's numbers come from: a file, a folder that holds one, or the Hugging Face hub."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.errors import ModelError, listed
@@ -10,6 +11,7 @@ CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 # The name that open_clip models have on the hub. Where a model's folder holds one, it describes the architecture;
 # beside the weights, so that DVC sees a change of either as a change of the model's origin.
 CLIP_CONFIG = "open_clip_config.json"
+TIMEOUT_SECONDS = 10.0
 
 
 def find_checkpoint(origin: Path) -> Path | None:
@@ -18,16 +20,55 @@ def find_checkpoint(origin: Path) -> Path | None:
         return origin
     if not origin.is_dir():
         raise ModelError(
-            f"{origin}: no such file or folder; give a checkpoint file, or a folder that holds one"
+            f"{origin}: no such file or folder; put the checkpoint there, or make an empty folder to have it "
+            "downloaded from the hub (weights/README.md)"
         )
-    found = sorted(
-        child
-        for child in origin.iterdir()
-        if child.suffix in CHECKPOINT_SUFFIXES and child.is_file()
-    )
+    found = [path for path in sorted(origin.iterdir()) if path.suffix in CHECKPOINT_SUFFIXES]
     if len(found) > 1:
-        names = listed(child.name for child in found)
+        names = listed(path.name for path in found)
         raise ModelError(
             f"{origin}: holds {len(found)} checkpoints ({names}); name the file itself"
         )
     return found[0] if found else None
+
+
+def fetch_from_hub(repo: str, names: Sequence[str], what: str, origin: Path) -> Path:
+    """Return the first of several files that a repository of the hub has, cached or downloaded.
+
+    `hf_hub_download` retries an unreachable hub for 23 seconds per file and logs every attempt, so a single request
+    asks first; a cached file is taken without asking. The `ModelError` names the model (``what``) and says which file
+    to put into ``origin``.
+    """
+    from huggingface_hub import hf_hub_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
+    from huggingface_hub.file_download import get_hf_file_metadata
+
+    # connection errors are OSErrors in some HTTP libraries; in others they share a base with the hub's own
+    network_errors: tuple[type[BaseException], ...]
+    network_errors = (OSError, HFValidationError, *HfHubHTTPError.__bases__)
+    for name in names:
+        cached = try_to_load_from_cache(repo, name)
+        if isinstance(cached, str):
+            return Path(cached)
+    reason = "the repository has none of " + ", ".join(names)
+    for name in names:
+        try:
+            get_hf_file_metadata(hf_hub_url(repo, name), timeout=TIMEOUT_SECONDS)
+            return Path(hf_hub_download(repo, name))
+        except EntryNotFoundError:
+            continue
+        except network_errors as error:
+            text = " ".join(str(error).split())
+            reason = "HF_HUB_OFFLINE is set" if "offline mode" in text else text[:120]
+            break
+    raise unavailable(
+        what, reason, f"{names[0]} from https://huggingface.co/{repo}", names[0], origin
+    )
+
+
+def unavailable(what: str, reason: str, source: str, name: str, origin: Path) -> ModelError:
+    """Return the error that says which weights are missing, why, and which file to put where."""
+    target = origin / name if origin.is_dir() else origin
+    return ModelError(
+        f"weights of {what} cannot be downloaded ({reason}): get {source} and put it at {target}"
+    )

@@ -1,12 +1,13 @@
-"""Crops and pseudo-labels in, embeddings of refined views out: what stands beside `view_embedder` when asked for.
+"""Refine views of crops against pseudo-labels, and embed them.
 
-As there, a pass on the CPU has 16 rows (the last one padded) and one thread, so that a rerun with other workers ends
-with the same bytes.
+As in `view_embedder`, a pass on the CPU has 16 rows (the last one padded) and one thread, so that a
+rerun with other workers ends with the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,7 @@ import torch
 from torch import Tensor
 
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.token_model import TokenModel, differentiable
-from pipeline.encoders.view_embedder import CPU_ROWS, Crops
+from pipeline.encoders.view_embedder import CPU_ROWS, Crops, Embeddings
 from pipeline.errors import ModelError
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
 from pipeline.method.frequency_views import ViewSettings, frequency_views
@@ -23,7 +23,17 @@ from pipeline.method.mutual_attention import mutual_attention
 
 
 class ViewRefiner:
-    """Refines batches of crops (n, h, w, 3) uint8; safe to call from several threads on the CPU."""
+    """Refines and embeds batches of crops; on the CPU several threads may call it at once.
+
+    Parameters
+    ----------
+    ascent : Ascent
+        Steps of the gradient ascent; none if there is no `SourceBranch`.
+    attention : bool
+        Whether tokens of a view and of the original attend to each other before pooling.
+    rows : int
+        Images of a pass on an accelerator; on the CPU it is always 16.
+    """
 
     def __init__(
         self,
@@ -35,7 +45,6 @@ class ViewRefiner:
         rows: int,
     ) -> None:
         self._encoder = encoder
-        self._forward = differentiable(encoder)
         self._tokens = TokenModel(encoder) if attention else None
         self._settings = settings
         self._ascent = ascent
@@ -49,25 +58,25 @@ class ViewRefiner:
         views: Sequence[str],
         *,
         branch: SourceBranch | None,
-        places: npt.NDArray[np.intp],
+        labels: npt.NDArray[np.intp],
         dtype: npt.DTypeLike,
-    ) -> dict[str, npt.NDArray[np.floating]]:
-        """Return one (n, d) array of ``dtype`` per view for at most `rows` crops of images with these ``digests``.
+    ) -> dict[str, Embeddings]:
+        """Return the embeddings (n, d) of the refined ``views`` of at most `rows` crops (n, h, w, 3).
 
-        branch: the source's, over the task's classes; needed if there are steps. places: (n,), the pseudo-labels,
-        by their places among those classes.
+        ``digests`` are the sha256 of the image files. With steps, ``branch`` is the source classifier over the task's
+        classes and ``labels`` are pseudo-labels as `SourceBranch.log_odds` takes them.
         """
         n = len(crops)
         index = np.arange(self.rows if self.is_thread_parallel else n).clip(max=n - 1)
         images = torch.from_numpy(crops[index]).to(self._encoder.device)
         images = images.permute(0, 3, 1, 2).float().div_(255.0)
-        made = frequency_views(
+        pixels = frequency_views(
             images, ("original", *views), self._settings, [digests[i] for i in index]
         )
-        labels = torch.from_numpy(places[index])
+        padded = torch.from_numpy(labels[index])
         embedded = {}
         for view in views:
-            rows = self._embed(made["original"], made[view], branch, labels)
+            rows = self._embed(pixels["original"], pixels[view], branch, padded)
             embedded[view] = rows[:n].cpu().numpy().astype(dtype)
         return embedded
 
@@ -90,8 +99,50 @@ class ViewRefiner:
         self, original: Tensor, view: Tensor, branch: SourceBranch | None, labels: Tensor
     ) -> Tensor:
         if branch is not None:
-            view = ascend(view, self._forward, lambda x: branch.log_odds(x, labels), self._ascent)
+            embed = self._encoder.differentiable
+            view = ascend(view, embed, lambda x: branch.log_odds(x, labels), self._ascent)
         if self._tokens is None:
             return self._encoder.embed(view)
         shared = mutual_attention(self._tokens.tokens(original), self._tokens.tokens(view))
         return self._tokens.pool(shared)
+
+
+class TokenModel:
+    """The tokens of a vision transformer's last block, and the pooling that makes an embedding of them.
+
+    Parameters
+    ----------
+    encoder : ImageEncoder
+        A vision transformer of timm; a model without tokens is a `ModelError`.
+    """
+
+    def __init__(self, encoder: ImageEncoder) -> None:
+        self._encoder = encoder
+        self._module: Any = encoder.module
+        if not self._has_tokens():
+            raise ModelError(
+                f"refinement.mutual_attention: model {encoder.description.get('name')!r} has no patch tokens; "
+                "set it to false, or choose a vision transformer of timm as `vision`"
+            )
+
+    def tokens(self, images: Tensor) -> Tensor:
+        """Return the tokens (n, L, d) of images (n, 3, h, w) in [0, 1]: patches and any class tokens."""
+        return self._encoder.run(self._module.forward_features, self._encoder.normalise(images))
+
+    def pool(self, tokens: Tensor) -> Tensor:
+        """Return the embeddings (n, d) of tokens (n, L, d): the model's own pooling and what follows."""
+        return self._encoder.run(self._module.forward_head, tokens)
+
+    def _has_tokens(self) -> bool:
+        """Try a black image: at least two tokens, which pool to the model's own embedding."""
+        if not all(hasattr(self._module, half) for half in ("forward_features", "forward_head")):
+            return False
+        size = (self._encoder.preprocessing.height, self._encoder.preprocessing.width)
+        black = torch.zeros((1, 3, *size), device=self._encoder.device)
+        try:
+            tokens = self.tokens(black)
+            if tokens.ndim != 3 or tokens.shape[1] < 2:
+                return False
+            return torch.allclose(self.pool(tokens), self._encoder.embed(black), atol=1e-2)
+        except (AttributeError, RuntimeError, TypeError, ValueError):  # other models' halves differ
+            return False

@@ -1,88 +1,60 @@
-"""The protocol over arrays in memory: target tasks in order, unlabelled, source-free.
+"""Adapting to target tasks in order, unlabelled and source-free, steps 2 to 9 of docs/method.md.
 
-`pseudo_label` and `adapt_task` read the current task's target rows and the source *model*; earlier
-tasks live on in the accumulators alone.
+`pseudo_label` and `adapt_task` read the current task's target rows and the source *model*; what earlier tasks taught is
+in the statistics alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method import relabelling
-from pipeline.method.class_statistics import Matrix64, Vector64
+from pipeline.method import kernel_lda, relabelling
 from pipeline.method.entropy_weights import entropy_weights
-from pipeline.method.fusion import branch_probabilities, fuse, gate
-from pipeline.method.joint_rows import kernel_features
-from pipeline.method.kernel_lda import Classifier, averaged
-from pipeline.method.moments import Accumulator, ExactMoments, LabelledTask, Moments
-from pipeline.method.prediction import (
-    CosineRows,
-    clip_probabilities,
-    klda_probabilities,
-    logit_factor,
-)
+from pipeline.method.fusion import fuse, gate
+from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
+from pipeline.method.kernel_rows import KernelRows, kernel_rows
+from pipeline.method.prediction import klda_probabilities, logit_factor
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.relabelling import RowLabels, RowSpace
-from pipeline.method.row_ranges import RowRanges
-from pipeline.method.source_model import (
-    SourceModel,
-    absolute_ridge,
-    accumulator,
-    check_spread,
-    classifier_of,
-)
-from pipeline.method.task_features import Rows, TaskFeatures
+from pipeline.method.row_reduction import RowReduction, reduce_here
+from pipeline.method.rows import LabelledRows, Matrix64, TargetTask, Vector64
+from pipeline.method.source_model import SourceModel
+from pipeline.method.statistics_kinds import empty_statistics
+from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics
 from pipeline.method.variants import MethodOptions
+from pipeline.method.within_scatter import Scatter, dense
+from pipeline.method.zero_shot import branch_probabilities, clip_probabilities
 
-
-@dataclass(frozen=True, eq=False)
-class TargetTask:
-    """The unlabelled rows of one target task.
-
-    classes: the task's class set. views: embeddings (n, d) by view. cosines: (n, M) between each
-    image and the text of every class of the benchmark, in CLIP's space. clip: (n, d') embeddings of
-    the images there. elsewhere: who takes ranges of the rows if they are many.
-    """
-
-    classes: npt.NDArray[np.intp]
-    views: Mapping[str, Rows]
-    cosines: Matrix64 | CosineRows
-    clip: Rows | None = None
-    elsewhere: RowRanges | None = None
-
-    def features(self, basis: Basis, options: MethodOptions) -> TaskFeatures:
-        """Return the features of the kernel that the options ask for."""
-        return kernel_features(basis, self.views, self.clip, options.clip_in_kernel, self.elsewhere)
+__all__ = [
+    "AdaptedTask",
+    "PseudoLabels",
+    "adapt_task",
+    "adapt_tasks",
+    "empty_statistics",
+    "pseudo_label",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class PseudoLabels:
-    """For each image of a task: label (n,), p̂ over the task's classes (n, |C|), weight ω, kept."""
+    """What a task's n images are taken for."""
 
-    label: npt.NDArray[np.intp]
-    fused: Matrix64
-    weight: Vector64
-    kept: npt.NDArray[np.bool_]
+    label: npt.NDArray[np.intp]  # (n,) class of each image
+    fused: Matrix64  # (n, c) p̂ over the task's classes, eq. (14)
+    weight: Vector64  # (n,) ω, eq. (18)
+    kept: npt.NDArray[np.bool_]  # (n,) whether the image passed the gate and enters the statistics
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptedTask:
-    """After a task: the target classifier of all classes seen, and the task's final labels."""
+    """What a task leaves behind beside the statistics."""
 
-    classifier: Classifier
-    labels: PseudoLabels
-
-
-Running = Sequence[Accumulator]  # one for each basis of the ensemble
-
-
-def nothing_yet(basis: Basis, options: MethodOptions) -> Running:
-    """Return the accumulators of a target that no task has reached."""
-    return [accumulator(basis.member(m), options, source=False) for m in range(basis.members)]
+    classifier: Classifier  # the target's, of all classes seen
+    labels: PseudoLabels  # the task's final labels
 
 
 def pseudo_label(
@@ -91,222 +63,223 @@ def pseudo_label(
     classifier: Classifier,
     options: MethodOptions,
     clip_scale: float,
+    *,
+    reduce_rows: RowReduction = reduce_here,
+    features: KernelRows | None = None,
 ) -> PseudoLabels:
-    """Label a task's images, steps 2, 5 and 7, with the source's classifier.
-
-    clip_scale: the CLIP model's own logit scale.
-    """
-    return _label(task.features(basis, options), task, classifier, options, clip_scale)
-
-
-def _label(
-    features: TaskFeatures,
-    task: TargetTask,
-    classifier: Classifier,
-    options: MethodOptions,
-    clip_scale: float,
-) -> PseudoLabels:
-    p = klda_probabilities(features, classifier, task.classes, options, vote=options.vote_views)
-    return fused_labels(p, task, options, clip_scale)
+    """Label a task's images by a classifier, usually the source's, fused with CLIP; steps 2, 5 and 7."""
+    if features is None:  # of no image they are false
+        features = kernel_rows(basis, task, options.clip_in_kernel)
+    vote = options.vote_views
+    p = klda_probabilities(
+        features, classifier, task.classes, options, vote=vote, reduce_rows=reduce_rows
+    )
+    return _fused_labels(p, task, options, clip_scale)
 
 
-def fused_labels(
+def _fused_labels(
     p: Matrix64, task: TargetTask, options: MethodOptions, clip_scale: float
 ) -> PseudoLabels:
-    """Return the labels from the KLDA branch's probabilities (n, |C|): steps 2, 5 and 7."""
+    """Return the labels from the KLDA branch's probabilities (n, c): steps 2, 5 and 7."""
     scale = options.clip_logit_scale(clip_scale)
     p_vlm = clip_probabilities(task.cosines, scale, task.classes)  # (1)
     fused = fuse(p, p_vlm, options.fusion(at_test=False))  # (14)
-    kept = gate(fused, options.threshold)
     weight = np.ones(len(fused))
     if options.use_weights:
         weight = entropy_weights(fused, floor=options.weight_floor)  # (18)
-    return PseudoLabels(task.classes[fused.argmax(axis=1)], fused, weight, kept)
+    label = task.classes[fused.argmax(axis=1)]
+    return PseudoLabels(label, fused, weight, gate(fused, options.threshold))
 
 
 def adapt_task(
     basis: Basis,
-    running: Running,
+    statistics: Statistics,
     task: TargetTask,
     labels: PseudoLabels | None,
     *,
     source: SourceModel,
     options: MethodOptions,
     clip_scale: float,
-    features: TaskFeatures | None = None,
-) -> tuple[Running, AdaptedTask]:
-    """Fold a task into the target statistics, (16), (17); return them and the new classifier.
+    reduce_rows: RowReduction = reduce_here,
+    features: KernelRows | None = None,
+) -> tuple[Statistics, AdaptedTask]:
+    """Add a task to the target's statistics, (16), (17), and solve for the classifier.
 
-    ``running`` is left as it was. With ``rounds``, the new classifier labels the task again, fused with CLIP, and the
-    task is folded in anew; nothing of earlier tasks is read. The relative ridge is that of the first labels.
-    labels: the first ones; None: by the source's classifier. features: of the task's views, if already made.
+    With ``options.rounds``, the new classifier labels the task again, fused with CLIP, and the task is added anew; no
+    row of an earlier task is read. A relative ridge is set by the first labels and stays.
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Of the earlier tasks, from `empty_statistics` on. They stay as they are.
+    labels : PseudoLabels, optional
+        The first labels. None to make them with the source's classifier.
+    source : SourceModel
+        The source model after the same task.
+    features : KernelRows, optional
+        Of the task, if they exist already.
+
+    Returns
+    -------
+    statistics : Statistics
+        With the task.
     """
-    features = features or task.features(basis, options)
-    if labels is None:
-        labels = _label(features, task, source.classifier, options, clip_scale)
-    step = _Step(basis, running, task, source, options, clip_scale, features)
-    if step.in_row_space(labels):
-        return step.rounds_in_row_space(labels)
-    return step.rounds(labels)
+    if features is None:  # of no image they are false
+        features = kernel_rows(basis, task, options.clip_in_kernel)
+    step = _Step(statistics, task, source, options, clip_scale, features, reduce_rows)
+    labels = labels or step.labels_by(source.classifier)
+    return step.rounds_in_row_space(labels) if step.in_row_space(labels) else step.rounds(labels)
+
+
+def adapt_tasks(
+    basis: Basis,
+    tasks: Iterable[TargetTask],
+    sources: Iterable[SourceModel],
+    options: MethodOptions,
+    clip_scale: float,
+    *,
+    reduce_rows: RowReduction = reduce_here,
+) -> list[AdaptedTask]:
+    """Adapt to target tasks in order; each is read once it is reached, and never again. See `adapt_task`."""
+    statistics = empty_statistics(basis, options)
+    adapted = []
+    for task, source in zip(tasks, sources, strict=True):
+        statistics, result = adapt_task(
+            basis,
+            statistics,
+            task,
+            None,
+            source=source,
+            options=options,
+            clip_scale=clip_scale,
+            reduce_rows=reduce_rows,
+        )
+        adapted.append(result)
+    return adapted
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
     """One task's adaptation: what stays the same in its rounds."""
 
-    basis: Basis
-    running: Running
+    statistics: Statistics
     task: TargetTask
     source: SourceModel
     options: MethodOptions
     clip_scale: float
-    features: TaskFeatures
+    features: KernelRows
+    reduce_rows: RowReduction
 
-    def rounds(self, labels: PseudoLabels) -> tuple[Running, AdaptedTask]:
-        """The general path: every round folds the task in and solves for a classifier."""
-        ridges: list[float] = []
-        for left in range(self.options.rounds, -1, -1):
-            trial: Running = []  # the last round's D×D sums are let go before the next are made
-            trial = self._folded(labels)
-            classifier = self._solved(trial, ridges)
-            if left:
-                labels = _label(self.features, self.task, classifier, self.options, self.clip_scale)
-        return trial, AdaptedTask(classifier, labels)
+    def labels_by(self, classifier: Classifier) -> PseudoLabels:
+        """Return the labels that a classifier gives the task."""
+        return pseudo_label(
+            self.features.basis, self.task, classifier, self.options, self.clip_scale,
+            reduce_rows=self.reduce_rows, features=self.features,
+        )  # fmt: skip
 
-    def _solved(self, trial: Running, ridges: list[float]) -> Classifier:
-        """Return the classifier of the statistics; ``ridges``, one per member, are set by the first that are solved."""
-        members = []
-        for m, member in enumerate(trial):
-            moments = self._with_source(member.moments(), m)
-            if len(ridges) <= m:
-                ridges.append(absolute_ridge(moments, self.options, self.options.ridge))
-            members.append(
-                classifier_of(
-                    moments,
-                    self.options,
-                    ridge=ridges[m],
-                    fallback=self._source_means(m),
-                    overwrite=self.options.source_covariance,
-                )
-            )
-        return averaged(members)
+    def rounds(self, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
+        """The general path: every round adds the task to the statistics and solves for a classifier."""
+        updated = self._updated(labels)
+        classifier, ridge = self._solved(updated, None)
+        for _ in range(self.options.rounds):
+            del updated  # the last round's D×D sums are freed before the next are made
+            labels = self.labels_by(classifier)
+            updated = self._updated(labels)
+            classifier, ridge = self._solved(updated, ridge)
+        return updated, AdaptedTask(classifier, labels)
+
+    def _updated(self, labels: PseudoLabels) -> Statistics:
+        """Return the statistics with the task under these labels."""
+        views = {view: self.features.views[view] for view in self.options.views}
+        rows = LabelledRows(views, labels.label, labels.weight)
+        if not labels.kept.all():
+            rows = rows.take(np.flatnonzero(labels.kept))
+        classes, count = self.task.classes, self.options.prior_count
+        prior_means = self.source.means[classes] if count > 0 else None
+        task = LabelledTask(self.features.basis, rows, classes, prior_means, count)
+        return self.statistics.update(task, self.reduce_rows)
+
+    def _scatter(self, statistics: Statistics) -> Scatter:
+        """Return the within-class scatter, pooled with the source's if the options ask for it."""
+        scatter = statistics.within()
+        if self.source.scatter is not None and self.options.source_covariance:
+            self.source.scatter.add_to(dense(scatter))
+        return scatter
+
+    def _solved(self, statistics: Statistics, ridge: float | None) -> tuple[Classifier, float]:
+        """Return the classifier and the ridge in units of the scatter: the one given, or that of these statistics."""
+        regularisation = self.options.regularisation()
+        scatter, means = self._scatter(statistics), statistics.means()
+        if ridge is None:
+            ridge = regularisation.absolute_ridge(scatter, means)
+        classifier = kernel_lda.solve(
+            filled_means(means, self.source.means),
+            scatter,
+            regularisation,
+            ridge=ridge,
+            priors=self.options.class_weights(statistics.weight()),
+        )
+        return classifier, ridge
 
     def in_row_space(self, labels: PseudoLabels) -> bool:
-        """May the rounds run in the space of the task's rows, and is that cheaper?"""
-        options = self.options
-        fits = (
-            all(isinstance(member, ExactMoments) for member in self.running)
-            and (options.divide_scatter, options.shrinkage) == (True, None)
-            and (options.ridge_kind, options.inverse) == ("relative", "cholesky")
+        """Return whether the rounds may run in the space of the task's rows, and cheaper."""
+        options, classes = self.options, self.task.classes
+        applies = (
+            isinstance(self.statistics, ExactStatistics)
+            # a class that comes back has earlier rows about its mean, which row space does not hold
+            and not self.statistics.rows.weight[classes[classes < self.statistics.rows.C]].any()
+            and options.regularisation()
+            == kernel_lda.Regularisation(options.ridge)  # relative, divided
             and options.ridge > 0
             and options.threshold <= 0  # a gate that moves would change the rows themselves
             and len(labels.label) > 0
         )
         m = len(labels.label) * len(options.views) + len(self.task.classes)
-        D = self.basis.D // self.basis.members
-        return fits and relabelling.cheaper(m, D, options.rounds)
+        return applies and relabelling.cheaper(m, self.features.basis.D, options.rounds)
 
-    def rounds_in_row_space(self, labels: PseudoLabels) -> tuple[Running, AdaptedTask]:
+    def rounds_in_row_space(self, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The fast path, see `relabelling`."""
-        spaces = [self._space(m, labels) for m in range(self.basis.members)]
+        space = self._row_space(labels)
         for _ in range(self.options.rounds):
-            scores = np.mean([s.scores(self._rows(labels), self.options) for s in spaces], axis=0)
-            labels = self._labels_of(scores)
-        trial = self._folded(labels)
-        members = [
-            space.classifier(
-                self._rows(labels), member.moments(), self._source_means(m), self.options
+            counted = self.options.class_priors == "counted"
+            labels = self._relabelled(
+                space.scores(self._row_labels(labels), counted_priors=counted)
             )
-            for m, (space, member) in enumerate(zip(spaces, trial, strict=True))
-        ]
-        return trial, AdaptedTask(averaged(members), labels)
+        updated = self._updated(labels)
+        means = filled_means(updated.means(), self.source.means)
+        priors = self.options.class_weights(updated.weight())
+        classifier = space.classifier(self._row_labels(labels), means, priors)
+        return updated, AdaptedTask(classifier, labels)
 
-    def _space(self, m: int, labels: PseudoLabels) -> RowSpace:
-        known = self.running[m].moments()
+    def _row_space(self, labels: PseudoLabels) -> RowSpace:
+        """Return the row space of the task, with the ridge of its first labels."""
         everything = np.arange(len(self.features))
-        rows = np.vstack([self.features.of(view, everything, m) for view in self.options.views])
-        fixed = self._with_source(known, m)
-        scatter = fixed.scatter if fixed.scatter is not known.scatter else known.scatter.copy("F")
-        C = len(self.task.classes)
-        trace = np.trace(scatter) + relabelling.within_trace(rows, self._rows(labels), C)
-        total = fixed.total + self._rows(labels).weight.sum()
-        check_spread(float(trace), float(total), self._source_means(m))
+        rows = np.vstack(
+            [self.features.deviations(view, everything) for view in self.options.views]
+        )
+        fixed = dense(self._scatter(self.statistics))
+        first, C = self._row_labels(labels), len(self.task.classes)
+        trace = fixed.trace() + relabelling.within_trace(rows, first, C)
+        check_spread(trace, fixed.total + float(first.weight.sum()), self.source.means)
         return relabelling.row_space(
-            scatter,
-            self.options.ridge * trace / len(scatter),
+            fixed.triangle,
+            self.options.ridge * trace / len(fixed.triangle),
             rows,
-            self._source_means(m)[self.task.classes],
+            self.source.means[self.task.classes],
             prior_count=self.options.prior_count,
             total=fixed.total,
         )
 
-    def _rows(self, labels: PseudoLabels) -> RowLabels:
+    def _row_labels(self, labels: PseudoLabels) -> RowLabels:
         """Return the labels of every view of every image, view after view."""
         views = len(self.options.views)
-        own = labels.label - self.task.classes.min()
-        return RowLabels(np.tile(own, views), np.tile(labels.weight, views))
+        position = np.searchsorted(self.task.classes, labels.label)
+        return RowLabels(np.tile(position, views), np.tile(labels.weight, views))
 
-    def _labels_of(self, scores: Matrix64) -> PseudoLabels:
-        """Return new labels from the scores (V·n, |C|) of every view of every image."""
-        logits = logit_factor(self.options) * scores.reshape(
-            len(self.options.views), -1, scores.shape[1]
-        )
+    def _relabelled(self, scores: Matrix64) -> PseudoLabels:
+        """Return new labels from the scores (V·n, c) of every view of every image."""
+        views, C = len(self.options.views), scores.shape[1]
+        logits = logit_factor(self.options) * scores.reshape(views, -1, C)
         voters = logits if self.options.vote_views else logits[:1]
-        own = np.arange(scores.shape[1])
-        p = np.mean([branch_probabilities(voter, own) for voter in voters], axis=0)
-        return fused_labels(p, self.task, self.options, self.clip_scale)
-
-    def _folded(self, labels: PseudoLabels) -> Running:
-        options, classes = self.options, self.task.classes
-        return [
-            member.with_task(
-                LabelledTask(
-                    self.features,
-                    m,
-                    options.views,
-                    labels.label,
-                    labels.weight,
-                    labels.kept,
-                    classes,
-                    (self._source_means(m)[classes], options.prior_count)
-                    if options.prior_count > 0
-                    else None,
-                )
-            )
-            for m, member in enumerate(self.running)
-        ]
-
-    def _source_means(self, m: int) -> Matrix64:
-        return self.source.means[:, self.basis.columns[m]]
-
-    def _with_source(self, moments: Moments, m: int) -> Moments:
-        """Return the moments pooled with the source's scatter, each by its Σω, if so wished."""
-        if not self.options.source_covariance:
-            return moments
-        spread = self.source.spreads[m]
-        scatter = moments.scatter.copy(order="F")
-        spread.add_to(scatter)
-        return replace(
-            moments,
-            scatter=scatter,
-            total=moments.total + spread.total,
-            degrees=moments.degrees + spread.degrees,
-        )
-
-
-def run_problem(
-    basis: Basis,
-    tasks: Iterable[TargetTask],
-    sources: Iterable[SourceModel],
-    options: MethodOptions,
-    clip_scale: float,
-) -> list[AdaptedTask]:
-    """Adapt to the target tasks in order; each is read once it is reached, and never again."""
-    running = nothing_yet(basis, options)
-    adapted = []
-    for task, source in zip(tasks, sources, strict=True):
-        running, result = adapt_task(
-            basis, running, task, None, source=source, options=options, clip_scale=clip_scale
-        )
-        adapted.append(result)
-    return adapted
+        p = np.mean([branch_probabilities(voter, np.arange(C)) for voter in voters], axis=0)
+        return _fused_labels(p, self.task, self.options, self.clip_scale)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas
 
-from pipeline.method.zero_shot import Matrix
+from pipeline.method.rows import Labels, Matrix
 
 Array = npt.NDArray[Any]
 
@@ -40,6 +40,13 @@ def subtract_product(into: Array, a: Matrix, b: Matrix) -> None:
     blas.dgemm(
         -1.0, left, right, beta=1.0, c=into.T, trans_a=left_turned, trans_b=right_turned, overwrite_c=1
     )  # fmt: skip
+
+
+def class_selection(labels: Labels, weights: Matrix, C: int) -> Array:
+    """Return S (C, n) with the weight of each row in the line of its class: S·rows are the classes' weighted sums."""
+    selection = np.zeros((C, len(labels)), dtype=weights.dtype)
+    selection[labels, np.arange(len(labels))] = weights
+    return selection
 
 
 def gram(a: Matrix) -> Array:

@@ -1,4 +1,4 @@
-"""What is said about a run: accuracy matrix, averages, forgetting, per-class accuracy, calibration.
+"""The metrics of a run: accuracy matrix, averages, forgetting, per-class accuracy, calibration.
 
 a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
 the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
@@ -12,16 +12,30 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.method.class_statistics import Labels, Matrix64, Vector64
 from pipeline.method.reliability import BINS, confidence_bins
-from pipeline.method.zero_shot import Matrix
+from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 
 
 def accuracy_matrix(predictions: Sequence[Labels], labels: Labels, tasks: Labels) -> Matrix64:
-    """Return a, (T, T), from the predictions (n,) after each of T tasks.
+    """Return the accuracy matrix a.
 
-    labels, tasks: (n,) the true class and the task of each test image; predictions of tasks that
-    are still to come are not looked at. A task without test images is an error.
+    Parameters
+    ----------
+    predictions : sequence of ndarray of shape (n,)
+        Predicted classes after each of T tasks; those of images of later tasks are not used.
+    labels, tasks : ndarray of shape (n,)
+        The true class and the task, from 0, of each test image. A task without test images is an error.
+
+    Returns
+    -------
+    ndarray of shape (T, T)
+
+    Examples
+    --------
+    >>> predictions = [np.array([0, 0]), np.array([1, 1])]
+    >>> accuracy_matrix(predictions, np.array([0, 1]), np.array([0, 1]))
+    array([[ 1., nan],
+           [ 0.,  1.]])
     """
     T = len(predictions)
     accuracy = np.full((T, T), np.nan)
@@ -68,19 +82,10 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
     return np.asarray(np.divide(right, total, out=np.full(C, np.nan), where=total > 0))
 
 
-def expected_calibration_error(probabilities: Matrix, labels: Labels, *, bins: int = BINS) -> float:
-    """Return the ECE of probabilities (n, C): mean |accuracy − confidence| over equal-width bins.
-
-    Confidence is the largest probability; a bin (a, b] counts by its share of the samples.
-    """
-    right: npt.NDArray[np.bool_] = probabilities.argmax(axis=1) == labels
-    return calibration_error(probabilities.max(axis=1), right, bins=bins)
-
-
 def calibration_error(
     confidence: Matrix, right: npt.NDArray[np.bool_], *, bins: int = BINS
 ) -> float:
-    """Return the ECE of predictions by their confidence (n,) and whether they are ``right`` (n,)."""
+    """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
     if not len(right):
         raise InputError("calibration error: no samples")
     counts = confidence_bins(confidence.astype(np.float64), right, bins=bins)

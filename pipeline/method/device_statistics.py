@@ -1,4 +1,4 @@
-"""A task's statistics by torch, features and scatter both on one device: for a GPU, and the same code on the CPU.
+"""Statistics by torch, features and scatter both on one device: for a GPU, and the same code on the CPU.
 
 Embeddings go to the device, D×D sums come back; features, which are eight times as large, never leave it. float32
 products with TensorFloat-32 off, float64 sums, as in `scatter_products`: equal to it but for the order of summation.
@@ -6,56 +6,74 @@ products with TensorFloat-32 off, float64 sums, as in `scatter_products`: equal 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from pipeline.method.class_statistics import ClassStatistics, Labels, Vector64
+from pipeline.method.blas_products import class_selection
+from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.zero_shot import Matrix, unit_rows
+from pipeline.method.row_reduction import Part, Result, Shared
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows
+from pipeline.method.task_statistics import Summation, sum_part
 
-Block = tuple[Matrix, Labels, Vector64]
+
+@dataclass(frozen=True)
+class DeviceReduction:
+    """A `RowReduction` that sums float32 statistics on a device of torch, and does everything else in NumPy."""
+
+    device: str  # such as ``cuda``
+
+    def __call__(
+        self,
+        function: Callable[[Shared, Part], Result],
+        shared: Shared,
+        rows: Part,
+        combine: Callable[[Result, Result], Result],  # noqa: ARG002  all rows are one part
+    ) -> Result:
+        """Apply ``function`` to all rows, see `RowReduction`."""
+        by_torch = (
+            function is sum_part
+            and isinstance(shared, Summation)
+            and isinstance(rows, LabelledRows)
+            and shared.arithmetic == "float32"
+        )
+        if by_torch:
+            return statistics_on(self.device, shared.basis, rows, shared.C)  # type: ignore[attr-defined,arg-type,return-value]
+        return function(shared, rows)
 
 
-def statistics_on(device: str, basis: Basis, blocks: Iterable[Block], C: int) -> ClassStatistics:
-    """Return the statistics of blocks of embeddings (b, d), labels (b,) in [0, C) and weights (b,)."""
+def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> ClassStatistics:
+    """Return the statistics of labelled rows, as `task_statistics.sum_rows` does."""
     torch.backends.cuda.matmul.allow_tf32 = False  # its products have ten bits
-    mapped = _Map(device, basis)
+    frequencies = torch.from_numpy(np.ascontiguousarray(basis.omega)).to(device)
+    beta = torch.from_numpy(np.ascontiguousarray(basis.beta)).to(device)
     scatter = torch.zeros(basis.D, basis.D, dtype=torch.float64, device=device)
     sums = torch.zeros(C, basis.D, dtype=torch.float64, device=device)
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
-    for x, labels, omega in blocks:
-        rows = mapped.deviation(x)
-        one_hot = np.zeros((C, len(labels)), dtype=np.float32)
-        one_hot[labels, np.arange(len(labels))] = omega
-        sums += torch.from_numpy(one_hot).to(device) @ rows
-        rows *= torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
-        scatter += rows.T @ rows
-        count += np.bincount(labels, minlength=C)
-        weight += np.bincount(labels, omega, minlength=C)
-        squared += np.bincount(labels, omega**2, minlength=C)
+    for index in row_blocks(len(rows), BLOCK_IMAGES):
+        labels, omega = rows.labels[index], rows.weights[index]
+        selection = torch.from_numpy(class_selection(labels, omega.astype(np.float32), C)).to(
+            device
+        )
+        root = torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
+        for view in rows.views.values():
+            # z(x) − z(0) of eq. (7), as `random_fourier_features.deviations` has it
+            unit = torch.from_numpy(unit_rows(view[index]).astype(np.float32)).to(device)
+            half = (unit @ frequencies).mul_(0.5)
+            shifted = (half + beta).sin_()
+            features = half.sin_().mul_(shifted).mul_(-2 * basis.scale)
+            sums += selection @ features
+            features *= root
+            scatter += features.T @ features
+            count += np.bincount(labels, minlength=C)
+            weight += np.bincount(labels, omega, minlength=C)
+            squared += np.bincount(labels, omega**2, minlength=C)
     # symmetric, so that the transpose is the same matrix in Fortran order
-    return ClassStatistics(count, weight, squared, _numbers(sums), _numbers(scatter).T)
+    return ClassStatistics(count, weight, squared, _array(sums), _array(scatter).T)
 
 
-class _Map:
-    """z(x) − z(0) of eq. (7) on a device, as `random_fourier_features.deviation` has it."""
-
-    def __init__(self, device: str, basis: Basis) -> None:
-        self.basis = basis
-        self.device = device
-        self.omega = torch.from_numpy(np.ascontiguousarray(basis.omega)).to(device)
-        self.beta = torch.from_numpy(np.ascontiguousarray(basis.beta)).to(device)
-
-    def deviation(self, x: Matrix) -> torch.Tensor:
-        """Return (b, D) float32 of L2-normalised rows (b, d)."""
-        unit = torch.from_numpy(unit_rows(x).astype(np.float32)).to(self.device)
-        half = (unit @ self.omega).mul_(0.5)
-        shifted = (half + self.beta).sin_()
-        return half.sin_().mul_(shifted).mul_(-2 * self.basis.scale)
-
-
-def _numbers(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
+def _array(tensor: torch.Tensor) -> Matrix64:
     return np.asarray(tensor.cpu().numpy(), dtype=np.float64)

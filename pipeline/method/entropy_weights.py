@@ -8,14 +8,16 @@ import numpy as np
 from scipy.special import xlogy
 
 from pipeline.errors import InputError, ParamsError
-from pipeline.method.class_statistics import Matrix64, Vector64
+from pipeline.method.rows import Matrix64, Vector64
 
 
 def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
-    """Return ω = 1 − H(p̂) / log|C|, (n,), eq. (18), of p̂ (n, |C|) over the current task's classes.
+    """Return ω = 1 − H(p̂) / log c, (n,), of p̂ (n, c), eq. (18), and at least ``floor``; 1 for a single class.
 
-    One class leaves nothing to be uncertain about: ω = 1, where (18) says 0/0.
-    floor: the least weight; the paper has none, the released code 0.2.
+    Examples
+    --------
+    >>> entropy_weights(np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
+    [1.0, 0.0]
     """
     if not 0 <= floor <= 1:
         raise ParamsError(f"weight floor: a number from 0 to 1, not {floor!r}")

@@ -1,4 +1,4 @@
-"""One seed of one problem, scored: accuracy of the method and of its reference rows, calibration, pseudo-labels.
+"""One seed of one problem, scored: accuracy of the method and of its references, calibration, pseudo-labels.
 
 Evaluation alone reads target labels, and nothing that adapts imports it.
 """
@@ -12,134 +12,146 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.class_statistics import Labels, Matrix64, Vector64
-from pipeline.method.continual_metrics import (
-    accuracy_matrix,
-    calibration_error,
-    per_class_accuracy,
-)
-from pipeline.method.joint_rows import kernel_features
+from pipeline.method.continual_metrics import accuracy_matrix, calibration_error, per_class_accuracy
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.prediction import CosineRows, predict
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_ranges import RowRanges
+from pipeline.method.row_reduction import RowReduction, reduce_here
+from pipeline.method.rows import (
+    BLOCK_IMAGES,
+    Labels,
+    Matrix64,
+    UnlabelledRows,
+    Vector64,
+    row_blocks,
+)
 from pipeline.method.source_model import SourceModel
-from pipeline.method.task_features import IMAGES, Rows, TaskFeatures, blocks_of, subset
-from pipeline.method.variants import MethodOptions
+from pipeline.method.variants import MethodOptions, Predictor
 
-SENT = 64 * IMAGES  # images at a time where others take ranges of them
-REFERENCES = ("source", "clip")  # predictors that do not adapt, scored beside the method
+REFERENCES: tuple[Predictor, ...] = ("source", "clip")  # do not adapt; scored beside the method
 BRANCHES = ("klda", "clip", "fused")  # whose probabilities a prediction has
 
 
 @dataclass(frozen=True, eq=False)
-class TestImages:
-    """The labelled test images of a target: views (n, d), cosines (n, C), labels and tasks (n,), CLIP (n, d')."""
+class BranchOutcome:
+    """What a branch predicts for n images."""
 
-    __test__ = False  # not for pytest, whatever its name
-
-    views: Mapping[str, Rows]
-    cosines: Matrix64 | CosineRows
-    labels: Labels
-    tasks: Labels
-    clip: Rows | None = None
-    elsewhere: RowRanges | None = None  # who takes ranges of the rows if they are many
-
-    def features(
-        self, basis: Basis, options: MethodOptions, block: npt.NDArray[np.intp]
-    ) -> TaskFeatures:
-        """Return the features of some of the images, by their ascending places (b,)."""
-        views = {name: subset(rows, block) for name, rows in self.views.items()}
-        clip = None if self.clip is None else subset(self.clip, block)
-        return kernel_features(basis, views, clip, options.clip_in_kernel, self.elsewhere)
-
-
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What a branch says of n images: the class it prefers (n,) and how probable it holds it (n,)."""
-
-    label: Labels
-    confidence: Vector64
+    label: Labels  # (n,) the class it prefers
+    confidence: Vector64  # (n,) the probability that it gives this class
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What one seed gives.
+    """What one seed gives."""
 
-    accuracy: (T, T) of the method; references: the same of predictors that do not adapt; ece: after the last task,
-    of both branches and the fusion; per_class: (C,); predicted: (n,) after the last task; said: what each branch
-    says then.
-    """
-
-    accuracy: Matrix64
-    references: dict[str, Matrix64]
-    ece: dict[str, float]
-    per_class: Vector64
-    predicted: Labels
-    said: Mapping[str, Said] = field(default_factory=dict)
+    accuracy: Matrix64  # (T, T) accuracy matrix of the method
+    references: dict[str, Matrix64]  # (T, T) the same of predictors that do not adapt
+    ece: dict[str, float]  # calibration error after the last task, by branch
+    per_class: Vector64  # (C,) accuracy of each class after the last task
+    predicted: Labels  # (n,) predicted classes after the last task
+    # what each branch predicts after the last task
+    branches: Mapping[str, BranchOutcome] = field(default_factory=dict)
 
 
-def score(
+def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
     basis: Basis,
-    images: TestImages,
+    rows: UnlabelledRows,
+    labels: Labels,
+    tasks: Labels,
     sources: Sequence[SourceModel],
     classifiers: Sequence[Classifier],
     *,
     options: MethodOptions,
     clip_scale: float,
+    reduce_rows: RowReduction = reduce_here,
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far.
 
-    Images are taken in blocks, each by all models, so that memory does not grow with the probabilities of all images.
+    Parameters
+    ----------
+    rows : UnlabelledRows
+        The n test images.
+    labels, tasks : ndarray of shape (n,)
+        Their true classes, and the task (from 0) of each.
+    sources : sequence of SourceModel
+        After each task.
+    classifiers : sequence of Classifier
+        The target's after each task.
     """
-    n, T = len(images.labels), len(sources)
-    predictors = {"own": options} | {
-        name: replace(options, predictor=name)  # type: ignore[arg-type]
-        for name in REFERENCES
-    }
-    predicted = {name: np.empty((T, n), dtype=np.int32) for name in predictors}
-    confidence = {name: np.empty(n) for name in BRANCHES}
-    preferred = {name: np.empty(n, dtype=np.int32) for name in BRANCHES}
-    at_once = IMAGES if images.elsewhere is None else SENT
-    for block in blocks_of(n, at_once):
-        features = images.features(basis, options, block)
-        cosine = images.cosines[block]
-        for task, (source, classifier) in enumerate(zip(sources, classifiers, strict=True)):
-            for name, chosen in predictors.items():
-                made = predict(
-                    features,
-                    cosine,
-                    source=source,
-                    classifier=classifier,
-                    options=chosen,
-                    clip_scale=clip_scale,
-                )
-                predicted[name][task, block] = made.label
-                if name == "own" and task == T - 1:
-                    for branch in BRANCHES:
-                        p: Matrix64 = getattr(made, branch)
-                        confidence[branch][block] = p.max(axis=1)
-                        preferred[branch][block] = p.argmax(axis=1)
-    matrices = {
-        name: accuracy_matrix(list(labels), images.labels, images.tasks)
-        for name, labels in predicted.items()
-    }
-    last = predicted["own"][-1]
+    shared = _Models(basis, sources, classifiers, options, clip_scale)
+    predictions, preferred, confidence = reduce_rows(_outcomes, shared, rows, _joined)
+    own, *references = predictions
+    branches = {name: BranchOutcome(preferred[b], confidence[b]) for b, name in enumerate(BRANCHES)}
     return Scores(
-        accuracy=matrices.pop("own"),
-        references=matrices,
-        ece={
-            name: calibration_error(confidence[name], preferred[name] == images.labels)
-            for name in BRANCHES
+        accuracy=accuracy_matrix(list(own), labels, tasks),
+        references={
+            name: accuracy_matrix(list(predicted), labels, tasks)
+            for name, predicted in zip(REFERENCES, references, strict=True)
         },
-        per_class=per_class_accuracy(last, images.labels, len(sources[-1].means)),
-        predicted=last,
-        said={name: Said(preferred[name], confidence[name]) for name in BRANCHES},
+        ece={
+            name: calibration_error(branch.confidence, branch.label == labels)
+            for name, branch in branches.items()
+        },
+        per_class=per_class_accuracy(own[-1], labels, len(sources[-1].means)),
+        predicted=own[-1],
+        branches=branches,
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Models:
+    """The models that predict, shared by all rows."""
+
+    basis: Basis
+    sources: Sequence[SourceModel]
+    classifiers: Sequence[Classifier]
+    options: MethodOptions
+    clip_scale: float
+
+
+# predicted classes (P, T, n) of the method and its references; of each branch after the last task, its preferred class
+# and the confidence in it, (B, n)
+_Outcomes = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Matrix64]
+
+
+def _joined(earlier: _Outcomes, later: _Outcomes) -> _Outcomes:
+    """Return the outcomes of both, image after image."""
+    return (
+        np.concatenate([earlier[0], later[0]], axis=-1),
+        np.concatenate([earlier[1], later[1]], axis=-1),
+        np.concatenate([earlier[2], later[2]], axis=-1),
+    )
+
+
+def _outcomes(models: _Models, rows: UnlabelledRows) -> _Outcomes:
+    """Return the outcomes of some images, block by block, so that only the labels grow with the images."""
+    n, T = len(rows), len(models.sources)
+    predictors = [models.options, *(replace(models.options, predictor=p) for p in REFERENCES)]
+    predicted = np.empty((len(predictors), T, n), dtype=np.int32)
+    preferred = np.empty((len(BRANCHES), n), dtype=np.int32)
+    confidence = np.empty((len(BRANCHES), n))
+    after_tasks = list(zip(models.sources, models.classifiers, strict=True))
+    for index in row_blocks(n, BLOCK_IMAGES):
+        block = rows.take(index)
+        features = kernel_rows(models.basis, block, models.options.clip_in_kernel)
+        cosines = block.cosines[np.arange(len(index))]
+        for p, options in reversed(list(enumerate(predictors))):  # the method itself last
+            for t, (source, classifier) in enumerate(after_tasks):
+                prediction = predict(
+                    features, cosines, source=source, classifier=classifier, options=options,
+                    clip_scale=models.clip_scale,
+                )  # fmt: skip
+                predicted[p, t, index] = prediction.label
+        for b, branch in enumerate(BRANCHES):
+            probabilities: Matrix64 = getattr(prediction, branch)
+            preferred[b, index] = probabilities.argmax(axis=1)
+            confidence[b, index] = probabilities.max(axis=1)
+    return predicted, preferred, confidence
+
+
 def pseudo_label_quality(labels: PseudoLabels, truth: Labels) -> tuple[float, float]:
-    """Return the accuracy of a task's kept pseudo-labels, and the fraction kept."""
+    """Return the accuracy of a task's kept pseudo-labels, given the true classes (n,), and the fraction kept."""
     kept = labels.kept
     accuracy = float(np.mean(labels.label[kept] == truth[kept])) if kept.any() else float("nan")
     return accuracy, float(np.mean(kept))

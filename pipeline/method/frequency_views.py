@@ -33,19 +33,14 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How the views are made; validated at construction.
+    """How views are computed; validated at construction."""
 
-    wavelet: any discrete wavelet of PyWavelets.
-    level: number of levels, at least 1.
-    noise: standard deviation of the noise of ``rand``: "unit" is 1, a number is itself, "matched"
-        is the standard deviation of the very sub-band it replaces, per image and channel.
-    seed: of the noise.
-    """
-
-    wavelet: str = "haar"
-    level: int = 1
+    wavelet: str = "haar"  # any discrete wavelet of PyWavelets
+    level: int = 1  # number of levels, at least 1
+    # standard deviation of the noise of ``rand``: 1, that of the sub-band it replaces (per image and channel), or a
+    # number
     noise: Literal["unit", "matched"] | float = "matched"
-    seed: int = 0
+    seed: int = 0  # seed of the noise
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the key."""
@@ -81,22 +76,33 @@ def frequency_views(
     keys: Sequence[bytes],
     words: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Return the named ``views`` of a batch of images, eq. (15).
+    """Return views of a batch of images, eq. (15).
 
-    images: (n, c, h, w), floating point in [0, 1], on any device.
-    keys: the sha256 digests of the n images; only ``rand`` reads them.
-    words: what `noise_words` gives for these keys, on the images' device, where it was drawn beforehand.
-    Each view is (n, c, h, w) on the same device; an image's view has the same bits in every batch.
+    Parameters
+    ----------
+    images : Tensor of shape (n, c, h, w)
+        Floating point in [0, 1], on any device.
+    views : sequence of str
+        Names among `VIEWS`.
+    keys : sequence of bytes
+        The sha256 digests of the n images; only ``rand`` uses them.
+    words : Tensor, optional
+        What `noise_words` returns for these keys, on the images' device, if it was drawn beforehand.
+
+    Returns
+    -------
+    dict of str to Tensor of shape (n, c, h, w)
+        On the same device. An image's view has the same bits in every batch.
     """
     _check_batch(images, views, keys)
-    made = {"original": images}
+    computed = {"original": images}
     if "zeros" in views:
-        made["zeros"] = _low_pass(images, settings).clamp(0, 1)
+        computed["zeros"] = _low_pass(images, settings).clamp(0, 1)
     if "rand" in views:
         if words is None:
             words = torch.from_numpy(noise_words(images.shape, settings, keys)).to(images.device)
-        made["rand"] = _with_noise(images, settings, words).clamp(0, 1)
-    return {view: made[view] for view in views}
+        computed["rand"] = _with_noise(images, settings, words).clamp(0, 1)
+    return {view: computed[view] for view in views}
 
 
 def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[bytes]) -> Words:

@@ -16,25 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError, ParamsError, did_you_mean
-from pipeline.method.class_statistics import Matrix64, Vector64
-from pipeline.method.zero_shot import Matrix, softmax
+from pipeline.method.rows import Matrix64, Vector64
 
 FusionKind = Literal["max_probability", "margin", "klda", "clip"]
 FUSION_KINDS = ("max_probability", "margin", "klda", "clip")
 MARGIN_RANGE = (0.2, 0.8)
-
-Classes = npt.NDArray[np.integer]
-
-
-def branch_probabilities(logits: Matrix, classes: Classes, *, over_all: bool = False) -> Matrix64:
-    """Return the probabilities (n, |classes|) of some classes from logits (n, C).
-
-    over_all: softmax over all C columns, then the slice, which does not sum to 1: the released
-    code's CLIP branch at test. Otherwise softmax over ``classes``.
-    """
-    if over_all:
-        return softmax(logits)[:, classes]
-    return softmax(logits[:, classes])
 
 
 def fusion_weight(p: Matrix64, p_vlm: Matrix64, kind: FusionKind) -> Vector64:
@@ -53,7 +39,13 @@ def fusion_weight(p: Matrix64, p_vlm: Matrix64, kind: FusionKind) -> Vector64:
 
 
 def fuse(p: Matrix64, p_vlm: Matrix64, kind: FusionKind = "max_probability") -> Matrix64:
-    """Return p̂, (n, C), eq. (14)."""
+    """Return p̂ = α p + (1 − α) p_VLM, (n, C), of both branches' probabilities (n, C), eq. (14).
+
+    Examples
+    --------
+    >>> fuse(np.array([[0.75, 0.25]]), np.array([[0.25, 0.75]])).tolist()
+    [[0.5, 0.5]]
+    """
     alpha = fusion_weight(p, p_vlm, kind)[:, None]
     return np.asarray(alpha * p + (1 - alpha) * p_vlm)
 

@@ -2,7 +2,7 @@
 
 What is drawn are words of 16 bits, from PCG64; a word stands for one of 65,536 equally likely values of the normal
 distribution. Drawing bits and looking values up takes a sixth of the time of drawing normal numbers one by one (their
-drawing was half of what the views cost). The words are made on the CPU, the look-up is on the images' own device.
+drawing was half of what the views cost). The words are drawn on the CPU, the look-up is on the images' own device.
 The values end at 4.2 standard deviations; a pixel of 8 bits has room for less.
 """
 
@@ -36,8 +36,8 @@ def draw_words(seed: int, keys: Sequence[bytes], count: int) -> Words:
 
 def normal(words: Tensor) -> Tensor:
     """Return the values, float32, that int16 ``words`` of any shape stand for: the larger, the larger."""
-    places = words.flatten().int().add_(VALUES // 2)
-    return torch.index_select(quantiles(words.device), 0, places).view(words.shape)
+    index = words.flatten().int().add_(VALUES // 2)
+    return torch.index_select(quantiles(words.device), 0, index).view(words.shape)
 
 
 @functools.cache

@@ -1,127 +1,111 @@
 """Kernel LDA: linear discriminants of random Fourier features, eqs. (11)–(13).
 
-w_m = A⁻¹μ_m, b_m = −½ μ_mᵀA⁻¹μ_m, F(x) = z(x)ᵀW + b. Everything here is in **deviation
-coordinates**, δ = z − p and m = μ − p for the basis's pivot p. That changes no prediction:
+w_m = A⁻¹μ_m, b_m = −½ μ_mᵀA⁻¹μ_m, F(x) = z(x)ᵀW + b. Everything here is in **deviation coordinates**, δ = z − p and
+m = μ − p for the basis's pivot p. That changes no prediction:
 
     zᵀA⁻¹μ − ½ μᵀA⁻¹μ = δᵀA⁻¹m − ½ mᵀA⁻¹m + (δᵀA⁻¹p + ½ pᵀA⁻¹p)
 
-and the bracket is the same for every class, so that softmax and argmax are those of the paper. The
-released code's logits −(μ−z)ᵀA⁻¹(μ−z) are 2F(x) up to −δᵀA⁻¹δ, again the same for every class: they
-are the same discriminant at half the temperature, and cost one product for all samples as well.
+and the bracket is the same for every class, so that softmax and argmax are those of the paper. The released code's
+logits −(μ−z)ᵀA⁻¹(μ−z) are 2F(x) up to −δᵀA⁻¹δ, again the same for every class: they are the same discriminant at half
+the temperature. Their pinverse of scatter + 1e-6 I, a positive definite matrix, is its inverse: Cholesky gives it too.
 
-Deviations: A⁻¹ does not exist when there are fewer rows than features, so A is regularised by a
-relative ridge or shrunk; log class priors may be added to b.
+Deviations: A⁻¹ does not exist when there are fewer rows than features, so A is regularised by a ridge or shrunk; log
+class priors may be added to b.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import scipy.linalg
 
-from pipeline.errors import InputError, ParamsError, did_you_mean, listed
+from pipeline.errors import InputError, ParamsError, listed
 from pipeline.method.blas_products import product
-from pipeline.method.class_statistics import ClassStatistics, Matrix64, Vector64, symmetric
-from pipeline.method.zero_shot import Matrix
+from pipeline.method.rows import Matrix, Matrix64, Vector64
+from pipeline.method.within_scatter import Scatter, Shrinkage, solve_in_place
 
-Shrinkage = float | Literal["oas", "ledoit_wolf"] | None
-SHRINKAGES = ("oas", "ledoit_wolf")
-Route = Literal["cholesky", "pinverse"]
-SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
+SAME_FEATURES = 1e-6  # the share of variance within classes below which there is none
+NO_SPREAD = (
+    "no feature varies within a class (one row per class, or copies of one image): there is no covariance to estimate; "
+    "give more images or views, or set method.options.ridge_kind: absolute"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Linear scores in deviation coordinates: W (D, C) and b (C,), eqs. (11), (12)."""
+    """Linear scores in deviation coordinates, eqs. (11), (12).
 
-    W: Matrix64
-    b: Vector64
+    Examples
+    --------
+    >>> Classifier(np.array([[1.0, -1.0]]), np.array([0.0, 0.5])).scores(np.array([[2.0]]))
+    array([[ 2. , -1.5]])
+    """
+
+    W: Matrix64  # (D, C)
+    b: Vector64  # (C,)
 
     def scores(self, deviations: Matrix) -> Matrix64:
         """Return F, (n, C), eq. (13), of rows z − pivot (n, D), up to a constant per row."""
         return np.asarray(product(deviations.astype(np.float64), self.W) + self.b)
 
 
-def averaged(classifiers: Sequence[Classifier]) -> Classifier:
-    """Return the classifier whose scores are the mean of those of an ensemble's, over the columns of all."""
-    members = len(classifiers)
-    if members == 1:
-        return classifiers[0]
-    W = np.vstack([classifier.W for classifier in classifiers]) / members
-    return Classifier(W, np.mean([classifier.b for classifier in classifiers], axis=0))
+@dataclass(frozen=True)
+class Regularisation:
+    """How a scatter becomes an invertible matrix."""
+
+    ridge: float  # λ, added to the diagonal of the covariance A (of the scatter, if not divided)
+    relative: bool = True  # λ is a share of the mean diagonal: λ·tr A/D is added
+    divide: bool = True  # divide the scatter by Σω. The released code does not
+    shrinkage: Shrinkage = None  # applied before the ridge
+
+    def absolute_ridge(self, scatter: Scatter, means: Matrix64) -> float:
+        """Return what is added to the diagonal of the scatter, given the class means (C, D)."""
+        if self.relative:
+            check_spread(scatter.trace(), scatter.total, means)
+            return self.ridge * scatter.trace() / int(means.shape[1])
+        return self.ridge * (scatter.total if self.divide else 1.0)
+
+    @property
+    def only_ridge(self) -> bool:
+        """Whether nothing but a ridge that is known beforehand is done to the scatter."""
+        return not self.relative and not self.divide and self.shrinkage is None
 
 
-def fit(
-    statistics: ClassStatistics,
-    *,
-    ridge: float = 0.0,
-    shrinkage: Shrinkage = None,
-    priors: Matrix | None = None,
-    fallback: Matrix | None = None,
-) -> Classifier:
-    """Return the classifier of ``statistics``, eqs. (11)–(13).
-
-    ridge: λ of A + λ (tr A / D) I. shrinkage: see `shrink`. priors: (C,) class probabilities.
-    fallback: (C, D) means less the pivot for classes without a sample (the documented one is the
-    source's); without it such a class is an error.
-    """
-    means = filled_means(statistics, fallback)
-    covariance = shrink(statistics.covariance(), shrinkage, statistics.degrees_of_freedom())
-    return discriminants(means, covariance, ridge=relative_ridge(covariance, ridge), priors=priors)
-
-
-def filled_means(statistics: ClassStatistics, fallback: Matrix | None) -> Matrix64:
-    """Return the class means less the pivot (C, D), empty classes from ``fallback``."""
-    means = statistics.means()
-    empty = statistics.empty_classes
-    if empty and fallback is None:
-        raise InputError(f"no sample of class {listed(empty)}; give a fallback mean for it")
-    if empty and fallback is not None:
-        means[empty] = fallback[empty]
-    if np.isnan(means).any():
-        unknown = np.flatnonzero(np.isnan(means).any(axis=1))
-        raise InputError(f"no sample of class {listed(unknown)}, and no fallback mean either")
-    return means
-
-
-def relative_ridge(covariance: Matrix64, ridge: float) -> float:
-    """Return λ tr A / D for a relative ridge λ."""
-    if ridge < 0:
-        raise ParamsError(f"ridge: a number from 0 on, not {ridge!r}")
-    return float(ridge * np.trace(covariance) / len(covariance))
-
-
-def discriminants(
+def solve(
     means: Matrix64,
-    covariance: Matrix64,
+    scatter: Scatter,
+    regularisation: Regularisation,
     *,
     ridge: float,
     priors: Matrix | None = None,
-    route: Route = "cholesky",
-    overwrite: bool = False,
 ) -> Classifier:
-    """Solve eqs. (11), (12) for all classes with one factorisation.
+    """Return the classifier of means (C, D) less the pivot and their within-class scatter, eqs. (11), (12).
 
-    means: (C, D) less the pivot. covariance: (D, D), lower triangle; a scatter gives the released
-    code's scale. ridge: absolute, added to the diagonal. route: ``pinverse`` is the released
-    code's, slower, for any symmetric matrix. overwrite: factor in the covariance's memory.
+    The scatter is used up. ``ridge`` is added to its diagonal, see `Regularisation.absolute_ridge`; ``priors`` (C,) are
+    weights of the classes, equal if omitted.
     """
-    regular = covariance if overwrite else covariance.copy(order="F")
+    if regularisation.divide and scatter.total <= 0:
+        raise InputError("covariance: no row has any weight")
+    if regularisation.shrinkage is not None:
+        scatter.shrink(regularisation.shrinkage)
+    W = scatter.solve(means.T, ridge)  # eq. (11)
+    if regularisation.divide:
+        W *= scatter.total  # (S/Σω + κ/Σω·I)⁻¹ = Σω (S + κI)⁻¹
+    return with_biases(means, W, priors)
+
+
+def discriminants(means: Matrix64, covariance: Matrix64, *, ridge: float) -> Classifier:
+    """Return the classifier of class means and a covariance, eqs. (11), (12).
+
+    Examples
+    --------
+    >>> classifier = discriminants(2 * np.eye(2), np.eye(2), ridge=3.0)
+    >>> classifier.W.tolist(), classifier.b.tolist()
+    ([[0.5, 0.0], [0.0, 0.5]], [-0.5, -0.5])
+    """
+    regular = covariance.copy(order="F")
     regular[np.diag_indices_from(regular)] += ridge
-    if route == "pinverse":
-        W = product(scipy.linalg.pinvh(symmetric(regular)), means.T)
-    else:
-        try:
-            factor = scipy.linalg.cho_factor(
-                regular, lower=True, overwrite_a=True, check_finite=False
-            )
-        except scipy.linalg.LinAlgError:
-            raise InputError(SINGULAR) from None
-        W = scipy.linalg.cho_solve(factor, means.T, check_finite=False)  # eq. (11)
-    return with_biases(means, np.asarray(W), priors)
+    return with_biases(means, solve_in_place(regular, means.T), None)
 
 
 def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifier:
@@ -143,49 +127,31 @@ def log_priors(priors: Matrix, C: int) -> Vector64:
     return np.asarray(np.log(priors / priors.sum()), dtype=np.float64)
 
 
-def shrink(covariance: Matrix64, shrinkage: Shrinkage, n: float) -> Matrix64:
-    """Return (1 − ρ) A + ρ (tr A / D) I of a lower triangle (D, D) seen from ``n`` rows.
+def filled_means(means: Matrix64, fallback: Matrix64 | None = None) -> Matrix64:
+    """Return class means (C, D) with NaN rows taken from a fallback (C, D); without one they are an error.
 
-    shrinkage: ρ itself; ``oas``: the oracle approximating estimate of it; ``ledoit_wolf``: Ledoit
-    and Wolf's in its Rao-Blackwellised form (both Chen et al., 2010), which needs no fourth
-    moments: those, about class means, do not add. Both assume normal rows; weights make ``n`` Kish's.
+    Examples
+    --------
+    >>> filled_means(np.array([[1.0], [np.nan]]), np.array([[5.0], [6.0]])).tolist()
+    [[1.0], [6.0]]
     """
-    if shrinkage is None:
-        return covariance
-    rho = shrinkage_intensity(covariance, shrinkage, n)
-    target = rho * np.trace(covariance) / len(covariance)
-    shrunk = (1 - rho) * covariance
-    shrunk[np.diag_indices_from(shrunk)] += target
-    return np.asfortranarray(shrunk)
+    empty = np.asarray(np.isnan(means).any(axis=1))
+    if not empty.any():
+        return means
+    unknown = empty if fallback is None else empty & np.isnan(fallback).any(axis=1)
+    if fallback is None or unknown.any():
+        names = listed(np.flatnonzero(unknown))
+        raise InputError(f"no sample of class {names}; give a fallback mean for it")
+    return np.where(empty[:, None], fallback, means)
 
 
-def shrinkage_intensity(covariance: Matrix64, shrinkage: float | str, n: float) -> float:
-    """Return ρ in [0, 1], see `shrink`."""
-    if not isinstance(shrinkage, str):
-        if not 0 <= shrinkage <= 1:
-            raise ParamsError(f"shrinkage: a number from 0 to 1, not {shrinkage!r}")
-        return float(shrinkage)
-    p = len(covariance)
-    trace = float(np.trace(covariance))
-    of_square = _trace_of_square(covariance)
-    spread = of_square - trace**2 / p
-    if shrinkage == "oas":
-        above, below = (1 - 2 / p) * of_square + trace**2, (n + 1 - 2 / p) * spread
-    elif shrinkage == "ledoit_wolf":
-        above, below = (n - 2) / max(n, 1) * of_square + trace**2, (n + 2) * spread
-    else:
-        hint = did_you_mean(shrinkage, SHRINKAGES)
-        raise ParamsError(f"shrinkage: neither a number nor a known estimate: {shrinkage!r}{hint}")
-    return float(np.clip(above / below, 0, 1)) if below > 0 else 1.0
+def check_spread(trace: float, total: float, means: Matrix64) -> None:
+    """Refuse a scatter that is nothing but rounding, given its trace, its weight and the class means (C, D).
 
-
-def _trace_of_square(lower: Matrix64) -> float:
-    """Return tr(A²) of a symmetric matrix (D, D) from its lower triangle: 2 Σ_{i>j} a² + Σ_i a²."""
-    diagonal = np.diag(lower)
-    columns = (lower[j + 1 :, j] for j in range(len(lower)))
-    return float(2 * sum(column @ column for column in columns) + diagonal @ diagonal)
-
-
-def mahalanobis_logits(classifier: Classifier, deviations: Matrix) -> Matrix64:
-    """Return −(μ−z)ᵀA⁻¹(μ−z), (n, C), up to a constant per row: the released code's logits."""
-    return 2 * classifier.scores(deviations)
+    A ridge relative to it would be rounding too. Features that vary by less than a thousandth of their size are the
+    same image again and again; the rounding of float32 products is a tenth of that.
+    """
+    known = means[~np.isnan(means).any(axis=1)]
+    size = float(np.einsum("cd,cd->", known, known)) / max(1, len(known))
+    if trace <= SAME_FEATURES * total * size:
+        raise InputError(NO_SPREAD)

@@ -5,23 +5,26 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.blas_products import product
-from pipeline.method.zero_shot import Matrix, unit_rows
+from pipeline.method.blas_products import class_selection, product
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
 
 
-def class_means(
-    x: Matrix, labels: npt.NDArray[np.integer], classes: int
-) -> npt.NDArray[np.float64]:
-    """Return the means (C, d) of the unit rows of ``x`` (n, d) per class; NaN for a class with no rows."""
-    rows = unit_rows(x)
-    sums = np.zeros((classes, rows.shape[1]))
-    np.add.at(sums, labels, rows)
-    counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums / counts[:, None])
+def class_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
+    """Return the class means (C, d) of unit rows (n, d), read in blocks; NaN for a class without rows.
+
+    Examples
+    --------
+    >>> class_means(np.array([[2.0, 0.0], [0.0, 3.0]]), np.array([0, 0]), 1)
+    array([[0.5, 0.5]])
+    """
+    sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
+    for block in row_blocks(len(rows), BLOCK_IMAGES):
+        selection = class_selection(labels[block], np.ones(len(block)), classes)
+        sums += product(selection, unit_rows(rows[block]))
+    return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
 
 
-def nearest_mean(x: Matrix, means: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+def nearest_mean(x: Matrix, means: Matrix64) -> npt.NDArray[np.intp]:
     """Return for each row of ``x`` (n, d) the class (n,) whose mean is nearest in Euclidean distance."""
     # ‖z − μ‖² = ‖z‖² − 2 z·μ + ‖μ‖², and ‖z‖² is the same for every class
     scores = product(unit_rows(x), np.nan_to_num(means).T) - 0.5 * np.einsum(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.class_statistics import Matrix64, Vector64
+from pipeline.method.rows import Matrix64, Vector64
 
 
 def principal_plane(x: npt.NDArray[np.floating]) -> tuple[Matrix64, Vector64]:

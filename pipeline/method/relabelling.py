@@ -5,7 +5,7 @@ Between two rounds only the labels and weights of the current task's m rows chan
     K = S_source + S_earlier + κI,      K + UᵀQU,      Q = diag(ω) − Σ_c ω_c ω_cᵀ / Σω_c
 
 is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them (ω_c is
-ω on the rows of class c, zero elsewhere). Every mean of the task is a combination of rows of V, U with the source's
+ω on the rows of class c, zero otherwise). Every mean of the task is a combination of rows of V, U with the source's
 means below it. So the scores of U need the Gram matrix G = V K⁻¹ Vᵀ alone:
 
     U (K + UᵀQU)⁻¹ Vᵀ = (I + G_UU Q)⁻¹ G_UV                                    (Woodbury)
@@ -23,44 +23,37 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from pipeline.errors import InputError
-from pipeline.method.blas_products import gram, product
-from pipeline.method.class_statistics import Labels, Matrix64, Vector64
-from pipeline.method.kernel_lda import SINGULAR, Classifier, log_priors
-from pipeline.method.moments import Moments
-from pipeline.method.source_model import class_priors, filled
-from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import Matrix
+from pipeline.method.blas_products import class_selection, gram, product
+from pipeline.method.kernel_lda import Classifier, log_priors, with_biases
+from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
+from pipeline.method.within_scatter import SINGULAR
 
 
 def cheaper(m: int, D: int, rounds: int) -> bool:
-    """Is the row space the cheaper place for so many rounds? By multiplications of both ways."""
-    here = D * D * m + m * m * D + (rounds + 1) * 2 / 3 * m**3
+    """Return whether so many rounds take fewer multiplications in the space of m rows than in D features."""
+    in_row_space = D * D * m + m * m * D + (rounds + 1) * 2 / 3 * m**3
     general = rounds * (D**3 / 3 + m * D * D / 2)
-    return here < general
+    return in_row_space < general
 
 
 @dataclass(frozen=True, eq=False)
 class RowLabels:
-    """A round's labels and weights (m,) of every view of every image; classes count from the task's first."""
+    """A round's labels of the m rows: every view of every image, view after view."""
 
-    label: Labels
-    weight: Vector64
+    label: Labels  # (m,) position of the class in the task's class set
+    weight: Vector64  # (m,)
 
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """One member's task in row space.
+    """A task of m rows and C classes in row space; made by `row_space`."""
 
-    lower: (D, D) Cholesky factor of K. projected: L⁻¹Vᵀ, (D, m + C). gram: (m + C, m + C). prior_count: of the source's
-    means. total: Σω of source and earlier tasks.
-    """
-
-    lower: Matrix64
-    projected: Matrix64
-    gram: Matrix64
-    rows: int
-    prior_count: float
-    total: float
+    lower: Matrix64  # (D, D) Cholesky factor L of K
+    projected: Matrix64  # (D, m + C) L⁻¹Vᵀ
+    gram: Matrix64  # (m + C, m + C) G = V K⁻¹ Vᵀ
+    rows: int  # m
+    prior_count: float  # number of rows that the source's means count as
+    total: float  # Σω of the source and of earlier tasks
 
     def task_means(self, labels: RowLabels) -> tuple[Matrix64, Vector64]:
         """Return the task's class means as combinations of V's rows, (m + C, C), and the classes' weights (C,)."""
@@ -77,8 +70,11 @@ class RowSpace:
         """Σω of source, earlier tasks and this one."""
         return self.total + float(labels.weight.sum())
 
-    def scores(self, labels: RowLabels, options: MethodOptions) -> Matrix64:
-        """Return F (m, C) of the task's own rows over its own classes, under a round's labels."""
+    def scores(self, labels: RowLabels, *, counted_priors: bool = False) -> Matrix64:
+        """Return F (m, C) of the task's own rows over its own classes, under a round's labels.
+
+        With ``counted_priors``, the log of each class's share of the weight is added.
+        """
         means, weight = self.task_means(labels)
         m, total = self.rows, self.total_weight(labels)
         projected = product(self.gram, means)  # V K⁻¹ m_c, (m + C, C)
@@ -87,16 +83,15 @@ class RowSpace:
         own = np.einsum("vc,vc->c", means, projected)
         own -= np.einsum("mc,mc->c", self._weighted(labels, projected[:m]), mixed)
         scores = total * (mixed - 0.5 * own)
-        if options.class_priors == "counted":
+        if counted_priors:
             scores += log_priors(np.maximum(weight, 1.0), len(weight))
         return np.asarray(scores)
 
     def classifier(
-        self, labels: RowLabels, moments: Moments, source_means: Matrix64, options: MethodOptions
+        self, labels: RowLabels, means: Matrix64, priors: Matrix64 | None = None
     ) -> Classifier:
-        """Return the classifier of all classes seen; ``moments`` are those after the round's labels are folded in."""
+        """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
         m, total = self.rows, self.total_weight(labels)
-        means = filled(moments.means, source_means)
         half = scipy.linalg.solve_triangular(self.lower, means.T, lower=True, check_finite=False)
         rows = self.projected[:, :m]
         # (K + UᵀQU)⁻¹ = K⁻¹ − K⁻¹Uᵀ (I + QG)⁻¹ Q U K⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
@@ -105,9 +100,7 @@ class RowSpace:
         W = total * scipy.linalg.solve_triangular(
             self.lower, half, lower=True, trans="T", check_finite=False
         )
-        b = -0.5 * np.einsum("cd,dc->c", means, W)  # eq. (12)
-        priors = class_priors(moments, options)
-        return Classifier(W, b if priors is None else b + log_priors(priors, len(means)))
+        return with_biases(means, W, priors)
 
     def _system(self, labels: RowLabels) -> Matrix64:
         """Return I + GQ, (m, m)."""
@@ -118,11 +111,9 @@ class RowSpace:
 
     def _weighted(self, labels: RowLabels, matrix: Matrix64) -> Matrix64:
         """Return Q·matrix (m, k): weighted rows less their class's weighted mean."""
-        C = self.gram.shape[0] - self.rows
-        one_hot = np.zeros((C, self.rows))
-        one_hot[labels.label, np.arange(self.rows)] = labels.weight
-        weight = one_hot.sum(axis=1)
-        mean = product(one_hot, matrix) / np.where(weight > 0, weight, 1.0)[:, None]
+        selection = class_selection(labels.label, labels.weight, len(self.gram) - self.rows)
+        weight = selection.sum(axis=1)
+        mean = product(selection, matrix) / np.where(weight > 0, weight, 1.0)[:, None]
         return np.asarray(labels.weight[:, None] * (matrix - mean[labels.label]))
 
 
@@ -136,10 +127,9 @@ def _solved(system: Matrix64, right: Matrix64) -> Matrix64:
 
 def within_trace(rows: Matrix, labels: RowLabels, C: int) -> float:
     """Return the trace of Σω(u − μ)(u − μ)ᵀ of rows (m, D) about their class means."""
-    one_hot = np.zeros((C, len(rows)))
-    one_hot[labels.label, np.arange(len(rows))] = labels.weight
-    weight = one_hot.sum(axis=1)
-    sums = product(one_hot, rows.astype(np.float64))
+    selection = class_selection(labels.label, labels.weight, C)
+    weight = selection.sum(axis=1)
+    sums = product(selection, rows.astype(np.float64))
     squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)
     known = weight > 0
     return float(

@@ -1,11 +1,11 @@
-"""Does a confidence mean what it says? Counts per bin of confidence, pooled over seeds by adding them."""
+"""Counts per bin of confidence, for a reliability diagram; counts of several seeds add."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.class_statistics import Matrix64, Vector64
+from pipeline.method.rows import Matrix64, Vector64
 
 BINS = 15  # equal widths (a, b], as the calibration error has them
 
@@ -17,4 +17,4 @@ def confidence_bins(
     edges = np.linspace(0, 1, bins + 1)
     bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
     sums = (None, confidence, right.astype(np.float64))
-    return np.stack([np.bincount(bin_of, of, minlength=bins) for of in sums], axis=1)
+    return np.stack([np.bincount(bin_of, weights, minlength=bins) for weights in sums], axis=1)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from pipeline.method.blas_products import product, subtract_product
-from pipeline.method.class_statistics import Matrix64
+from pipeline.method.rows import Matrix64
 from pipeline.method.scatter_products import add_product
 
 DIGITS = 1e9  # of float64's 1e16: what is left agrees with the D×D solution to about 1e-7
@@ -32,27 +32,40 @@ ROWS_PER_FEATURE = 1.25  # by multiplications, at five equal tasks: above it D×
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """What one piece of rows added. rows: R (k, D). sides: Sᵢ (k', k) by earlier pieces. lower: Lᵢ (k, k)."""
+    """What one piece of rows added."""
 
-    rows: Matrix64
-    sides: tuple[Matrix64, ...]
-    lower: Matrix64
+    rows: Matrix64  # (k, D) Rᵢ
+    sides: tuple[Matrix64, ...]  # (k', k) Sᵢ, in the pieces that came before
+    lower: Matrix64  # (k, k) Lᵢ
 
 
 @dataclass(frozen=True, eq=False)
 class RowScatter:
-    """borders: the pieces it grew by, in order. ridge: κ. squares: tr RRᵀ."""
+    """The scatter RᵀR of rows, with the Cholesky factor of RRᵀ + κI; a `Scatter` that is never divided or shrunk."""
 
     D: int
-    borders: tuple[Border, ...]
-    ridge: float
-    squares: float = 0.0
+    borders: tuple[Border, ...]  # the pieces it grew by, in order
+    ridge: float  # κ
+    squares: float = 0.0  # tr RRᵀ
 
     def __len__(self) -> int:
         return sum(len(border.rows) for border in self.borders)
 
+    @property
+    def total(self) -> float:
+        """1: the scatter is not divided."""
+        return 1.0
+
+    def trace(self) -> float:
+        """Return the trace of the scatter."""
+        return self.squares
+
+    def shrink(self, shrinkage: float | str) -> None:
+        """Refuse: the form is for a scatter to which only a ridge is added."""
+        raise NotImplementedError(f"shrinkage {shrinkage!r} of a scatter that is kept as rows")
+
     def has_room(self, rows: int) -> bool:
-        """Is this form still the cheaper one with so many more rows?"""
+        """Return whether this form is still the cheaper one with so many more rows."""
         return bool(len(self) + rows <= ROWS_PER_FEATURE * self.D)
 
     def grown(self, rows: Matrix64) -> RowScatter | None:
@@ -75,8 +88,10 @@ class RowScatter:
         border = Border(rows, tuple(sides), lower)
         return RowScatter(self.D, (*self.borders, border), self.ridge, squares)
 
-    def solve(self, right: Matrix64) -> Matrix64:
-        """Return (S + ridge·I)⁻¹·right, (D, C)."""
+    def solve(self, right: Matrix64, ridge: float) -> Matrix64:
+        """Return (S + ridge·I)⁻¹·right, (D, C), for the ridge that the factor was made with."""
+        if ridge != self.ridge:
+            raise ValueError(f"the factor is for a ridge of {self.ridge}, not {ridge}")
         solved = np.array(right, order="C")
         halves = self._forward(right)
         for i in reversed(range(len(self.borders))):  # L⁻ᵀ, from the last block on
@@ -112,8 +127,3 @@ def _divided(right: Matrix64, lower: Matrix64, *, turned: bool = False) -> Matri
     return np.asarray(
         blas.dtrsm(1.0, lower, right.T, side=1, lower=1, trans_a=not turned, overwrite_b=1).T
     )
-
-
-def no_rows(D: int, ridge: float) -> RowScatter:
-    """Return the scatter of no rows."""
-    return RowScatter(D, (), ridge)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas
 
-from pipeline.method.zero_shot import Matrix
+from pipeline.method.rows import Matrix
 
 COLUMNS = 512  # of the triangle that are added at a time: what stands above the diagonal is skipped
 ROWS = 4096  # of a block: bounds the memory; what is summed in float32 before float64 takes over
@@ -26,7 +26,7 @@ def add_product(
 ) -> None:
     """Add Σ ω r rᵀ of ``rows`` (n, D) with ``weights`` (n,) to the lower triangle of ``into`` (D, D) float64.
 
-    ``into`` may be of any order; its upper triangle is left undefined next to the diagonal, and untouched elsewhere.
+    ``into`` may be of any order; its upper triangle is left undefined next to the diagonal, and untouched otherwise.
     take_away: subtract it instead.
     """
     direct = rows.dtype == np.float64 and into.flags.f_contiguous
@@ -52,5 +52,5 @@ def add_product(
 
 def _add_triangle(into: npt.NDArray[np.float64], triangle: Matrix) -> None:
     for left in range(0, len(into), COLUMNS):
-        place = into[left:, left : left + COLUMNS]
-        np.add(place, triangle[left:, left : left + COLUMNS], out=place)
+        block = into[left:, left : left + COLUMNS]
+        np.add(block, triangle[left:, left : left + COLUMNS], out=block)

@@ -11,23 +11,26 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+import numpy as np
+
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.method.fusion import FUSION_KINDS, FusionKind
-from pipeline.method.kernel_lda import SHRINKAGES, Route, Shrinkage
+from pipeline.method.kernel_lda import Regularisation
+from pipeline.method.rows import Vector64
+from pipeline.method.task_statistics import Arithmetic
+from pipeline.method.within_scatter import SHRINKAGES, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
-Statistics = Literal["exact", "printed", "batch_centred"]
-Arithmetic = Literal["float32", "float64"]
+StatisticsKind = Literal["exact", "printed", "task_centred"]
 Logits = Literal["lda", "mahalanobis"]
 ClassScope = Literal["seen", "all"]
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "predictor": ("adapted", "source", "clip", "nearest_mean"),
-    "statistics": ("exact", "printed", "batch_centred"),
+    "statistics": ("exact", "printed", "task_centred"),
     "arithmetic": ("float32", "float64"),
     "class_priors": ("equal", "counted"),
     "ridge_kind": ("relative", "absolute"),
-    "inverse": ("cholesky", "pinverse"),
     "logits": ("lda", "mahalanobis"),
     "fusion_adapt": FUSION_KINDS,
     "fusion_test": FUSION_KINDS,
@@ -37,126 +40,102 @@ CHOICES: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """Every choice the method leaves open; the defaults are `calibrated`.
+    """Every choice the method leaves open; the defaults are `calibrated`."""
 
-    predictor: what answers at test: the adapted target model fused with CLIP; the source model
-        alone; CLIP alone; the nearest source class mean on unit embeddings.
-    views: of each target image that enter the statistics, ``original`` first.
-    source_views: the source statistics take the same views; otherwise the original alone.
-    statistics: ``exact``: sums that add, docs/method.md's last column; ``printed``: eqs. (16), (17) as
-        they stand; ``batch_centred``: the released code's, each batch about the mean so far.
-    arithmetic: of the exact statistics: ``float32`` products with float64 sums, or ``float64`` throughout, which
-        any batching leaves unchanged to 1e-9.
-    divide_scatter: scatter / Σω, a covariance; or the raw scatter, whose confidence grows with N.
-    batch_images: images (with all their views) per batch; only ``batch_centred`` depends on it.
-    ridge, ridge_kind: added to the diagonal: relative is λ·tr A/D, absolute is λ. A task's relative ridge is set by
-        its first labels and stays in its rounds.
-    source_ridge: the same for the source model.
-    shrinkage: None, a number, ``oas`` or ``ledoit_wolf``, before the ridge; ``exact`` only.
-    inverse: ``cholesky``, or the released code's ``pinverse``.
-    source_covariance: pool the source's within-class scatter with the target's, each by its Σω.
-    prior_count: source means enter the target's as so many samples.
-    class_priors: ``equal``, or ``counted``: log of each class's share of the weight is added to its logit.
-    logits: eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z).
-    temperature: divides the KLDA logits.
-    use_clip: without it both fusions are the KLDA branch alone.
-    clip_in_kernel: λ of CLIP's image embedding beside the vision model's in the kernel, see `joint_rows`; 0: none.
-    clip_scale: ``model``: its own learned logit scale; or a number.
-    clip_classes_at_test: softmax of the CLIP branch over the classes seen, or over all and sliced.
-    fusion_adapt, fusion_test: see `pipeline.method.fusion`.
-    threshold: a pseudo-label is kept if max p̂ reaches it.
-    use_weights, weight_floor: eq. (18), or 1 for every sample; the least weight.
-    rounds: how often a task is labelled again by its own new statistics, fused with CLIP.
-    vote_views, vote_at_test: average the KLDA branch over the views to label, or to predict.
-    """
-
+    # what answers at test: the adapted target model fused with CLIP; the source model alone; CLIP alone; the nearest
+    # source class mean on unit embeddings
     predictor: Predictor = "adapted"
+    # views of each target image that enter the statistics, ``original`` first
     views: tuple[str, ...] = ("original", "zeros", "rand")
+    # the source statistics take the same views; otherwise the original alone
     source_views: bool = True
-    statistics: Statistics = "exact"
+    # exact: sums that add; printed: eqs. (16), (17) as they stand; task_centred: the released code's
+    statistics: StatisticsKind = "exact"
+    # of the exact statistics: float32 products with float64 sums, or float64 throughout
     arithmetic: Arithmetic = "float32"
+    # use scatter / Σω, a covariance; otherwise the raw scatter, whose confidence grows with N
     divide_scatter: bool = True
-    batch_images: int = 64
+    # added to the diagonal: λ·tr A/D (of a task's first labels, in all rounds) or λ
     ridge: float = 0.3
     ridge_kind: Literal["relative", "absolute"] = "relative"
-    source_ridge: float = 0.1
+    source_ridge: float = 0.1  # the same for the source model
+    # a number, oas or ledoit_wolf; applied before the ridge, exact statistics only
     shrinkage: Shrinkage = None
-    inverse: Route = "cholesky"
+    # pool the source's within-class scatter with the target's, each by its Σω
     source_covariance: bool = True
-    prior_count: float = 5.0
+    prior_count: float = 5.0  # number of samples that the source's means count as in the target's
+    # ``counted`` adds the log of each class's share of the weight to its logit
     class_priors: Literal["equal", "counted"] = "equal"
+    # eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z)
     logits: Logits = "lda"
-    temperature: float = 1.0
-    use_clip: bool = True
+    use_clip: bool = True  # without it both fusions are the KLDA branch alone
+    # λ of CLIP's image embedding beside the vision model's in the kernel, see `kernel_rows`; 0 for none
     clip_in_kernel: float = 0.5
+    # scale s of eq. (1): the CLIP model's own, or a number
     clip_scale: Literal["model"] | float = "model"
+    # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
     clip_classes_at_test: ClassScope = "seen"
-    fusion_adapt: FusionKind = "max_probability"
+    fusion_adapt: FusionKind = "max_probability"  # see `pipeline.method.fusion`
     fusion_test: FusionKind = "max_probability"
-    threshold: float = 0.0
-    use_weights: bool = True
-    weight_floor: float = 0.0
-    rounds: int = 3
-    vote_views: bool = False
-    vote_at_test: bool = False
+    threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
+    use_weights: bool = True  # eq. (18), or 1 for every sample
+    weight_floor: float = 0.0  # the least weight
+    rounds: int = 3  # how often a task is labelled again by its own new statistics, fused with CLIP
+    vote_views: bool = False  # average the KLDA branch over the views to label
+    vote_at_test: bool = False  # or to predict
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the option."""
-        for name, valid in CHOICES.items():
-            value = getattr(self, name)
-            if value not in valid:
-                hint = did_you_mean(str(value), map(str, valid))
-                raise ParamsError(f"{name}: {value!r} is not a choice{hint}")
-        self._check_types()
+        for field in fields(self):
+            self._check(field.name, getattr(self, field.name), type(field.default))
         if not self.views or self.views[0] != "original":
             raise ParamsError(f"views: 'original' must come first, not {self.views!r}")
-        self._check_numbers()
+        if self.weight_floor > 1:
+            raise ParamsError(f"weight_floor: a number from 0 to 1, not {self.weight_floor!r}")
         if isinstance(self.shrinkage, str) and self.shrinkage not in SHRINKAGES:
             hint = did_you_mean(self.shrinkage, SHRINKAGES)
             raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{hint}")
         if self.shrinkage is not None and self.statistics != "exact":
             raise ParamsError("shrinkage: needs statistics: exact")
-        if isinstance(self.clip_scale, str) and self.clip_scale != "model":
-            raise ParamsError(f"clip_scale: 'model' or a number, not {self.clip_scale!r}")
+        number = not isinstance(self.clip_scale, str)
+        if self.clip_scale != "model" and not (number and 0 < float(self.clip_scale) < math.inf):
+            raise ParamsError(f"clip_scale: 'model' or a number above 0, not {self.clip_scale!r}")
 
-    def _check_types(self) -> None:
-        """Refuse a word for a switch: YAML 1.2 reads ``off`` and ``no`` as words, and every word is true."""
-        for field in fields(self):
-            value, kind = getattr(self, field.name), type(field.default)
-            if kind is bool and type(value) is not bool:
-                raise ParamsError(f"{field.name}: true or false, not {value!r}")
-            if kind is int and type(value) is not int:
-                raise ParamsError(f"{field.name}: a whole number, not {value!r}")
-            if kind is float and type(value) not in (int, float):
-                raise ParamsError(f"{field.name}: a number, not {value!r}")
+    def _check(self, name: str, value: object, kind: type) -> None:
+        """Refuse an unknown choice, a negative number, and a word for a switch.
 
-    def _check_numbers(self) -> None:
-        from_zero = (
-            "ridge",
-            "source_ridge",
-            "prior_count",
-            "threshold",
-            "rounds",
-            "clip_in_kernel",
-        )
-        for name in from_zero:
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ParamsError(f"{name}: a number from 0 on, not {getattr(self, name)!r}")
-        if not 0 <= self.weight_floor <= 1:
-            raise ParamsError(f"weight_floor: a number from 0 to 1, not {self.weight_floor!r}")
-        for name in ("temperature", "batch_images", "clip_scale"):
-            value = getattr(self, name)
-            if not isinstance(value, str) and not 0 < value < math.inf:
-                raise ParamsError(f"{name}: a number above 0, not {value!r}")
+        YAML 1.2 reads ``off`` and ``no`` as words, and every word is true.
+        """
+        if name in CHOICES and value not in CHOICES[name]:
+            hint = did_you_mean(str(value), map(str, CHOICES[name]))
+            raise ParamsError(f"{name}: {value!r} is not a choice{hint}")
+        expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind)
+        if expected and type(value) is not kind and (kind, type(value)) != (float, int):
+            raise ParamsError(f"{name}: {expected}, not {value!r}")
+        if kind in (int, float) and not 0 <= value < math.inf:  # type: ignore[operator]
+            raise ParamsError(f"{name}: a number from 0 on, not {value!r}")
 
     @property
     def views_of_source(self) -> tuple[str, ...]:
         """The views that the source statistics take."""
         return self.views if self.source_views else ("original",)
 
-    def clip_logit_scale(self, of_model: float) -> float:
-        """Return the scale s of eq. (1), given the model's own."""
-        return of_model if isinstance(self.clip_scale, str) else self.clip_scale
+    def clip_logit_scale(self, model_scale: float) -> float:
+        """Return the scale s of eq. (1), given the CLIP model's own."""
+        return model_scale if isinstance(self.clip_scale, str) else self.clip_scale
+
+    def regularisation(self, *, source: bool = False) -> Regularisation:
+        """Return how the source's or the target's scatter is regularised."""
+        return Regularisation(
+            ridge=self.source_ridge if source else self.ridge,
+            relative=self.ridge_kind == "relative",
+            divide=self.divide_scatter,
+            shrinkage=self.shrinkage,
+        )
+
+    def class_weights(self, weight: Vector64) -> Vector64 | None:
+        """Return the weights (C,) of the classes in the logits, None for equal ones; an empty class counts one row."""
+        return None if self.class_priors == "equal" else np.maximum(weight, 1.0)
 
     def fusion(self, *, at_test: bool) -> FusionKind:
         """Return how the branches are fused, eq. (14)."""
@@ -182,13 +161,12 @@ PAPER = MethodOptions(
 )
 
 # What the authors' code computes, docs/method.md's middle column. The unit noise of `rand` is a setting
-# of the views, not of the method. Their pinverse of scatter + 1e-6 I, a positive definite matrix,
-# is its inverse: Cholesky gives the same probabilities (a test holds both to the oracle), sooner.
+# of the views, not of the method.
 RELEASED = MethodOptions(
     clip_in_kernel=0.0,
     source_views=False,
     source_covariance=False,
-    statistics="batch_centred",
+    statistics="task_centred",
     divide_scatter=False,
     ridge=1e-6,
     source_ridge=1e-6,

@@ -34,11 +34,8 @@ class Transform(Protocol):
     def approximation(self, images: Tensor) -> Tensor:
         """Return LL: (n, c, h, w) to (n, c, h', w')."""
 
-    def details(self, images: Tensor) -> Tensor:
-        """Return LH, HL, HH: (n, c, h, w) to (n, 3, c, h', w')."""
-
     def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `approximation` and `details` of the same images."""
+        """Return LL and the details LH, HL, HH: (n, c, h, w) to (n, c, h', w') and (n, 3, c, h', w')."""
 
     def from_approximation(self, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert LL with details of zero: (n, c, h', w') to (n, c, *size)."""
@@ -118,16 +115,13 @@ class MatrixTransform:
         rows, columns = self._axes((images.shape[-2], images.shape[-1]), images)
         return _across(_down(rows.low, images), columns.low)
 
-    def details(self, images: Tensor) -> Tensor:
-        """Return LH, HL, HH, see `Transform`."""
+    def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Return LL and the details, see `Transform`."""
         rows, columns = self._axes((images.shape[-2], images.shape[-1]), images)
         low, high = _down(rows.low, images), _down(rows.high, images)
         lh, hl = _across(high, columns.low), _across(low, columns.high)
-        return torch.stack([lh, hl, _across(high, columns.high)], dim=1)
-
-    def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Return LL and the details, see `Transform`."""
-        return self.approximation(images), self.details(images)
+        details = torch.stack([lh, hl, _across(high, columns.high)], dim=1)
+        return _across(low, columns.low), details
 
     def from_approximation(self, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert LL alone, see `Transform`."""
@@ -151,10 +145,6 @@ class _Haar:
         images = _even(images)
         sums = images[..., 0::2, :] + images[..., 1::2, :]
         return (sums[..., 0::2] + sums[..., 1::2]).mul_(0.5)
-
-    def details(self, images: Tensor) -> Tensor:
-        """Return LH, HL, HH, see `Transform`."""
-        return self.both(images)[1]
 
     def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return LL and the details, see `Transform`."""

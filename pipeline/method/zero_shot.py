@@ -6,31 +6,90 @@ uses scale 1, which makes the probabilities almost uniform. Here the scale is an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.errors import InputError
-
-Matrix = npt.NDArray[np.floating]
-
-
-def unit_rows(x: Matrix) -> npt.NDArray[np.float64]:
-    """Return the rows of ``x`` (n, d) scaled to length 1; a zero row stays zero, NaN and infinity are refused."""
-    x64 = x.astype(np.float64)
-    norms = np.linalg.norm(x64, axis=1, keepdims=True)
-    if not np.isfinite(norms).all():
-        row = int(np.flatnonzero(~np.isfinite(norms))[0])
-        raise InputError(f"embeddings: row {row} of {len(x)} is not finite (NaN or infinity)")
-    unit: npt.NDArray[np.float64] = np.divide(x64, norms, out=np.zeros_like(x64), where=norms > 0)
-    return unit
+from pipeline.method.blas_products import product
+from pipeline.method.rows import (  # fmt: skip
+    BLOCK_IMAGES,
+    Index,
+    Labels,
+    Matrix,
+    Matrix64,
+    Rows,
+    row_blocks,
+    take,
+    unit_rows,
+)
 
 
-def softmax(logits: Matrix) -> npt.NDArray[np.float64]:
-    """Return the softmax over the last axis, shifted by the maximum so that nothing overflows."""
+def softmax(logits: Matrix) -> Matrix64:
+    """Return the softmax over the last axis, shifted by the maximum so that nothing overflows.
+
+    Examples
+    --------
+    >>> softmax(np.array([[1000.0, 1000.0]]))
+    array([[0.5, 0.5]])
+    """
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
-def zero_shot_probabilities(images: Matrix, texts: Matrix, scale: float) -> npt.NDArray[np.float64]:
-    """Return p_VLM (n, C), eq. (1): softmax_c(s · cos(v(x), t(c))) of images (n, d) and texts (C, d)."""
-    return softmax(scale * (unit_rows(images) @ unit_rows(texts).T))
+def branch_probabilities(logits: Matrix, classes: Labels, *, over_all: bool = False) -> Matrix64:
+    """Return the softmax of logits (n, C) over ``classes`` (c,), (n, c).
+
+    ``over_all``: over all C classes, then the columns of ``classes``, which do not sum to 1, as the released
+    code's CLIP branch has it at test.
+    """
+    if over_all:
+        return softmax(logits)[:, classes]
+    return softmax(logits[:, classes])
+
+
+def cosines(images: Matrix, texts: Matrix) -> Matrix64:
+    """Return cos(v(x), t(c)) of CLIP's image and text embeddings.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n, d)
+    texts : ndarray of shape (C, d)
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+    """
+    return product(unit_rows(images), unit_rows(texts).T)
+
+
+@dataclass(frozen=True, eq=False)
+class CosineRows:
+    """Cosines computed when they are indexed: a `LazyRows` of shape (n, C)."""
+
+    images: Rows  # (n, d)
+    texts: Matrix  # (C, d)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape (n, C)."""
+        return len(self.images), len(self.texts)
+
+    def __getitem__(self, index: Index) -> Matrix64:
+        return cosines(self.images[index], self.texts)
+
+    def take(self, index: Index) -> CosineRows:
+        """Return the rows at ``index`` without computing them."""
+        return CosineRows(take(self.images, index), self.texts)
+
+
+def clip_probabilities(
+    cosine: Rows, scale: float, classes: Labels, *, over_all: bool = False
+) -> Matrix64:
+    """Return p_VLM, (n, c), eq. (1), of cosines (n, C) at the model's ``scale`` s, see `branch_probabilities`."""
+    p = np.empty((len(cosine), len(classes)))
+    for block in row_blocks(len(cosine), BLOCK_IMAGES):
+        p[block] = branch_probabilities(scale * cosine[block], classes, over_all=over_all)
+    return p

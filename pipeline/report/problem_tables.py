@@ -1,141 +1,240 @@
-"""The figures of one problem: the headline as plain values, and tables that `dvc plots` draws. All in percent."""
+"""The tables of one problem that `evaluate` writes for `dvc plots` and the report, as CSV files; shares in percent."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.method.continual_metrics import (
-    accuracy_after_each_task,
-    average_incremental_accuracy,
-    final_accuracy,
-    forgetting,
-    forgetting_per_task,
-)
-from pipeline.method.evaluation import Scores
+from pipeline.method.continual_metrics import accuracy_after_each_task, forgetting_per_task
+from pipeline.method.evaluation import BRANCHES
+from pipeline.method.principal_plane import evenly, principal_plane
+from pipeline.method.reliability import BINS, confidence_bins
+from pipeline.method.weight_quality import weight_bins
+from pipeline.report.figures import percent
+from pipeline.report.problem_figures import EvaluatedProblem, percent_where_known
 from pipeline.write_aside import write_aside
 
-Float = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.integer]
-Csv = tuple[Sequence[str], Iterable[Sequence[object]]]  # header and rows
+Rows = Iterable[Sequence[object]]
+CsvTable = tuple[Sequence[str], Rows]  # header and rows
+
+MISTAKES = 12  # how many are listed, the most confident
+EXAMPLES = 4  # images whose views are shown
+MAPPED, MAPPED_TEST = 600, 300  # images on the map, and how many of them may be test images
+
+ACCURACY = {"accuracy": float}
+CONFIDENCE = {"confidence": float, **ACCURACY}
+# table -> its columns and the type of their values
+COLUMNS: dict[str, dict[str, type[Any]]] = {
+    "tasks": {"after_task": int, "adapted": float, "sd": float},  # then the references
+    "accuracy_matrix": {"after_task": int, "task": int, "accuracy": float},
+    "forgetting": {"task": int, "best": float, "final": float, "forgotten": float},
+    "pseudo_labels": {"task": int, "accuracy": str, "kept": float},  # empty where none was kept
+    "classes": {"class": str, "accuracy": str},  # empty for a class without test images
+    "confusion": {"actual": str, "predicted": str},
+    "reliability": {"branch": str, "from": float, "to": float, "images": int, **CONFIDENCE},
+    "weights": {**dict.fromkeys(("lowest", "highest", "weight"), float), "images": int, **ACCURACY},
+    "shown": {
+        **dict.fromkeys(("role", "path", "sha256", "actual"), str),
+        "seed": int,
+        **{
+            f"{branch}_{what}": kind
+            for branch in BRANCHES
+            for what, kind in (("says", str), ("confidence", float))
+        },
+    },
+    "map": {"x": float, "y": float, "class": str, "split": str, "predicted": str},
+}
 
 
-def percent(fraction: float | np.floating[Any]) -> float:
-    """Return a fraction as percent with two decimals."""
-    return round(100 * float(fraction), 2)
+@dataclass(frozen=True, eq=False)
+class TargetImages:
+    """The images of a target, of which some are shown.
+
+    Attributes
+    ----------
+    embeddings : rows of shape (n, d)
+        The vision model's embeddings of the original view.
+    paths : callable
+        Returns path and sha256 of some of the n images, by row.
+    """
+
+    embeddings: Any
+    paths: Callable[[set[int]], Mapping[int, tuple[str, str]]]
 
 
-def percent_where_known(fractions: Float) -> float | None:
-    """Return the mean in percent of those fractions that exist; None, an empty cell or null, where none does."""
-    known = fractions[~np.isnan(fractions)]
-    return percent(np.mean(known)) if known.size else None
+class ShownImage(NamedTuple):
+    """A test image: index of its seed, its row among the n images, its position among the seed's test images."""
+
+    seed: int
+    row: int
+    position: int
 
 
-def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
-    """Return the figures of every seed's accuracy matrix (T, T): final, incremental, forgetting; in percent."""
-    final = [final_accuracy(matrix) for matrix in matrices]
-    return {
-        "A_T": percent(np.mean(final)),
-        "A_T_sd": percent(np.std(final)),
-        "average_incremental": percent(
-            np.mean([average_incremental_accuracy(matrix) for matrix in matrices])
-        ),
-        "forgetting": percent(np.mean([forgetting(matrix) for matrix in matrices])),
-        "A_T_per_seed": [percent(value) for value in final],
+def problem_tables(problem: EvaluatedProblem, images: TargetImages | None) -> dict[str, CsvTable]:
+    """Return the tables of a problem.
+
+    Parameters
+    ----------
+    problem : EvaluatedProblem
+    images : TargetImages or None
+        None if the target is private: then no table names or shows a single image.
+
+    Returns
+    -------
+    dict of str to CsvTable
+        Name of the file without its ending -> header and rows.
+    """
+    rows: dict[str, Rows] = {
+        "tasks": _per_task(problem),
+        "accuracy_matrix": _accuracy_matrix(problem),
+        "forgetting": _forgetting(problem),
+        "pseudo_labels": _pseudo_labels(problem),
+        "classes": _per_class(problem),
+        "confusion": _confusion(problem),
+        "reliability": _reliability(problem),
+        "weights": _weights(problem),
+        "shown": [] if images is None else _shown(problem, images),
+        "map": [] if images is None else _map(problem, images),
     }
+    tables: dict[str, CsvTable] = {name: (tuple(COLUMNS[name]), rows[name]) for name in rows}
+    references = (f"{name}_only" for name in problem.scores[0].references)
+    tables["tasks"] = ((*COLUMNS["tasks"], *references), rows["tasks"])
+    return tables
 
 
-def headline(scores: Sequence[Scores], quality: Float) -> dict[str, Any]:
-    """Return the headline of a problem from every seed's scores and pseudo-label quality (S, T, 2)."""
-    told = accuracy_figures([s.accuracy for s in scores])
-    per_seed = told.pop("A_T_per_seed")
-    for name in scores[0].references:
-        reference = [final_accuracy(s.references[name]) for s in scores]
-        told[f"{name}_only_A_T"] = percent(np.mean(reference))
-    told["pseudo_label_accuracy"] = percent_where_known(quality[..., 0])
-    told["pseudo_labels_kept"] = percent(np.mean(quality[..., 1]))
-    told["ece"] = {name: percent(np.mean([s.ece[name] for s in scores])) for name in scores[0].ece}
-    told["A_T_per_seed"] = per_seed
-    return told
-
-
-def write_tables(
-    folder: Path,
-    scores: Sequence[Scores],
-    quality: Float,
-    names: Sequence[str],
-    truth: Sequence[Labels],
-    *,
-    more: Mapping[str, Csv],
-) -> None:
-    """Write the tables of a problem and ``more`` by their names, all or none; ``truth``: each seed's test labels."""
+def write_problem_tables(folder: Path, tables: Mapping[str, CsvTable]) -> None:
+    """Write tables into a folder as CSV files, all or none; a folder that exists is replaced."""
     with write_aside(folder) as aside:
         aside.mkdir()
-        references = [f"{name}_only" for name in scores[0].references]
-        _write(aside / "tasks.csv", ("after_task", "adapted", "sd", *references), _per_task(scores))
-        mean = np.mean([s.accuracy for s in scores], axis=0)
-        _write(
-            aside / "accuracy_matrix.csv",
-            ("after_task", "task", "accuracy"),
-            ((k + 1, j + 1, percent(a)) for (k, j), a in np.ndenumerate(mean) if j <= k),
-        )
-        lost = np.mean([forgetting_per_task(s.accuracy) for s in scores], axis=0)
-        _write(
-            aside / "forgetting.csv",
-            ("task", "best", "final", "forgotten"),
-            (
-                (j + 1, percent(mean[-1, j] + forgot), percent(mean[-1, j]), percent(forgot))
-                for j, forgot in enumerate(lost)
-            ),
-        )
-        _write(
-            aside / "pseudo_labels.csv",
-            ("task", "accuracy", "kept"),
-            (
-                (task + 1, percent_where_known(of_task[:, 0]), percent(np.mean(of_task[:, 1])))
-                for task, of_task in enumerate(np.moveaxis(quality, 1, 0))
-            ),
-        )
-        per_class = np.array([s.per_class for s in scores]).T
-        _write(
-            aside / "classes.csv",
-            ("class", "accuracy"),
-            ((name, percent_where_known(a)) for name, a in zip(names, per_class, strict=True)),
-        )
-        pairs = (
-            (int(actual), int(predicted))
-            for s, labels in zip(scores, truth, strict=True)
-            for actual, predicted in zip(labels, s.predicted, strict=True)
-        )
-        _write(
-            aside / "confusion.csv",
-            ("actual", "predicted"),
-            # sorted: in the order of the rows it would tell each test image's label to whoever pulls it
-            ((names[actual], names[predicted]) for actual, predicted in sorted(pairs)),
-        )
-        for name, (header, rows) in more.items():
-            _write(aside / f"{name}.csv", header, rows)
+        for name, (header, rows) in tables.items():
+            with (aside / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(header)
+                writer.writerows(rows)
 
 
-def _per_task(scores: Sequence[Scores]) -> Iterable[tuple[float, ...]]:
-    """Yield for each k: the task, mean and sd of A_k, and the mean A_k of each reference."""
+def _per_task(problem: EvaluatedProblem) -> Rows:
+    """Yield for each task k: mean and deviation of A_k, and the mean A_k of each reference."""
+    scores = problem.scores
     own = np.array([accuracy_after_each_task(s.accuracy) for s in scores])  # (S, T)
-    others = [
+    references = [
         np.mean([accuracy_after_each_task(s.references[name]) for s in scores], axis=0)
         for name in scores[0].references
     ]
     for k in range(own.shape[1]):
         mean, sd = percent(own[:, k].mean()), percent(own[:, k].std())
-        yield k + 1, mean, sd, *(percent(other[k]) for other in others)
+        yield k + 1, mean, sd, *(percent(reference[k]) for reference in references)
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+def _accuracy_matrix(problem: EvaluatedProblem) -> Rows:
+    mean = np.mean([scores.accuracy for scores in problem.scores], axis=0)
+    return ((k + 1, j + 1, percent(a)) for (k, j), a in np.ndenumerate(mean) if j <= k)
+
+
+def _forgetting(problem: EvaluatedProblem) -> Rows:
+    final = np.mean([scores.accuracy for scores in problem.scores], axis=0)[-1]
+    lost = np.mean([forgetting_per_task(scores.accuracy) for scores in problem.scores], axis=0)
+    for j, (end, fell) in enumerate(zip(final, lost, strict=False), start=1):
+        yield j, percent(end + fell), percent(end), percent(fell)
+
+
+def _pseudo_labels(problem: EvaluatedProblem) -> Rows:
+    for j, (accuracy, kept) in enumerate(problem.quality.transpose(1, 2, 0), start=1):
+        yield j, percent_where_known(accuracy), percent(np.mean(kept))
+
+
+def _per_class(problem: EvaluatedProblem) -> Rows:
+    accuracies = np.array([scores.per_class for scores in problem.scores]).T  # (C, S)
+    return zip(problem.class_names, map(percent_where_known, accuracies), strict=True)
+
+
+def _confusion(problem: EvaluatedProblem) -> Rows:
+    """Yield true and predicted class of every test image of every seed."""
+    names = problem.class_names
+    pairs = (
+        (int(actual), int(predicted))
+        for scores, labels in zip(problem.scores, problem.test_labels(), strict=True)
+        for actual, predicted in zip(labels, scores.predicted, strict=True)
+    )
+    # sorted: in the order of the images it would reveal the label of each test image
+    return ((names[actual], names[predicted]) for actual, predicted in sorted(pairs))
+
+
+def _reliability(problem: EvaluatedProblem) -> Rows:
+    """Yield the accuracy per bin of confidence, of each branch, over the test images of all seeds."""
+    labels = np.concatenate(problem.test_labels())
+    for branch in BRANCHES:
+        predictions = [scores.branches[branch] for scores in problem.scores]
+        confidence = np.concatenate([prediction.confidence for prediction in predictions])
+        right = np.concatenate([prediction.label for prediction in predictions]) == labels
+        for b, (n, confidence_sum, hits) in enumerate(confidence_bins(confidence, right)):
+            if n:
+                ends = percent(b / BINS), percent((b + 1) / BINS)
+                yield branch, *ends, int(n), percent(confidence_sum / n), percent(hits / n)
+
+
+def _weights(problem: EvaluatedProblem) -> Rows:
+    """Yield the accuracy of pseudo-labels per bin of their weight."""
+    for low, high, mean, n, accuracy in weight_bins(problem.weight, problem.right):
+        yield f"{low:.6g}", f"{high:.6g}", f"{mean:.6g}", int(n), percent(accuracy)
+
+
+def _shown(problem: EvaluatedProblem, images: TargetImages) -> Rows:
+    """Yield the images that the report shows, and what each branch predicts for them."""
+    names = problem.class_names
+    chosen = [("mistake", image) for image in confident_mistakes(problem)]
+    chosen += [("example", image) for image in _examples(problem)]
+    paths = images.paths({image.row for _, image in chosen})
+    for role, image in chosen:
+        predicted: list[object] = []
+        for branch in BRANCHES:
+            prediction = problem.scores[image.seed].branches[branch]
+            confidence = percent(prediction.confidence[image.position])
+            predicted += [names[prediction.label[image.position]], confidence]
+        actual, seed = names[problem.labels[image.row]], problem.seeds[image.seed]
+        yield role, *paths[image.row], actual, seed, *predicted
+
+
+def confident_mistakes(problem: EvaluatedProblem) -> list[ShownImage]:
+    """Return the wrong predictions with most confidence over all seeds, each image once."""
+    wrong: list[tuple[float, int, ShownImage]] = []
+    for seed, (scores, rows) in enumerate(zip(problem.scores, problem.test_rows, strict=True)):
+        fused = scores.branches["fused"]
+        for i in np.flatnonzero(fused.label != problem.labels[rows]).tolist():
+            row = int(rows[i])
+            wrong.append((-float(fused.confidence[i]), row, ShownImage(seed, row, i)))
+    first: dict[int, ShownImage] = {}
+    for _, row, image in sorted(wrong):
+        first.setdefault(row, image)
+    return list(first.values())[:MISTAKES]
+
+
+def _examples(problem: EvaluatedProblem) -> list[ShownImage]:
+    """Return a test image of the first seed from each of a few classes, spread over all classes."""
+    rows = problem.test_rows[0]
+    classes, first = np.unique(problem.labels[rows], return_index=True)
+    some = np.linspace(0, len(classes) - 1, min(EXAMPLES, len(classes))).astype(int)
+    return [ShownImage(0, int(rows[i]), int(i)) for i in first[some]]
+
+
+def _map(problem: EvaluatedProblem, images: TargetImages) -> Rows:
+    """Yield some images on the plane of their principal components, in deviations of the wider axis.
+
+    They are test images of the first seed, and others, which have no prediction.
+    """
+    test, names = problem.test_rows[0], problem.class_names
+    others = np.setdiff1d(np.arange(len(problem.labels)), test)
+    shown_test = evenly(test, MAPPED_TEST)
+    rows = np.union1d(shown_test, evenly(others, MAPPED - len(shown_test)))
+    plane, _ = principal_plane(np.asarray(images.embeddings[rows]))
+    unit = float(plane.std(axis=0).max()) or 1.0
+    predicted = dict(zip(test.tolist(), problem.scores[0].branches["fused"].label, strict=True))
+    for row, point in zip(rows.tolist(), plane, strict=True):
+        x, y = (round(float(value), 3) + 0.0 for value in point / unit)  # + 0.0: no -0.0
+        split, guess = ("test", names[predicted[row]]) if row in predicted else ("train", "")
+        yield x, y, names[problem.labels[row]], split, guess

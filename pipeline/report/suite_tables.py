@@ -1,6 +1,6 @@
-"""The tables of a suite, in the paper's layout: one row per method, one column per problem, then their mean.
+"""The tables of a suite, laid out as in the paper: a row per method, a column per problem, then their mean.
 
-What the paper published stands in a block of its own below what was measured; each has its own best.
+Published figures are in a block of their own below the measured ones; each has its own best.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipeline.report import published
-from pipeline.report.comparison_files import GROUPS
+from pipeline.report.compared_methods import GROUPS, Sweep
+from pipeline.report.figures import Cell, decimal
 from pipeline.report.published import Published
-from pipeline.report.suite_results import Layout, Suite, dataset_title, decimal, layout
-from pipeline.report.table import Block, Cell, Column, Row, Table, mark_best
+from pipeline.report.suite import Suite, dataset_title, suite_columns
+from pipeline.report.table import Block, Column, Row, Table, mark_best, mark_best_of_columns
 
 PUBLISHED = "published (other protocol)"
-HEADINGS = dict(zip(GROUPS, ("references", "ablations", "REFEREE", "peers", "heads"), strict=True))
-HEADLINE = {  # method: title of its column
+HEADLINE = {  # method -> title of its column
     "clip_zero_shot": "CLIP zero-shot",
     "source_only": "source only",
     "paper": "paper",
@@ -25,59 +25,73 @@ HEADLINE = {  # method: title of its column
 }
 FULL, WITHOUT = "calibrated", "source_only"
 
-Sweep = Mapping[float, tuple[float, float]]  # value -> A_T, sd
+
+def suite_tables(
+    suite: Suite, sweeps: Mapping[str, Mapping[str, Sweep]], figures: Sequence[Published]
+) -> list[Table]:
+    """Return all tables of a suite.
+
+    Parameters
+    ----------
+    suite : Suite
+        What `compare` measured; at least one problem.
+    sweeps : mapping
+        Problem -> ``D`` or ``sigma`` -> sweep, of the problems for which `sensitivity` ran.
+    figures : sequence of Published
+        From `read_published`.
+
+    Returns
+    -------
+    list of Table
+        Headline, comparison, ablation (if ablations were compared) and sensitivity (if there are sweeps).
+    """
+    tables = [headline_table(suite), comparison_table(suite, figures)]
+    if any(entry.group == "ablation" for entry in suite.methods().values()):
+        tables.append(ablation_table(suite, figures))
+    return [*tables, sensitivity_table(sweeps)] if sweeps else tables
 
 
 def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
-    """Return every method on every problem, grouped; the paper's figures below where it has the problem."""
-    plan = layout(suite)
+    """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
+    columns = tuple(suite_columns(suite))
     blocks = []
-    for group, heading in HEADINGS.items():
-        methods = [name for name, told in suite.methods().items() if told.group == group]
+    for group, heading in GROUPS.items():
+        methods = [name for name, entry in suite.methods().items() if entry.group == group]
         if methods:
-            blocks.append(Block(heading, measured_rows(suite, plan, methods)))
-    of_tables = [figure for figure in figures if figure.dataset != published.ABLATION]
+            blocks.append(Block(heading, _measured_rows(suite, methods)))
+    printed = [figure for figure in figures if figure.dataset != published.ABLATION]
     return Table(
         "comparison",
-        captioned("Final accuracy of every method", suite),
+        _captioned("Final accuracy of every method", suite),
         "method",
-        plan.columns,
-        (*mark_best(blocks, plan.columns), *published_blocks(suite, plan, of_tables)),
+        columns,
+        (*mark_best_of_columns(blocks, columns), *_published_blocks(suite, columns, printed)),
         (suite.note(),),
-        plan.sections,
     )
 
 
-def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table | None:
-    """Return `calibrated` and its ablations, with the change of the mean; None where none was measured."""
-    plan = layout(suite)
-    methods = [name for name, told in suite.methods().items() if told.group == "ablation"]
-    if not methods:
-        return None
-    if FULL in suite.methods():
-        methods = [FULL, *methods]
+def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
+    """Return `calibrated` and its ablations with the change of the mean over all problems."""
+    columns = tuple(suite_columns(suite))
     note = f"change: of the mean over all problems, against {FULL}"
-    change = Column("change", "change", plan.columns[-1].section, signed=True, note=note)
-    columns = (*plan.columns, change)
-    whole = suite.cell(FULL, list(suite.results))
+    columns += (replace(columns[-1], key="change", title="change", signed=True, note=note),)
+    known, problems = suite.methods(), list(suite.results)
+    methods = [name for name, entry in known.items() if entry.group == "ablation"]
+    full = suite.cell(FULL, problems)
     rows = []
-    for row in measured_rows(suite, plan, methods):
-        own = suite.cell(row.key, list(suite.results))
-        told = Cell(own.mean - whole.mean) if own and whole and row.key != FULL else None
-        rows.append(replace(row, cells=(*row.cells, told)))
-    of_ablation = [figure for figure in figures if figure.dataset == published.ABLATION]
-    blocks = [
-        replace(block, rows=tuple(replace(row, cells=(*row.cells, None)) for row in block.rows))
-        for block in published_blocks(suite, plan, of_ablation)
-    ]
+    for row in _measured_rows(suite, [FULL, *methods] if FULL in known else methods):
+        own = suite.cell(row.key, problems)
+        change = Cell(own.mean - full.mean) if own and full and row.key != FULL else None
+        rows.append(replace(row, cells=(*row.cells, change)))
+    measured = mark_best_of_columns([Block("", tuple(rows))], columns)
+    printed = [figure for figure in figures if figure.dataset == published.ABLATION]
     return Table(
         "ablation",
-        captioned("Ablation of REFEREE's components", suite),
+        _captioned("Ablation of REFEREE's components", suite),
         "method",
         columns,
-        (*mark_best([Block("", tuple(rows))], columns), *blocks),
+        (*measured, *_published_blocks(suite, columns, printed)),
         (suite.note(),),
-        plan.sections,
     )
 
 
@@ -87,26 +101,18 @@ def headline_table(suite: Suite) -> Table:
         *(Column(method, title) for method, title in HEADLINE.items()),
         Column("gain", "gain", signed=True, note=f"gain: {FULL} over source only"),
     )
-
-    def row(key: str, title: str, problems: Sequence[str]) -> Row:
-        cells = [suite.cell(method, problems) for method in HEADLINE]
-        full, without = suite.cell(FULL, problems), suite.cell(WITHOUT, problems)
-        gain = Cell(full.mean - without.mean) if full and without else None
-        return Row(key, title, (*best_of_row(cells), gain))
-
-    failed = [f"{name}: {why}" for name in HEADLINE if (why := suite.failures(name))]
-    groups = suite.by_dataset()
-    several = len(groups) > 1
     blocks = []
-    for dataset, members in groups.items():
-        rows = tuple(row(problem, problem, [problem]) for problem in members)
-        blocks.append(Block(dataset_title(dataset) if several else "", rows))
+    for dataset, members in suite.by_dataset().items():
+        rows = tuple(_headline_row(suite, problem, problem, [problem]) for problem in members)
+        blocks.append(Block(dataset_title(dataset) if suite.has_several_datasets else "", rows))
         if len(members) > 1:
-            mean = row(f"{dataset}.mean" if several else "mean", "mean", members)
+            mean = _headline_row(suite, suite.mean_key(dataset), "mean", members)
             blocks.append(Block("", (mean,)))
-    if several:
-        whole = row("mean", f"mean of {len(suite.results)} problems", list(suite.results))
-        blocks.append(Block("all datasets", (whole,)))
+    if suite.has_several_datasets:
+        title = f"mean of {len(suite.results)} problems"
+        mean = _headline_row(suite, "mean", title, list(suite.results))
+        blocks.append(Block("all datasets", (mean,)))
+    failed = [f"{name}: {reason}" for name in HEADLINE if (reason := suite.failures(name))]
     return Table(
         "headline",
         f"Final accuracy, {suite.title}",
@@ -118,17 +124,30 @@ def headline_table(suite: Suite) -> Table:
     )
 
 
+def _headline_row(suite: Suite, key: str, title: str, problems: Sequence[str]) -> Row:
+    """Return the variants averaged over some problems."""
+    cells = {method: suite.cell(method, problems) for method in HEADLINE}
+    full, without = cells[FULL], cells[WITHOUT]
+    gain = Cell(full.mean - without.mean) if full and without else None
+    return Row(key, title, (*mark_best(cells.values()), gain))
+
+
 def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Table:
-    """Return A_T over D and over sigma: problem -> name of the parameter -> sweep."""
-    names = list(dict.fromkeys(name for of_problem in sweeps.values() for name in of_problem))
-    values = {name: sorted({v for s in sweeps.values() for v in s.get(name, {})}) for name in names}
-    columns = [Column(f"{n}={v:g}", f"{n} = {v:g}", n) for n in names for v in values[n]]
+    """Return A_T over D and over sigma; `sweeps` is problem -> name of the parameter -> sweep."""
+    names = list(dict.fromkeys(name for by_name in sweeps.values() for name in by_name))
+    values = {
+        name: sorted({value for by_name in sweeps.values() for value in by_name.get(name, {})})
+        for name in names
+    }
+    columns = [
+        Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n in names for v in values[n]
+    ]
     rows = []
-    for problem, of_problem in sweeps.items():
+    for problem, by_name in sweeps.items():
         cells: list[Cell | None] = []
         for name in names:
-            told = [of_problem.get(name, {}).get(value) for value in values[name]]
-            cells += best_of_row([one and Cell(decimal(one[0]), decimal(one[1])) for one in told])
+            figures = [by_name.get(name, {}).get(value) for value in values[name]]
+            cells += mark_best(f and Cell(decimal(f[0]), decimal(f[1])) for f in figures)
         rows.append(Row(problem, problem, tuple(cells)))
     return Table(
         "sensitivity",
@@ -137,19 +156,17 @@ def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Table:
         tuple(columns),
         (Block("", tuple(rows)),),
         ("A_T in percent, mean ± standard deviation over the seeds",),
-        tuple((name, f"over {name}") for name in names),
         best="the best of each row",
     )
 
 
-def measured_rows(suite: Suite, plan: Layout, methods: Sequence[str]) -> tuple[Row, ...]:
-    """Return a row per method."""
-    known = suite.methods()
+def _measured_rows(suite: Suite, methods: Sequence[str]) -> tuple[Row, ...]:
+    known, columns = suite.methods(), suite_columns(suite)
     return tuple(
         Row(
             method,
             known[method].title,
-            tuple(suite.cell(method, plan.problems[column.key]) for column in plan.columns),
+            tuple(suite.cell(method, problems) for problems in columns.values()),
             known[method].source_samples,
             suite.failures(method),
             always=bool(suite.failures(method)),
@@ -158,39 +175,36 @@ def measured_rows(suite: Suite, plan: Layout, methods: Sequence[str]) -> tuple[R
     )
 
 
-def published_blocks(suite: Suite, plan: Layout, figures: Sequence[Published]) -> list[Block]:
-    """Return the block of the paper's figures for the problems shown, or nothing if it has none of them.
+def _published_blocks(
+    suite: Suite, columns: Sequence[Column], figures: Sequence[Published]
+) -> list[Block]:
+    """Return the block of the paper's figures for the suite's problems, or nothing if it has none of them.
 
     A dataset's average is shown only if its problems are the paper's, all of them.
     """
-    shown: dict[tuple[str, str], Published] = {}
+    printed: dict[tuple[str, str], Published] = {}  # by column and title
+    groups = suite.by_dataset()
     for figure in figures:
         dataset = figure.dataset.removesuffix("-ablation")
-        members = suite.by_dataset().get(dataset, [])
+        members = groups.get(dataset, [])
         if figure.problem in members:
-            shown[figure.problem, figure.title] = figure
-        elif figure.problem == published.AVERAGE and set(members) == set(
-            published.problems_of(dataset)
-        ):
-            several = len(suite.by_dataset()) > 1
-            shown[f"{dataset}.mean" if several else "mean", figure.title] = figure
+            printed[figure.problem, figure.title] = figure
+        elif figure.problem == published.AVERAGE and {*members} == {
+            *published.problems_of(dataset)
+        }:
+            printed[suite.mean_key(dataset), figure.title] = figure
     rows = []
-    for title in dict.fromkeys(figure.title for figure in shown.values()):
-        told = [shown.get((column.key, title)) for column in plan.columns]
-        first = next(one for one in told if one)
-        cells = tuple(Cell(one.mean, one.sd) if one else None for one in told)
+    for title in dict.fromkeys(figure.title for figure in printed.values()):
+        entries = [printed.get((column.key, title)) for column in columns]
+        first = next(entry for entry in entries if entry)
+        cells = tuple(
+            Cell(entry.mean, entry.sd, digits=None) if entry else None for entry in entries
+        )
         rows.append(Row(first.method, title, cells, first.source_samples, first.note))
-    blocks = [Block(PUBLISHED, tuple(rows), published=True, digits=None)] if rows else []
-    return mark_best(blocks, plan.columns)
+    blocks = [Block(PUBLISHED, tuple(rows), published=True)] if rows else []
+    return mark_best_of_columns(blocks, columns)
 
 
-def best_of_row(cells: Sequence[Cell | None]) -> list[Cell | None]:
-    """Mark the highest of a row's figures."""
-    columns = (Column("", ""),)
-    upright = Block("", tuple(Row("", "", (cell,)) for cell in cells))
-    return [row.cells[0] for row in mark_best([upright], columns)[0].rows]
-
-
-def captioned(caption: str, suite: Suite) -> str:
-    """Return a caption with the dataset's name; of several, each part of the table gets its own."""
-    return f"{caption}, {suite.title}" if len(suite.by_dataset()) == 1 else caption
+def _captioned(caption: str, suite: Suite) -> str:
+    """Return a caption with the dataset's name; of several datasets, each part of the table gets its own."""
+    return caption if suite.has_several_datasets else f"{caption}, {suite.title}"

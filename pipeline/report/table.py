@@ -1,159 +1,143 @@
-"""A table before it has a format: blocks of rows, cells of mean and deviation, and what stands below it."""
+"""A table before it has a format: blocks of rows, cells with a mean and a deviation, notes below."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+
+from pipeline.report.figures import Cell
 
 DAGGER = "†"
 SOURCE_SAMPLES = "reads source samples while adapting: not source-free"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A figure in percent. Decimals, so that what the paper printed is printed again."""
-
-    mean: Decimal
-    sd: Decimal | None = None
-    best: bool = False
-
-
-@dataclass(frozen=True)
 class Column:
-    """``key`` names it in CSV, ``title`` elsewhere; wide tables are split by ``section``.
+    """A column of a table; wide tables are printed as one table per section."""
 
-    signed: a difference, shown with its sign and without deviation. note: what the figures are, if it must be said.
-    """
-
-    key: str
+    key: str  # its name in CSV files
     title: str
     section: str = ""
-    signed: bool = False
-    note: str = ""
+    section_title: str = ""
+    signed: bool = False  # holds differences, printed with their sign and without deviation
+    note: str = ""  # what its figures are, if the title does not say it
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell per column of the table; None where there is no figure. always: shown even where it has none at all."""
+    """A row of a table, with a cell per column; None where there is no figure."""
 
     key: str
     title: str
     cells: tuple[Cell | None, ...]
-    source_samples: bool = False
-    note: str = ""
-    always: bool = False
+    source_samples: bool = False  # read by the method; marked with a dagger
+    note: str = ""  # printed below the table, under a letter
+    always: bool = False  # shown even in sections where it has no figure at all
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that belong together. digits: of the figures shown; None: as they were printed."""
+    """Rows that belong together. Published figures are in blocks of their own."""
 
     heading: str
     rows: tuple[Row, ...]
     published: bool = False
-    digits: int | None = 1
-
-    def text(self, cell: Cell, column: Column) -> tuple[str, str | None]:
-        """Return mean and deviation as they are shown."""
-        mean = rounded(cell.mean, self.digits)
-        sd = None if cell.sd is None else str(rounded(cell.sd, self.digits))
-        return (f"{mean:+}" if column.signed else str(mean)), sd
 
 
 @dataclass(frozen=True)
 class Table:
-    """rows: what a row is, ``method`` or ``problem``. sections: titles of the columns' sections.
-
-    best: among what the best is marked.
-    """
+    """A table; its name is that of its files, a row of it is a ``method`` or a ``problem``."""
 
     name: str
     caption: str
-    rows: str
+    row_kind: str
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
-    sections: tuple[tuple[str, str], ...] = ()
-    best: str = "the best of each column"
+    best: str = "the best of each column"  # among which figures the best is marked
 
     def parts(self) -> list[Table]:
         """Return one table per section of columns; rows without any figure there are left out."""
-        keys = list(dict.fromkeys(column.section for column in self.columns))
-        return [self] if len(keys) < 2 else [self._part(key) for key in keys]
+        sections = {column.section: column.section_title for column in self.columns}
+        if len(sections) < 2:
+            return [self]
+        return [
+            replace(
+                self.with_columns([i for i, c in enumerate(self.columns) if c.section == section]),
+                name=f"{self.name}-{section}",
+                caption=f"{self.caption}, {title}",
+            )
+            for section, title in sections.items()
+        ]
 
-    def _part(self, section: str) -> Table:
-        places = [i for i, column in enumerate(self.columns) if column.section == section]
-        title = dict(self.sections).get(section, section)
-        return replace(
-            self.only(places), name=f"{self.name}-{section}", caption=f"{self.caption}, {title}"
-        )
-
-    def only(self, places: Iterable[int]) -> Table:
-        """Return the table with the columns at ``places`` alone."""
-        places = list(places)
+    def with_columns(self, index: Sequence[int]) -> Table:
+        """Return the table with some of its columns, in the given order."""
         blocks = []
         for block in self.blocks:
-            rows = [
-                replace(row, cells=tuple(row.cells[i] for i in places))
+            rows = tuple(
+                replace(row, cells=tuple(row.cells[i] for i in index))
                 for row in block.rows
-                if row.always or any(row.cells[i] for i in places)
-            ]
+                if row.always or any(row.cells[i] for i in index)
+            )
             if rows:
-                blocks.append(replace(block, rows=tuple(rows)))
-        columns = tuple(self.columns[i] for i in places)
+                blocks.append(replace(block, rows=rows))
+        columns = tuple(self.columns[i] for i in index)
         return replace(self, columns=columns, blocks=tuple(blocks))
 
-    def marks(self) -> dict[str, str]:
-        """Return the letter of each row's note."""
-        notes = dict.fromkeys(r.note for block in self.blocks for r in block.rows if r.note)
+    def rows(self) -> list[Row]:
+        """Return the rows of all blocks."""
+        return [row for block in self.blocks for row in block.rows]
+
+    def letters(self) -> dict[str, str]:
+        """Return the letter under which each row's note is printed."""
+        notes = dict.fromkeys(row.note for row in self.rows() if row.note)
         return {note: chr(ord("a") + i) for i, note in enumerate(notes)}
 
     def footnotes(self, emphasis: str) -> list[tuple[str, str]]:
-        """Return what stands below the table, mark (or none) and text; ``emphasis`` marks the best."""
-        rows = [row for block in self.blocks for row in block.rows]
-        of_columns = dict.fromkeys(column.note for column in self.columns if column.note)
-        notes = [("", note) for note in (*self.notes, *of_columns)]
+        """Return mark (empty, a dagger or a letter) and text of the notes below the table.
+
+        ``emphasis`` is how the format marks the best figure, ``bold`` or ``*``.
+        """
+        rows = self.rows()
+        column_notes = dict.fromkeys(column.note for column in self.columns if column.note)
+        notes = [("", note) for note in (*self.notes, *column_notes)]
         if any(cell.best for row in rows for cell in row.cells if cell):
-            apart = (
-                ", measured and published apart" if any(b.published for b in self.blocks) else ""
-            )
+            both = any(block.published for block in self.blocks)
+            apart = ", measured and published apart" if both else ""
             notes.append(("", f"{emphasis}: {self.best}{apart}"))
         if any(row.source_samples for row in rows):
             notes.append((DAGGER, SOURCE_SAMPLES))
-        return notes + [(mark, note) for note, mark in self.marks().items()]
+        return notes + [(letter, note) for note, letter in self.letters().items()]
 
 
-def rounded(value: Decimal, digits: int | None) -> Decimal:
-    """Return ``value`` to so many decimals, halves away from zero and never as -0."""
-    if digits is None:
-        return value
-    return value.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP) + 0
+def is_mean(key: str) -> bool:
+    """Say whether a row or column of this key averages others."""
+    return key == "mean" or key.endswith(".mean")
 
 
-def mark_best(blocks: Iterable[Block], columns: tuple[Column, ...]) -> list[Block]:
-    """Mark the highest figure of each column among ``blocks``: all that look the same are best."""
-    blocks = list(blocks)
-    highest = [
-        None
-        if column.signed
-        else max(
-            (
-                rounded(cell.mean, block.digits)
-                for block in blocks
-                for row in block.rows
-                if (cell := row.cells[i])
-            ),
-            default=None,
-        )
+def mark_best(cells: Iterable[Cell | None]) -> list[Cell | None]:
+    """Mark the highest of some figures; all that are printed alike are best.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> [cell.best for cell in mark_best([Cell(Decimal("1.04")), Cell(Decimal("1"))])]
+    [True, True]
+    """
+    cells = list(cells)
+    highest = max((cell.rounded for cell in cells if cell), default=None)
+    return [cell and replace(cell, best=cell.rounded == highest) for cell in cells]
+
+
+def mark_best_of_columns(blocks: Sequence[Block], columns: Sequence[Column]) -> list[Block]:
+    """Mark the highest figure of each column over all of `blocks`; differences are not marked."""
+    rows = [row.cells for block in blocks for row in block.rows]
+    marked = [
+        [row[i] for row in rows] if column.signed else mark_best(row[i] for row in rows)
         for i, column in enumerate(columns)
     ]
-
-    def marked(row: Row, digits: int | None) -> Row:
-        cells = tuple(
-            cell and replace(cell, best=rounded(cell.mean, digits) == best)
-            for cell, best in zip(row.cells, highest, strict=True)
-        )
-        return replace(row, cells=cells)
-
-    return [replace(b, rows=tuple(marked(row, b.digits) for row in b.rows)) for b in blocks]
+    by_row = iter(zip(*marked, strict=True))
+    return [
+        replace(block, rows=tuple(replace(row, cells=next(by_row)) for row in block.rows))
+        for block in blocks
+    ]

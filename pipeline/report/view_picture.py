@@ -1,4 +1,4 @@
-"""One picture of what the frequency-aware views (15) do to an image."""
+"""One picture of what the frequency-aware views, eq. (15), do to an image."""
 
 from __future__ import annotations
 
@@ -16,34 +16,51 @@ if TYPE_CHECKING:
 
 PANEL = 3.0  # inches, the width of a panel; its height follows the crop, up to TALLEST
 TALLEST = 6.0
-GAP, ABOVE, BELOW = 0.1, 0.75, 0.55  # inches between panels, for titles, for notes
+CAPTIONS = 1.3  # inches, for titles and notes
 SMALL = 112  # pixels; a smaller crop is drawn as visible squares, not smoothed
 
 Pixels = npt.NDArray[np.float32]
 
 
-def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> Figure:
-    """Draw original, zeros, rand and what was removed from one crop, (h, w, 3) 8-bit RGB.
+def view_pixels(
+    crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings
+) -> dict[str, Pixels]:
+    """Return ``original``, ``zeros``, ``rand`` and, stretched to full contrast, ``removed``; from 0 to 1.
 
-    digest: the image's sha256, from which its noise is drawn.
+    ``crop`` is 8-bit RGB (h, w, 3), ``digest`` the image's sha256, which seeds its noise.
     """
-    image = torch.from_numpy(crop.astype(np.float32) / 255).permute(2, 0, 1)[None]
+    image = _batch(crop)
     views = frequency_views(image, VIEWS, settings, [digest])
-    original, zeros, rand = (_pixels(views[view]) for view in VIEWS)
+    panels = {view: _pixels(views[view]) for view in VIEWS}
     difference = np.abs(_pixels(removed(image, settings)))
-    gain = contrast_gain(difference)
-    height, width = crop.shape[:2]
+    panels["removed"] = difference * np.float32(contrast_gain(difference))
+    return {name: panel.clip(0, 1) for name, panel in panels.items()}
 
-    figure, axes = _four_panels(height, width)
-    _show(axes[0], original, "original", f"{width}×{height} pixels\n{_extreme(original)}")
-    _show(axes[1], zeros, "zeros", f"details replaced by zeros\n{_extreme(zeros)}")
+
+def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> Figure:
+    """Draw original, zeros, rand and what was removed from one crop side by side; arguments as of `view_pixels`."""
+    image, panels = _batch(crop), view_pixels(crop, digest, settings)
+    gain = contrast_gain(np.abs(_pixels(removed(image, settings))))
+    height, width = crop.shape[:2]
     noise = settings.noise if isinstance(settings.noise, str) else f"std {settings.noise:g}"
-    _show(axes[2], rand, "rand", f"details replaced by noise: {noise}\n{_extreme(rand)}")
-    scale = f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more"
-    _show(axes[3], np.clip(difference * gain, 0, 1), "removed", scale)
-    top = 1 - 0.12 / figure.get_figheight()
-    figure.suptitle(_caption(image, settings), fontsize=10, y=top, verticalalignment="top")
+    notes = {
+        "original": f"{width}×{height} pixels",
+        "zeros": "details replaced by zeros",
+        "rand": f"details replaced by noise: {noise}",
+    }
+    figure, axes = _four_panels(height, width)
+    for axis, (name, panel) in zip(axes, panels.items(), strict=True):
+        note = f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more"
+        if name in notes:
+            note = f"{notes[name]}\n{_extreme(panel)}"
+        _show(axis, panel, name, note)
+    figure.suptitle(_caption(image, settings), fontsize=10)
     return figure
+
+
+def _batch(crop: npt.NDArray[np.uint8]) -> torch.Tensor:
+    """Return a crop (h, w, 3) as a batch of one, (1, 3, h, w), from 0 to 1."""
+    return torch.from_numpy(crop.astype(np.float32) / 255).permute(2, 0, 1)[None]
 
 
 def _pixels(batch: torch.Tensor) -> Pixels:
@@ -53,22 +70,19 @@ def _pixels(batch: torch.Tensor) -> Pixels:
 
 
 def contrast_gain(difference: Pixels) -> float:
-    """Return the factor that stretches ``difference`` to full contrast, bar its strongest 0.5%."""
+    """Return the factor that stretches `difference` to full contrast, except its strongest 0.5%."""
     strong = float(np.quantile(difference, 0.995))
-    return 1 / strong if strong > 1 / 1024 else 1.0  # nothing there: do not blow up rounding
+    return 1 / strong if strong > 1 / 1024 else 1.0  # below that it is rounding error
 
 
 def _four_panels(height: int, width: int) -> tuple[Figure, list[Axes]]:
-    """Return a figure with room for four panels of ``height``×``width`` and their captions."""
+    """Return a figure with room for four panels of height × width and their captions."""
     # Imported here: the command line starts without matplotlib. Figure, not pyplot: no display.
     from matplotlib.figure import Figure
 
     panel = min(PANEL * height / width, TALLEST)
-    wide, high = 4 * PANEL + 5 * GAP, panel + ABOVE + BELOW
-    figure = Figure(figsize=(wide, high), dpi=120)
-    boxes = [(GAP + i * (PANEL + GAP), BELOW, PANEL, panel) for i in range(4)]
-    axes = [figure.add_axes((x / wide, y / high, w / wide, h / high)) for x, y, w, h in boxes]
-    return figure, axes
+    figure = Figure(figsize=(4 * PANEL + 0.5, panel + CAPTIONS), dpi=120, layout="constrained")
+    return figure, list(figure.subplots(1, 4))
 
 
 def _show(axis: Axes, panel: Pixels, title: str, note: str) -> None:
@@ -80,12 +94,12 @@ def _show(axis: Axes, panel: Pixels, title: str, note: str) -> None:
 
 
 def _extreme(panel: Pixels) -> str:
-    """Say how many values are at an end of the range: where noise is too strong, most of them."""
+    """Return how many values are at an end of the range; most of them if the noise is too strong."""
     return f"{np.mean((panel <= 0) | (panel >= 1)):.1%} of values at 0 or 1"
 
 
 def _caption(image: torch.Tensor, settings: ViewSettings) -> str:
-    """Say how the views were made and how much of the image went."""
+    """Return how the views were made and how much of the image was removed."""
     lost = float(removed(image, settings).square().sum())
     energy = float(image.square().sum())
     contrast = float((image - image.mean(dim=(-2, -1), keepdim=True)).square().sum())

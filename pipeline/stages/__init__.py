@@ -1,1 +1,1 @@
-"""One thin command line per DVC stage; only these read params.yaml."""
+"""The stages of dvc.yaml, one module each: a declaration and the function that does the work (see `pipeline.stage`)."""

@@ -1,99 +1,102 @@
-"""Stage `code`: the code that each stage runs, its imports included, as a digest per file.
+"""Stage `code`: what decides the outputs of each stage besides its inputs.
 
-DVC does not see imports. This stage follows them, and every other stage depends on its own file of digests: a change
-of a module reruns the stages that may import it, at the top of a file or inside a function, and no others. (Listed
-one by one, thirty modules per stage were four fifths of what `dvc status` had to look at.) Reads pipeline/; writes
-cache/code/STAGE.json.
+DVC sees neither imports nor defaults. For every stage this one writes cache/code/STAGE.json, on which the stage
+depends:
+
+- for the stages whose outputs cost hours (`manifest`, `embed`, `prompts` and what they read), the version that their
+  declaration states: refactoring and comments never throw features away;
+- for the others, a fingerprint of every module that they may import, blind to comments, docstrings and layout;
+- the defaults of the sections that the stage reads, because a value that is not written in params.yaml is a
+  dependency as well.
+
+It also makes the folder of results that `tables` and `report` read whole.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
-import hashlib
 import json
-import sys
 from pathlib import Path
+from typing import Any
 
-from pipeline.errors import exits_cleanly
-from pipeline.stages import places
+from pipeline import paths
+from pipeline.code_fingerprint import fingerprint
+from pipeline.params import section_defaults
+from pipeline.stage import Context, Stage, find_stage, stage, stage_names
 from pipeline.write_aside import write_aside
 
-PACKAGE = "pipeline"
-# What these do cannot change an output: messages; values that DVC tracks one by one as params; how a file gets to its
-# place; where that place is (which dvc.yaml says again).
-INERT = frozenset(
-    {
-        "pipeline/errors.py",
-        "pipeline/params.py",
-        "pipeline/write_aside.py",
-        "pipeline/stages/places.py",
-    }
+PACKAGE = Path("pipeline")
+# What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
+# how a stage is started or handed to a cluster, which gives the same numbers.
+WITHOUT_EFFECT = frozenset(
+    PACKAGE / name
+    for name in (
+        "errors.py",
+        "params.py",
+        "paths.py",
+        "stage.py",
+        "write_aside.py",
+        "code_fingerprint.py",
+    )
 )
-RUN_BY_DVC = 'if __name__ == "__main__":'  # how a stage's module ends
-REGISTRY, METHODS = (
-    "pipeline/comparison/registry.py",
-    "pipeline/comparison/methods",
-)  # found by their names
-COMPILED = "native.py"  # the module that loads what was compiled from the C beside it
+# Compared methods are found by their names: whoever imports the registry may run any of them.
+FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": PACKAGE / "comparison/methods"}
 
 
-def stage_modules(root: Path) -> list[str]:
-    """Return the names of the modules in pipeline/stages that dvc.yaml runs, this one apart."""
-    folder = root / PACKAGE / "stages"
-    found = (path.stem for path in folder.glob("*.py") if RUN_BY_DVC in path.read_text("utf-8"))
-    return sorted(name for name in found if name != Path(__file__).stem)
+@stage()
+def code(context: Context) -> str:
+    """Write cache/code/STAGE.json for every stage."""
+    names = [name for name in stage_names() if name != "code"]
+    for name in names:
+        content = json.dumps(dependencies(find_stage(name)), indent=1) + "\n"
+        _write(paths.stage_version(name), content)
+    _write(paths.problems(context.suite) / "README.md", "Results, one folder per problem.\n")
+    return f"{len(names)} stages"
 
 
-def files_of(stage: str, root: Path) -> list[str]:
-    """Return the files, relative to ``root``, that decide what a stage writes: its module, and all it may import."""
-    seen: set[Path] = set()
-    todo = [root / PACKAGE / "stages" / f"{stage}.py"]
-    while todo:
-        path = todo.pop()
-        if path not in seen:
-            seen.add(path)
-            todo.extend(_imported(path, root))
-            if path == root / REGISTRY:
-                todo.extend((root / METHODS).glob("*.py"))
-    for path in [path for path in seen if path.name == COMPILED]:
-        seen.update(file for file in path.parent.iterdir() if file.suffix in (".c", ".h"))
-    return sorted({path.relative_to(root).as_posix() for path in seen} - INERT)
+def dependencies(declared: Stage) -> dict[str, Any]:
+    """Return what decides a stage's outputs besides its inputs and the parameters that are written down."""
+    defaults = {section: section_defaults(section) for section in sorted(declared.reads)}
+    if declared.version is not None:
+        return {"version": declared.version, "defaults": defaults}
+    files = {
+        path.as_posix(): fingerprint(path.read_text("utf-8"))
+        for path in imported_files(declared.name)
+    }
+    return {"files": files, "defaults": defaults}
+
+
+def imported_files(stage_name: str) -> list[Path]:
+    """Return the module of a stage and all modules of ours that it may import, directly or through others."""
+    found: set[Path] = set()
+    waiting = [PACKAGE / "stages" / f"{stage_name}.py"]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting.extend(_imports(path))
+            waiting.extend(FOUND_BY_NAME[path].glob("*.py") if path in FOUND_BY_NAME else ())
+    return sorted(found - WITHOUT_EFFECT)
 
 
 @functools.cache
-def _imported(path: Path, root: Path) -> frozenset[Path]:
+def _imports(path: Path) -> frozenset[Path]:
     """Return the modules of ours that a file imports, at the top or inside a function."""
-    names = set()
+    if path in WITHOUT_EFFECT:
+        return frozenset()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    ours = (name for name in names if name.startswith(f"{PACKAGE}."))
-    files = (root / f"{name.replace('.', '/')}.py" for name in ours)
+    files = (
+        Path(*name.split(".")).with_suffix(".py") for name in names if name.startswith("pipeline.")
+    )
     return frozenset(file for file in files if file.is_file())
 
 
-@functools.cache
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
-    """Write cache/code/STAGE.json for every stage."""
-    argparse.ArgumentParser(
-        prog="python -m pipeline.stages.code", description=__doc__.splitlines()[0]
-    ).parse_args(argv)
-    root = Path()
-    for stage in stage_modules(root):
-        digests = {file: _digest(root / file) for file in files_of(stage, root)}
-        with write_aside(places.code(stage)) as aside:
-            aside.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _write(path: Path, content: str) -> None:
+    with write_aside(path) as aside:
+        aside.write_text(content, encoding="utf-8")

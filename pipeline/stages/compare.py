@@ -1,100 +1,102 @@
 """Stage `compare@PROBLEM`: every method of `compare.methods` on the same cached features, in one process.
 
-Reads the caches of both domains and the target's labels, to score with. Writes results/comparison/PROBLEM.json: one
-entry per method, in percent, mean and standard deviation over the seeds; and of it, for `dvc metrics`, whose tables
-have a column for every value of a file, A_T alone: results/methods/PROBLEM.json.
+Reads the caches of both domains and the target's labels, to score with. Writes
+results/SUITE/problems/PROBLEM/comparison.json: one entry per method, in percent, mean and standard deviation over the
+seeds.
 
 A method that cannot run on a problem (`paper` where a class has too little weight for eq. 17) does not end the stage:
-its entry holds the reason instead of figures, and the stage, the metrics and the tables say so. Where no method can
-run, the stage fails.
+its entry holds the reason instead of figures. The stage fails where no method can run.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.comparison.problem import ComparedMethod, SeedProblem
+from pipeline import paths
+from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.registry import compared_method
-from pipeline.errors import InputError, RefereeError, StoreError, exits_cleanly
-from pipeline.execution.cluster import work_place
-from pipeline.execution.seeds import for_each_seed
-from pipeline.params import load_params, named
-from pipeline.report.problem_tables import accuracy_figures
-from pipeline.stages import places
-from pipeline.stages.seed_problems import ProblemCaches, read_problem
-from pipeline.store.basis_file import read_bases
+from pipeline.errors import InputError, RefereeError, StoreError, one_line
+from pipeline.method.row_reduction import RowReduction
+from pipeline.problem.problem import LabelledProblem
+from pipeline.problem.seed import Seed
+from pipeline.report.problem_figures import accuracy_figures
+from pipeline.stage import Context, stage
+from pipeline.store.basis_file import Bases, read_bases
 from pipeline.write_aside import write_aside
 
 Matrix = npt.NDArray[np.float64]
 
 
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
-    """Write results/comparison/PROBLEM.json and results/methods/PROBLEM.json."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.compare", description=__doc__)
-    parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
-    name = parser.parse_args(argv).problem
-    params = load_params()
-    problem = named("problems", params.problems, name)
-    methods = {method: compared_method(method) for method in params.compare.methods}
-    bases = read_bases(places.bases(problem.source))
-    D, workers = bases.recipe.D * bases.recipe.members, params.runtime.workers
-    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
-        caches = read_problem(params, name, unread=cluster is not None)
-
-        def run_seed(index: int) -> dict[str, Matrix | str]:
-            seen = caches.of_seed(index, bases.basis(index))
-            return {
-                method: accuracies_or_reason(caches, index, compared, seen)
-                for method, compared in methods.items()
-            }
-
-        seeds = for_each_seed(run_seed, len(caches.seeds), D=D, workers=workers, cluster=cluster)
-    told = {
+@stage(per=("problems",), reads=("compare", "language", "problems", "vision"))
+def compare(context: Context, name: str) -> str:
+    """Write results/SUITE/problems/PROBLEM/comparison.json."""
+    params = context.params
+    names = params.compare.methods
+    methods = {method: compared_method(method) for method in names}
+    bases = read_bases(paths.bases(params.problems[name].source))
+    with context.executor(params.problems[name].target) as executor:
+        problem = context.project.labelled_problem(name, lazy=executor.lazy)
+        seeds = executor.for_each_seed(
+            partial(run_seed, problem=problem, bases=bases, methods=names),
+            len(problem.target.seeds),
+            images=0,  # whole seeds are handed out: a method sees all rows at once
+            views=0,
+            D=bases.recipe.D,
+        )
+    entries = {
         method: {
             "title": compared.title,
             "group": compared.group,
             "source_samples": compared.source_samples,
-            **figures_or_reason([outcome[method] for outcome in seeds], caches.seeds),
+            **figures_or_reason([outcome[method] for outcome in seeds], problem.target.seeds),
         }
         for method, compared in methods.items()
     }
-    failed = {method: entry["failed"] for method, entry in told.items() if "failed" in entry}
-    final = {method: entry["A_T"] for method, entry in told.items() if method not in failed}
-    if not final:
+    failed = {method: entry["failed"] for method, entry in entries.items() if "failed" in entry}
+    if len(failed) == len(entries):
         reasons = "; ".join(f"{method}: {reason}" for method, reason in failed.items())
         raise InputError(f"compare {name}: no method could run ({reasons})")
-    metrics: dict[str, Any] = {"A_T": final, **({"failed": failed} if failed else {})}
-    for place, content in (
-        (places.method_metrics(name), metrics),
-        (places.comparison(name), told),
-    ):
-        with write_aside(place) as aside:
-            aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    best = max(final, key=final.__getitem__)
-    sys.stdout.write(f"compare {name}: {len(methods)} methods, best {best}, A_T {final[best]}\n")
+    with write_aside(paths.comparison(context.suite, name)) as aside:
+        aside.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
     for method, reason in failed.items():
         sys.stderr.write(f"compare {name}: {method} failed: {reason}\n")
-    return 0
+    final = {method: entry["A_T"] for method, entry in entries.items() if method not in failed}
+    best = max(final, key=final.__getitem__)
+    return f"{len(methods)} methods, largest A_T {final[best]} ({best})"
+
+
+def run_seed(
+    index: int,
+    reduce_rows: RowReduction,  # noqa: ARG001  methods have all rows in memory
+    *,
+    problem: LabelledProblem,
+    bases: Bases,
+    methods: Sequence[str],
+) -> Mapping[str, Matrix | str]:
+    """Return every method's accuracy matrix (T, T) on one seed, or in one line why it has none."""
+    seed = problem.seed(index, bases.basis(index))
+    return {
+        name: accuracies_or_reason(problem, index, seed, compared_method(name)) for name in methods
+    }
 
 
 def accuracies_or_reason(
-    caches: ProblemCaches, index: int, method: ComparedMethod, seen: SeedProblem
+    problem: LabelledProblem, index: int, seed: Seed, method: ComparedMethod
 ) -> Matrix | str:
     """Return a method's accuracy matrix (T, T) on one seed, or in one line why it has none."""
     try:
-        return caches.accuracies(index, method.run(seen))
+        return problem.accuracies(index, method.run(seed))
     except StoreError:
         raise  # a damaged store is no method's fault
     except RefereeError as error:
-        return " ".join(str(error).split())
+        return one_line(error)
 
 
 def figures_or_reason(outcomes: Sequence[Matrix | str], seeds: Sequence[int]) -> dict[str, Any]:
@@ -103,7 +105,3 @@ def figures_or_reason(outcomes: Sequence[Matrix | str], seeds: Sequence[int]) ->
         if isinstance(outcome, str):
             return {"failed": f"seed {seed}: {outcome}"}
     return accuracy_figures([outcome for outcome in outcomes if not isinstance(outcome, str)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

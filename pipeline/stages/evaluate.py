@@ -1,152 +1,128 @@
-"""Stage `evaluate@PROBLEM`: how good is the adapted model? The one stage of the method that reads target labels.
+"""Stage `evaluate@PROBLEM`: score the adapted model. The one stage of the method that reads target labels.
 
-Writes results/metrics/PROBLEM.json (percent, mean and standard deviation over the seeds) for `dvc metrics`, and
-results/tables/PROBLEM/*.csv for `dvc plots` and the report.
+Writes results/SUITE/problems/PROBLEM/metrics.json (percent, mean and standard deviation over the seeds) for
+`dvc metrics`, and tables/*.csv beside it for `dvc plots` and the report.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
-import sys
-from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import exits_cleanly
-from pipeline.execution.cluster import work_place
-from pipeline.execution.seeds import for_each_seed
-from pipeline.execution.statistics_place import statistics_place
-from pipeline.method.evaluation import Scores, TestImages, pseudo_label_quality, score
-from pipeline.method.task_features import subset
+from pipeline import paths
+from pipeline.datasets.manifest_files import iterate_images
+from pipeline.method.evaluation import Scores, pseudo_label_quality, score
+from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
-from pipeline.method.weight_knowledge import ranking_quality
-from pipeline.params import load_params, named
-from pipeline.report.problem_tables import Float, Labels, headline, percent, write_tables
-from pipeline.stages import places
-from pipeline.stages.adapt import SCHEMA
-from pipeline.stages.diagnosis import diagnosis, kept_weights
-from pipeline.stages.labels_of import read_truth
-from pipeline.stages.method_options import method_options
-from pipeline.stages.target_rows import TargetRows, read_target
-from pipeline.stages.task_classes import task_classes
-from pipeline.store.array_store import ArrayStore, open_arrays
-from pipeline.store.basis_file import Bases, read_bases
+from pipeline.problem.domain import LabelledDomain
+from pipeline.problem.method_options import method_options
+from pipeline.problem.problem import Problem
+from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, problem_figures
+from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
+from pipeline.stage import Context, stage
+from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
-from pipeline.store.embedding_store import open_embeddings
-from pipeline.store.pseudo_label_store import read_labels_of_seed
-from pipeline.store.source_store import read_source
+from pipeline.store.pseudo_label_store import labels_at, read_pseudo_labels
+from pipeline.store.target_store import open_target
 from pipeline.write_aside import write_aside
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What scoring a problem reads, whatever the seed."""
-
-    rows: TargetRows
-    truth: Labels
-    bases: Bases
-    model: ArrayStore
-    source_path: Path
-    options: MethodOptions
-
-
-def score_seed(inputs: Inputs, index: int) -> Scores:
-    """Return one seed's scores."""
-    rows = inputs.rows
-    test = rows.test_rows(rows.tasks.seeds[index])
-    images = TestImages(
-        rows.views_of(test),
-        rows.cosine_rows(test),
-        inputs.truth[test],
-        rows.tasks.task[test],
-        subset(rows.said, test),
-        rows.elsewhere,
+@stage(per=("problems",), reads=("data", "language", "method", "problems", "vision"))
+def evaluate(context: Context, name: str) -> str:
+    """Write results/SUITE/problems/PROBLEM/metrics.json and tables/."""
+    params = context.params
+    options = method_options(params.method.variant, params.method.options)
+    views = options.views if options.vote_at_test else ("original",)
+    model = open_target(paths.target_model(name))
+    with context.executor(params.problems[name].target) as executor:
+        problem = context.project.problem(name, lazy=executor.lazy)
+        target = context.project.labelled_domain(problem.target.name, lazy=executor.lazy)
+        problem.check_backbones()
+        problem.bases.require_model(model)
+        scores = executor.for_each_seed(
+            partial(
+                score_seed,
+                problem=problem,
+                target=target,
+                model=model,
+                options=options,
+                views=views,
+            ),
+            len(target.seeds),
+            images=int(target.tasks.test.sum(axis=0).max()),
+            views=len(views),
+            D=problem.D,
+        )
+    evaluated = evaluated_problem(target, model, scores)
+    private = target.name in params.data.private
+    images = (
+        None if private else TargetImages(target.vision_rows("original"), partial(paths_of, target))
     )
+    write_problem_tables(
+        paths.problem_tables(context.suite, name), problem_tables(evaluated, images)
+    )
+    figures = problem_figures(evaluated)
+    with write_aside(paths.metrics(context.suite, name)) as aside:
+        aside.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    return f"A_T {figures['A_T']} ± {figures['A_T_sd']}, source only {figures['source_only_A_T']}"
+
+
+def score_seed(
+    index: int,
+    reduce_rows: RowReduction,
+    *,
+    problem: Problem,
+    target: LabelledDomain,
+    model: ArrayStore,
+    options: MethodOptions,
+    views: tuple[str, ...],
+) -> Scores:
+    """Return one seed's scores on its test images after every task."""
+    test = target.test_index(target.seeds[index])
     return score(
-        inputs.bases.basis(index),
-        images,
-        list(read_source(inputs.source_path, index, rows.class_names)),
-        read_classifiers(inputs.model, index, inputs.model.attribute("seen", list, of=int)),
-        options=inputs.options,
-        clip_scale=rows.clip_scale,
+        problem.bases.basis(index),
+        target.rows(test, views),
+        target.labels[test],
+        target.tasks.task[test],
+        list(problem.source_models(index)),
+        read_classifiers(model, index),
+        options=options,
+        clip_scale=target.prompts.logit_scale,
+        reduce_rows=reduce_rows,
     )
 
 
-def quality_per_task(model: ArrayStore, rows: TargetRows, truth: Labels) -> Float:
-    """Return accuracy and kept fraction of the final pseudo-labels, (S, T, 2)."""
-    return np.array(
+def evaluated_problem(
+    target: LabelledDomain, model: ArrayStore, scores: list[Scores]
+) -> EvaluatedProblem:
+    """Return the scores of all seeds with the final pseudo-labels and the labels to compare them with."""
+    rows, truth = target.vision.rows, target.labels
+    labels = [read_pseudo_labels(model, index, rows) for index in range(len(target.seeds))]
+    quality = [
         [
-            [
-                pseudo_label_quality(labels.of(place, len(classes)), truth[place])
-                for task, classes in enumerate(task_classes(rows.classes))
-                for place in [rows.train_rows(seed, task)]
-            ]
-            for index, seed in enumerate(rows.tasks.seeds)
-            for labels in [read_labels_of_seed(model, index, rows.rows)]
+            pseudo_label_quality(labels_at(labels[index], train, len(classes)), truth[train])
+            for task, classes in enumerate(target.class_sets)
+            for train in [target.train_index(seed, task)]
         ]
+        for index, seed in enumerate(target.seeds)
+    ]
+    masks = [target.tasks.is_test(seed) for seed in target.seeds]
+    weight, right = kept_weights(labels, masks, truth)
+    return EvaluatedProblem(
+        class_names=target.class_names,
+        labels=truth,
+        seeds=list(target.seeds),
+        test_rows=[target.test_index(seed) for seed in target.seeds],
+        scores=scores,
+        quality=np.array(quality),
+        weight=weight,
+        right=right,
     )
 
 
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
-    """Write results/metrics/PROBLEM.json and results/tables/PROBLEM."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.evaluate", description=__doc__)
-    parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
-    name = parser.parse_args(argv).problem
-    params = load_params()
-    problem = named("problems", params.problems, name)
-    options = method_options(params.method)
-    folder = places.manifest_folder(problem.target)
-    truth, digest = read_truth(folder)
-    open_embeddings(places.embeddings(problem.target, params.vision)).require(
-        {"rows_digest": digest}
-    )
-    views = options.views if options.vote_at_test else ["original"]
-    model = open_arrays(places.target_model(name), SCHEMA)
-    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
-        rows = read_target(
-            params, problem.target, views, source=problem.source, unread=cluster is not None
-        )
-        bases = read_bases(places.bases(problem.source))
-        bases.require_of(model)
-        D = bases.recipe.D * bases.recipe.members
-        tests = int(rows.tasks.test.sum(axis=0).max())
-        place = statistics_place(cluster, images=tests, views=len(views), D=D)
-        inputs = Inputs(
-            rows=replace(rows, elsewhere=place.ranges),
-            truth=truth,
-            bases=bases,
-            model=model,
-            source_path=places.in_any_folder(places.source_model(problem.source), cluster),
-            options=options,
-        )
-        scores = for_each_seed(
-            partial(score_seed, inputs),
-            len(rows.tasks.seeds),
-            D=D,
-            workers=params.runtime.workers,
-            cluster=place.seeds,
-        )
-    tested = [truth[rows.tasks.is_test(seed)] for seed in rows.tasks.seeds]
-    quality = quality_per_task(model, rows, truth)
-    weighed = kept_weights(model, rows, truth)
-    told = headline(scores, quality)
-    if not math.isnan(knows := ranking_quality(*weighed)):
-        told["weight_auroc"] = percent(knows)
-    private = problem.target in params.data.private
-    more = diagnosis(rows, folder, truth, scores, weighed, private=private)
-    write_tables(places.tables(name), scores, quality, rows.class_names, tested, more=more)
-    with write_aside(places.metrics(name)) as aside:
-        aside.write_text(json.dumps(told, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    sys.stdout.write(
-        f"evaluate {name}: A_T {told['A_T']} ± {told['A_T_sd']}, source only {told['source_only_A_T']}\n"
-    )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def paths_of(target: LabelledDomain, rows: set[int]) -> dict[int, tuple[str, str]]:
+    """Return path and sha256 of some rows of the manifest."""
+    images = enumerate(iterate_images(target.manifest / "images.csv"))
+    return {row: (image.path, image.sha256) for row, image in images if row in rows}

@@ -1,74 +1,103 @@
-"""Stage `manifest@DOMAIN`: list a domain's images, with tasks, splits and, apart, labels."""
+"""Stage `manifest@DOMAIN`: list a domain's images, with tasks, splits and, apart, labels.
+
+Writes {images,tasks,classes,labels}.csv, a digest beside each, and report.json into cache/manifests/DOMAIN.
+"""
 
 from __future__ import annotations
 
-import argparse
-import functools
-import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from pipeline import paths
 from pipeline.datasets import layouts, manifest_files
-from pipeline.datasets.manifest import build
+from pipeline.datasets.manifest import build, build_unlabelled
+from pipeline.datasets.tasks import task_of_classes
 from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, read_image
-from pipeline.errors import exits_cleanly
-from pipeline.params import Params, load_params, named
-from pipeline.stages import places
+from pipeline.errors import listed
+from pipeline.extraction.progress import Progress
+from pipeline.stage import Context, stage
 
 
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
-    """Write {images,tasks,classes,labels}.csv and report.json into cache/manifests/DOMAIN."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.manifest", description=__doc__)
-    parser.add_argument("domain", metavar="DOMAIN", help="a key of `domains` in params.yaml")
-    key = parser.parse_args(argv).domain
-    params = load_params()
-    domain = named("domains", params.domains, key)
+@stage(per=("domains",), reads=("data", "datasets", "domains", "lists"), version=2)
+def manifest(context: Context, name: str) -> str:
+    """Write cache/manifests/DOMAIN."""
+    params = context.params
+    domain, data = params.domains[name], params.data
     dataset = params.datasets[domain.dataset]
-    by_paths = domain.images.endswith(".npz")
-    made = build(
-        find(key, params),
-        domain=key,
-        place=domain.images,
-        class_names=dataset.class_names or class_folders(key, params),
-        classes_per_task=dataset.classes_per_task,
-        seeds=params.data.seeds,
-        test_fraction=params.data.test_fraction,
-        read_facts=None
-        if by_paths
-        else functools.partial(read_image, max_pixels=params.data.max_pixels),
-        unreadable=params.data.unreadable,
-        empty_class=params.data.empty_class,
-        workers=params.runtime.workers,
-        by_content=key in params.data.private,
+    read = partial(read_image, max_pixels=data.max_pixels)
+    found = find_images(context, name)
+    with Progress(f"manifest {name}", len(found.images)) as progress:
+        how: dict[str, Any] = {
+            "domain": name,
+            "folder": domain.images,
+            "seeds": data.seeds,
+            "read_facts": None if domain.images.endswith(".npz") else read,
+            "unreadable": data.unreadable,
+            "workers": params.runtime.workers,
+            "by_content": name in data.private,
+            "on_read": partial(progress.update, 1),
+        }
+        order = {"tasks": dataset.tasks, "order_seed": dataset.class_order_seed}
+        if domain.labels == "none":
+            task_of = task_of_classes(dataset.class_names, dataset.classes_per_task, **order)
+            built = build_unlabelled(found, task_of=task_of, **how)
+        else:
+            built = build(
+                found,
+                class_names=dataset.class_names or class_folders(context, name),
+                classes_per_task=dataset.classes_per_task,
+                **order,
+                test_fraction=data.test_fraction,
+                empty_class=data.empty_class,
+                **how,
+            )
+    manifest_files.write_manifest(built, paths.manifest(name), private=name in data.private)
+    return summary(built.report)
+
+
+def summary(report: dict[str, Any]) -> str:
+    """Return what was found, and what was left out and why, in one line."""
+    left_out = {
+        "copies of other images": len(report["duplicates"]),
+        "unreadable": len(report["unreadable"]),
+        f"no images ({listed(report['ignored_files'])})": sum(report["ignored_files"].values()),
+    }
+    notes = [f"{count} {what}" for what, count in left_out.items() if count]
+    labelled = "" if report.get("labels") != "none" else ", no labels"
+    return f"{report['images']} images, {len(report['classes'])} classes{labelled}" + "".join(
+        f"; {note}" for note in notes
     )
-    manifest_files.write(made, places.manifest_folder(key), private=key in params.data.private)
-    return 0
 
 
-def class_folders(key: str, params: Params) -> list[str]:
-    """Return the classes that a domain's folders name, those without images too; none for lists."""
-    listed = any(entry.domain == key for entry in params.lists.values())
-    return [] if listed else layouts.class_folders(Path(params.domains[key].images))
+def image_lists(context: Context, domain: str) -> list[tuple[Path, Path]]:
+    """Return the lists of a domain's images, each with the folder that its paths start from."""
+    return [
+        (paths.image_list(domain, name), Path(entry.root))
+        for name, entry in context.params.lists.items()
+        if entry.domain == domain
+    ]
 
 
-def find(key: str, params: Params) -> list[layouts.LabelledImage]:
-    """Return the labelled images of the domain ``key``."""
-    domain = params.domains[key]
-    class_names = tuple(params.datasets[domain.dataset].class_names)
-    images = Path(domain.images)
+def class_folders(context: Context, domain: str) -> list[str]:
+    """Return the classes that a domain's folders name, those without images too; none where lists name them."""
+    if image_lists(context, domain):
+        return []
+    return layouts.class_folders(Path(context.params.domains[domain].images))
+
+
+def find_images(context: Context, name: str) -> layouts.FoundImages:
+    """Return the images of a domain, of its folder, its lists or its file of paths; labelled unless it has none."""
+    domain = context.params.domains[name]
+    labelled, images = domain.labels != "none", Path(domain.images)
+    class_names = tuple(context.params.datasets[domain.dataset].class_names) if labelled else ()
+    if not labelled and images.suffix != ".npz" and not image_lists(context, name):
+        return layouts.unlabelled_images(images, IMAGE_SUFFIXES)
     if images.suffix == ".npz":
-        return layouts.npz_paths(images, key, class_names=class_names)
+        return layouts.npz_paths(images, name, class_names=class_names)
     return layouts.find_images(
         images,
         suffixes=IMAGE_SUFFIXES,
-        lists=[
-            (places.image_list(name), Path(entry.root))
-            for name, entry in params.lists.items()
-            if entry.domain == key
-        ],
+        lists=image_lists(context, name),
         class_names=class_names,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

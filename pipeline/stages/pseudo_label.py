@@ -6,100 +6,63 @@ side. Writes cache/pseudo_labels/PROBLEM.zarr.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import exits_cleanly
-from pipeline.execution.cluster import work_place
-from pipeline.execution.seeds import for_each_seed
-from pipeline.execution.statistics_place import statistics_place
-from pipeline.method.adaptation import pseudo_label
+from pipeline import paths
+from pipeline.method.adaptation import pseudo_label as label_task
+from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
-from pipeline.params import load_params, named
-from pipeline.stages import places
-from pipeline.stages.method_options import method_options
-from pipeline.stages.target_rows import TargetRows, read_target
-from pipeline.store.array_store import write_arrays
-from pipeline.store.basis_file import Bases, read_bases
-from pipeline.store.pseudo_label_store import SCHEMA, Placed, label_arrays
-from pipeline.store.source_store import read_source
+from pipeline.problem.method_options import method_options
+from pipeline.problem.problem import Problem
+from pipeline.stage import Context, stage
+from pipeline.store.pseudo_label_store import TaskLabels, write_pseudo_labels
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What labelling a problem's target reads, whatever the seed."""
+@stage(per=("problems",), reads=("language", "method", "problems", "vision"))
+def pseudo_label(context: Context, name: str) -> str:
+    """Write cache/pseudo_labels/PROBLEM.zarr."""
+    params = context.params
+    options = method_options(params.method.variant, params.method.options)
+    with context.executor(params.problems[name].target) as executor:
+        problem = context.project.problem(name, lazy=executor.lazy)
+        problem.check_backbones()
+        target = problem.target
+        seeds = executor.for_each_seed(
+            partial(label_seed, problem=problem, options=options),
+            len(target.seeds),
+            images=target.largest_task,
+            views=len(label_views(options)),
+            D=problem.D,
+        )
+    write_pseudo_labels(paths.pseudo_labels(name), seeds, target.vision.rows, name)
+    kept = np.concatenate([labels.kept for tasks in seeds for _, labels in tasks]).mean()
+    return f"{target.vision.rows} rows, {kept:.1%} of the train images kept"
 
-    rows: TargetRows
-    bases: Bases
-    source_path: Path
-    options: MethodOptions
+
+def label_views(options: MethodOptions) -> tuple[str, ...]:
+    """Return the views that decide the first labels."""
+    return options.views if options.vote_views else ("original",)
 
 
-def label_seed(inputs: Inputs, index: int) -> list[Placed]:
-    """Return one seed's pseudo-labels of each task, with their rows."""
-    rows, options = inputs.rows, inputs.options
-    seed, basis = rows.tasks.seeds[index], inputs.bases.basis(index)
-    source = read_source(inputs.source_path, index, rows.class_names)
+def label_seed(
+    index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions
+) -> list[TaskLabels]:
+    """Return the row numbers and pseudo-labels of each task of a seed."""
+    target, basis = problem.target, problem.bases.basis(index)
+    seed = target.seeds[index]
     return [
         (
-            rows.train_rows(seed, task),
-            pseudo_label(
-                basis, rows.train_task(seed, task), model.classifier, options, rows.clip_scale
+            target.train_index(seed, task),
+            label_task(
+                basis,
+                target.task(seed, task, label_views(options)),
+                model.classifier,
+                options,
+                target.prompts.logit_scale,
+                reduce_rows=reduce_rows,
             ),
         )
-        for task, model in enumerate(source)
+        for task, model in enumerate(problem.source_models(index))
     ]
-
-
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
-    """Write cache/pseudo_labels/PROBLEM.zarr."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.stages.pseudo_label", description=__doc__
-    )
-    parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
-    name = parser.parse_args(argv).problem
-    params = load_params()
-    problem = named("problems", params.problems, name)
-    options = method_options(params.method)
-    views = options.views if options.vote_views else ["original"]
-    with work_place(places.SCRATCH, [places.embeddings(problem.target, params.vision)]) as cluster:
-        rows = read_target(
-            params, problem.target, views, source=problem.source, unread=cluster is not None
-        )
-        bases = read_bases(places.bases(problem.source))
-        D = bases.recipe.D * bases.recipe.members
-        place = statistics_place(cluster, images=rows.most_of_a_task, views=len(views), D=D)
-        inputs = Inputs(
-            rows=replace(rows, elsewhere=place.ranges),
-            bases=bases,
-            source_path=places.in_any_folder(places.source_model(problem.source), cluster),
-            options=options,
-        )
-        seeds = for_each_seed(
-            partial(label_seed, inputs),
-            len(rows.tasks.seeds),
-            D=D,
-            workers=params.runtime.workers,
-            cluster=place.seeds,
-        )
-    write_arrays(
-        places.pseudo_labels(name),
-        SCHEMA,
-        label_arrays(seeds, rows.rows),
-        {"problem": name},
-    )
-    kept = np.concatenate([labels.kept for tasks in seeds for _, labels in tasks]).mean()
-    sys.stdout.write(
-        f"pseudo_label {name}: {rows.rows} rows, {kept:.1%} of the train images kept\n"
-    )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,33 +7,88 @@ Off, it writes an empty store and loads no backbone. Writes cache/refined/PROBLE
 
 from __future__ import annotations
 
-import argparse
-import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
-from pipeline.errors import exits_cleanly
-from pipeline.params import load_params, named
-from pipeline.stages import places
-from pipeline.store.refined_store import write_off
+import numpy as np
+
+from pipeline import paths
+from pipeline.datasets.manifest_files import read_images
+from pipeline.extraction.views import views_in_both, views_to_refine
+from pipeline.method.variants import MethodOptions
+from pipeline.problem.method_options import method_options
+from pipeline.problem.problem import Problem
+from pipeline.stage import Context, stage
+from pipeline.store.array_store import ArrayStore
+from pipeline.store.pseudo_label_store import open_pseudo_labels
+from pipeline.store.refined_store import write_refined
+
+if TYPE_CHECKING:
+    from pipeline.extraction.refine import TaskToRefine
+
+SECTIONS = ("domains", "language", "method", "models", "problems", "refinement", "views", "vision")
 
 
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
+@stage(per=("problems",), reads=SECTIONS)
+def refine(context: Context, name: str) -> str:
     """Write cache/refined/PROBLEM.zarr."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.refine", description=__doc__)
-    parser.add_argument("problem", metavar="PROBLEM", help="a key of `problems` in params.yaml")
-    name = parser.parse_args(argv).problem
-    params = load_params()
-    named("problems", params.problems, name)
-    if params.refinement.off:
-        write_off(places.refined(name), name)
-        told = "off (refinement.steps: 0, mutual_attention: false)"
-    else:
-        from pipeline.stages.refine_views import refine_views  # torch, where there is work for it
-
-        told = refine_views(params, name)
-    sys.stdout.write(f"refine {name}: {told}\n")
-    return 0
+    if context.params.refinement.off:
+        write_refined(paths.refined(name), {}, {"problem": name})
+        return "off (refinement.steps: 0, mutual_attention: false)"
+    return refine_target(context, name)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def refine_target(context: Context, name: str) -> str:
+    """Refine and embed the views of every seed's train images."""
+    from pipeline.extraction.images import images_of
+    from pipeline.extraction.refine import refine_views  # imports torch
+    from pipeline.method.adversarial_refinement import Ascent
+
+    params, problem = context.params, context.project.problem(name)
+    target, settings = problem.target, params.refinement
+    model = params.models[params.vision]
+    asked = views_in_both(
+        target.name, params.domains[target.name].views, params.vision, model.views
+    )
+    views = views_to_refine(target.name, asked, params.vision, model.library)
+    options = method_options(params.method.variant, params.method.options)
+    labels = open_pseudo_labels(paths.pseudo_labels(name))
+    with refine_views(
+        images_of(read_images(target.manifest / "images.csv")),
+        views,
+        context.embedding_settings(params.vision),
+        ascent=Ascent(settings.steps, settings.step_size, settings.radius),
+        attention=settings.mutual_attention,
+        train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),
+        tasks_of=partial(tasks_of_seed, problem, options, labels),
+        scratch=paths.SCRATCH,
+    ) as refined:
+        attributes = {
+            "problem": name,
+            "refinement": settings.model_dump(),
+            "weights": refined.weights,
+        }
+        write_refined(paths.refined(name), refined.views, attributes)
+    return f"{', '.join(views)} of {target.vision.rows} images, {len(target.seeds)} seeds"
+
+
+def tasks_of_seed(
+    problem: Problem, options: MethodOptions, labels: ArrayStore, index: int
+) -> Iterator[TaskToRefine]:
+    """Yield the train images of each task with the source classifier that their views are refined against."""
+    from pipeline.extraction.refine import task_to_refine
+
+    target, basis = problem.target, problem.bases.basis(index)
+    label = labels.read("label", index)
+    for task, source in enumerate(problem.source_models(index)):
+        rows = target.train_index(target.seeds[index], task)
+        yield task_to_refine(
+            rows,
+            label[rows],
+            target.class_sets[task],
+            basis=basis,
+            classifier=source.classifier,
+            clip_rows=np.asarray(target.clip_rows[rows]) if options.clip_in_kernel else None,
+            share=options.clip_in_kernel,
+        )

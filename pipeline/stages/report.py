@@ -1,61 +1,129 @@
-"""Stage `report`: results/report.html, one page of everything that was measured.
+"""Stage `report`: results/SUITE/report.html, one page of everything that was measured.
 
-Reads what the stages wrote under results/, and images where there are any. The page is not cached, so never pushed: it
-may hold thumbnails of images, and it names the git revision.
+Reads what the stages wrote under results/SUITE, and images where there are any. The page is not cached, so it is never
+pushed: it may hold thumbnails of images, and it names the git revision.
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
-import sys
 from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipeline.errors import exits_cleanly
-from pipeline.params import Params, load_params
-from pipeline.report.page.drawing_library import drawing_library
-from pipeline.report.page.page import PageContent, page
-from pipeline.report.page.pictures import Album
-from pipeline.report.page.problem_results import ProblemResults, read_metrics, read_problem_tables
+from pipeline import paths
+from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.errors import RefereeError
+from pipeline.report.page.page import PageContent, drawing_library, render_page
+from pipeline.report.page.pictures import read_pictures
+from pipeline.report.page.problem_results import ProblemFiles, ProblemResults, read_problem
 from pipeline.report.page.provenance import Provenance, StoreHash, lock_hashes
 from pipeline.report.published import read_published
-from pipeline.report.suite_results import Suite
+from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
-from pipeline.stages import places
-from pipeline.stages.shown_pictures import read_pictures
-from pipeline.stages.tables import read_suite, read_sweeps
+from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 
 LOCK = Path("dvc.lock")
-DECIDES = ("pipeline", "dvc.yaml", "params.yaml")  # uncommitted changes here are worth a word
-SECONDS = 20
+DECIDING = (
+    "pipeline",
+    "dvc.yaml",
+    "params.yaml",
+    "suite.yaml",
+)  # uncommitted changes here are mentioned
+GIT_SECONDS = 20
+SECTIONS = (
+    *("compare", "data", "datasets", "domains", "language", "method", "models", "problems"),
+    *("refinement", "rff", "sensitivity", "sources", "swept", "views", "vision"),
+)
 
 
-def read_problems(params: Params, suite: Suite) -> list[ProblemResults]:
-    """Return what was written about every problem."""
-    sweeps = read_sweeps(params)
-    return [
-        ProblemResults(
-            name=name,
-            source=problem.source,
-            target=problem.target,
-            metrics=read_metrics(places.metrics(name), f"evaluate@{name}"),
-            methods=suite.results[name],
-            sweeps=sweeps.get(name, {}),
-            **read_problem_tables(places.tables(name), f"evaluate@{name}"),
+@stage(reads=SECTIONS)
+def report(context: Context) -> str:
+    """Write results/SUITE/report.html."""
+    html = render_page(page_content(context))
+    path = paths.report(context.suite)
+    with write_aside(path) as aside:
+        aside.write_text(html, encoding="utf-8")
+    return f"{path}, {len(html.encode()) / 1e6:.1f} MB"
+
+
+def page_content(context: Context) -> PageContent:
+    """Return all that the page shows."""
+    params = context.params
+    problems = [read_results(context, name) for name in params.problems]
+    datasets = {
+        name: params.domains[problem.target].dataset for name, problem in params.problems.items()
+    }
+    suite = Suite(context.suite, {problem.name: problem.methods for problem in problems}, datasets)
+    album: dict[str, str] = {}
+    pictures = {
+        problem.name: read_pictures(
+            problem,
+            album,
+            images=params.domains[problem.target].images,
+            preprocessing=preprocessing(context, problem.target),
+            views=params.views,  # the same fields as ViewSettings, whose module imports torch
+            max_pixels=params.data.max_pixels,
         )
-        for name, problem in params.problems.items()
-    ]
+        for problem in problems
+    }
+    return PageContent(
+        suite=context.suite,
+        variant=params.method.variant,
+        headline=headline_table(suite) if problems else None,
+        methods=comparison_table(suite, read_published()).parts() if problems else [],
+        problems=problems,
+        pictures=pictures,
+        album=album,
+        provenance=Provenance(
+            params.selected(), revision(), store_hashes(), shown_paths(context.suite)
+        ),
+        drawing=drawing_library(),
+    )
+
+
+def read_results(context: Context, name: str) -> ProblemResults:
+    """Return what the stages wrote about a problem."""
+    problem, suite = context.params.problems[name], context.suite
+    swept = name in context.params.swept
+    files = ProblemFiles(
+        metrics=paths.metrics(suite, name),
+        tables=paths.problem_tables(suite, name),
+        comparison=paths.comparison(suite, name),
+        sensitivity=paths.sensitivity(suite, name) if swept else None,
+    )
+    return read_problem(name, problem.source, problem.target, files)
+
+
+def preprocessing(context: Context, domain: str) -> Preprocessing | None:
+    """Return how the vision model sees a domain's images; None where its store does not say it or is not here."""
+    try:
+        recorded = context.project.domain(domain).vision.provenance.get("preprocessing")
+    except RefereeError:  # no store on this machine: the page does without
+        return None
+    return Preprocessing(**recorded) if recorded else None
+
+
+def shown_paths(suite: str) -> dict[str, str]:
+    """Return the paths that the page names, with PROBLEM for any problem."""
+    shown = {
+        "metrics": paths.metrics(suite, "PROBLEM"),
+        "tables": paths.problem_tables(suite, "PROBLEM"),
+        "comparison": paths.comparison(suite, "PROBLEM"),
+        "sensitivity": paths.sensitivity(suite, "PROBLEM"),
+        "suite": paths.suite_tables(suite),
+        "page": paths.report(suite),
+    }
+    return {name: path.as_posix() for name, path in shown.items()}
 
 
 def revision() -> str:
     """Return git's revision of the work tree, or why it is not known."""
     try:
         head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--", *DECIDES)
+        changed = _git("status", "--porcelain", "--", *DECIDING)
     except (OSError, subprocess.SubprocessError):
         return "not known: no git repository with a commit here"
     names = sorted({line[3:].split("/")[0] for line in changed.splitlines()})
@@ -68,53 +136,14 @@ def _git(*arguments: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=SECONDS,
+        timeout=GIT_SECONDS,
     )
     return done.stdout.strip("\n")
 
 
-def stores() -> list[StoreHash]:
+def store_hashes() -> list[StoreHash]:
     """Return what dvc.lock names, or nothing where there is none yet."""
     try:
         return lock_hashes(YAML(typ="safe").load(LOCK.read_text(encoding="utf-8")) or {})
     except (OSError, ValueError, YAMLError, AttributeError):
         return []
-
-
-def content(params: Params) -> PageContent:
-    """Return all that the page shows."""
-    suite = read_suite(params)
-    problems = read_problems(params, suite) if params.problems else []
-    album = Album()
-    pictures = {problem.name: read_pictures(params, problem, album) for problem in problems}
-    methods = comparison_table(suite, read_published()).parts() if problems else []
-    return PageContent(
-        suite=params.suite,
-        variant=params.method.variant,
-        headline=headline_table(suite) if problems else None,
-        methods=methods,
-        problems=problems,
-        pictures=pictures,
-        album=album.pictures,
-        provenance=Provenance(
-            params.model_dump(mode="json", exclude={"runtime"}), revision(), stores()
-        ),
-        drawing=drawing_library(),
-    )
-
-
-@exits_cleanly
-def main(argv: list[str] | None = None) -> int:
-    """Write results/report.html."""
-    argparse.ArgumentParser(
-        prog="python -m pipeline.stages.report", description=__doc__
-    ).parse_args(argv)
-    made = page(content(load_params()))
-    with write_aside(places.report()) as aside:
-        aside.write_text(made, encoding="utf-8")
-    sys.stdout.write(f"report: {places.report()}, {len(made.encode()) / 1e6:.1f} MB\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,1 +1,1 @@
-"""Zarr stores and extraction progress: create, resume, validate, describe."""
+"""Zarr stores: written aside and sealed with checksums, checked when opened and read."""

@@ -1,7 +1,9 @@
-"""Named arrays with attributes in one small Zarr group: prompts, source models, pseudo-labels, target models.
+"""Named arrays with attributes in one small Zarr group: prompts, models, pseudo-labels.
 
-Like the embedding stores they hold nothing of the machine that made them, carry checksums, and appear whole or not
-at all. Each array is one chunk per first index, so that one seed is read without the others.
+Like the embedding stores they hold nothing of the machine that made them, carry checksums, and
+appear whole or not at all. Each array is one chunk per first index, so that one seed is read
+without the others. `prompt_store`, `source_store`, `pseudo_label_store`, `refined_store` and
+`target_store` say which arrays and attributes a kind of store has; all of them are read here.
 """
 
 from __future__ import annotations
@@ -16,19 +18,15 @@ import numpy.typing as npt
 import zarr
 from zarr.codecs import Crc32cCodec
 
-from pipeline.errors import StoreError, pass_on_machine_error
 from pipeline.store.array_layout import ArrayLayout, array_layout
-from pipeline.store.group_aside import group_aside
-from pipeline.store.seal import read_sealed, remedy
-
-__all__ = ["ArrayStore", "ArrayWriter", "open_arrays", "remedy", "write_arrays", "writing"]
+from pipeline.store.seal import damaged, read_sealed, sealed_group, unusable
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class ArrayWriter:
-    """A group under way; parts may be written from several threads, each its own chunks."""
+    """A group that is being written; several threads may write, each its own chunks."""
 
     path: Path
     group: zarr.Group
@@ -36,7 +34,7 @@ class ArrayWriter:
     def reserve(
         self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1
     ) -> zarr.Array[Any]:
-        """Make an array with one chunk per index of its ``leading`` axes; fill it part by part."""
+        """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
         return self.group.create_array(
             name,
             shape=shape,
@@ -59,15 +57,28 @@ class ArrayWriter:
 
 @contextmanager
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
-    """Write a group aside; it takes its place when all went well."""
-    with group_aside(path, {"schema": schema}) as (aside, group):
+    """Write a group aside; it is renamed to ``path`` when all went well."""
+    with sealed_group(path, {"schema": schema}) as (aside, group):
         yield ArrayWriter(aside, group)
 
 
 def write_arrays(
     path: Path, schema: str, arrays: Mapping[str, npt.NDArray[Any]], attributes: Mapping[str, Any]
 ) -> None:
-    """Write a whole group aside and rename it into place."""
+    """Write a whole group aside and rename it to ``path``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "model.zarr"
+    >>> write_arrays(path, "example/1", {"b": np.eye(2)}, {"classes": ["bike", "mug"]})
+    >>> store = open_arrays(path, "example/1")
+    >>> store.read("b", 1, shape=(2,))
+    array([0., 1.])
+    >>> store.attribute("classes", list, of=str)
+    ['bike', 'mug']
+    """
     with writing(path, schema) as store:
         store.describe(attributes)
         store.write(arrays)
@@ -75,7 +86,7 @@ def write_arrays(
 
 @dataclass(frozen=True)
 class ArrayStore:
-    """A group opened for reading: its metadata was checked, its numbers are when they are read."""
+    """A group opened for reading: its metadata is checked, its numbers are when they are read."""
 
     path: Path
     schema: str
@@ -86,52 +97,39 @@ class ArrayStore:
         """Travel to another process as a path, which is opened there."""
         return open_arrays, (self.path.absolute(), self.schema)
 
-    def read(self, name: str, index: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
-        """Return a whole array, or what it holds at ``index`` of its first axis or axes."""
-        if name not in self.arrays:
-            raise StoreError(f"{self.path}: has no array {name!r}; {remedy(self.path)}")
-        where = () if index is None else index if isinstance(index, tuple) else (index,)
-        try:
-            return self.arrays[name].read(where)
-        except (ValueError, OSError) as error:
-            raise damaged(self.path, name, error) from None
+    def read(
+        self, name: str, *index: int, shape: tuple[int | None, ...] | None = None
+    ) -> npt.NDArray[Any]:
+        """Return an array, or what it holds at ``index`` of its first axis or axes.
 
-    def expect(self, name: str, values: npt.NDArray[Any], *shape: int | None) -> None:
-        """Raise a `StoreError` unless ``values``, read from ``name``, have this shape; None: any size."""
-        fits = values.ndim == len(shape) and all(
-            want in (None, has) for has, want in zip(values.shape, shape, strict=True)
-        )
-        if not fits:
-            wanted = ", ".join("any" if size is None else str(size) for size in shape)
-            raise StoreError(
-                f"{self.path}/{name}: shape {values.shape}, ({wanted}) is wanted; {remedy(self.path)}"
-            )
+        ``shape`` is what the result must have; None stands for any size along an axis.
+        """
+        if name not in self.arrays:
+            raise unusable(self.path, f"has no array {name!r}")
+        found = self.arrays[name].shape[len(index) :]
+        if shape is not None and (
+            len(found) != len(shape)
+            or any(size not in (None, n) for n, size in zip(found, shape, strict=True))
+        ):
+            expected = ", ".join("any" if size is None else str(size) for size in shape)
+            raise unusable(self.path, f"array {name} has shape {found}, not ({expected})")
+        try:
+            return self.arrays[name].read(index)
+        except (ValueError, OSError) as error:
+            raise damaged(self.path / name, error, store=self.path) from None
 
     def attribute(self, name: str, kind: type[Value], *, of: type | None = None) -> Value:
-        """Return an attribute of the type ``kind``, a list's items being ``of`` one type."""
+        """Return an attribute of the type ``kind``; the items of a list are of the type ``of``."""
         value = self.attributes.get(name)
-        right = isinstance(value, kind) and (
-            of is None or (isinstance(value, list) and all(type(item) is of for item in value))
-        )
-        if not right:
-            raise StoreError(f"{self.path}: no attribute {name!r} as wanted; {remedy(self.path)}")
-        return value  # type: ignore[return-value]
+        if not isinstance(value, kind) or (
+            of is not None
+            and not (isinstance(value, list) and all(type(item) is of for item in value))
+        ):
+            raise unusable(self.path, f"its attribute {name!r} is absent or malformed")
+        return value
 
 
 def open_arrays(path: Path, schema: str) -> ArrayStore:
-    """Open a group, check that it is of the kind ``schema`` and that its files are what its metadata says."""
-    attributes, metadata = read_sealed(path, schema)
-    arrays = {}
-    for name, of_array in metadata.items():
-        try:
-            arrays[name] = array_layout(path / name, of_array)
-        except (ValueError, OSError) as error:
-            raise damaged(path, name, error) from None
-    return ArrayStore(path, schema, attributes, arrays)
-
-
-def damaged(path: Path, name: str, error: Exception) -> StoreError:
-    """Return the error of an array that cannot be read; what the machine lacks is raised as it is."""
-    pass_on_machine_error(error)
-    reason = " ".join(str(error).split())
-    return StoreError(f"{path}/{name}: damaged ({reason}); {remedy(path)}")
+    """Open a group; check that it is of the kind ``schema`` and that its files fit its metadata."""
+    sealed = read_sealed(path, schema)
+    return ArrayStore(path, schema, sealed.attributes, sealed.open_each(array_layout))

@@ -1,64 +1,74 @@
-"""A basis as its recipe: (d, D, kernel, seed) decide every number, so the numbers themselves need not be kept.
+"""A basis as its recipe: (d, D, kernel, seed) decide every number, so the numbers are not kept.
 
-At D = 6000 and d = 768 a basis is 18 MB per seed and drawn in a quarter of a second. The file keeps a digest of each,
-so that another version of NumPy that draws differently is noticed and never mixed with statistics of the old draw.
+At D = 6000 and d = 768 a basis is 18 MB per seed and drawn in a quarter of a second. The file keeps
+a digest of each, so that another version of NumPy that draws differently is noticed and never mixed
+with statistics of the old draw.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from pipeline.errors import StoreError
-from pipeline.method.random_fourier_features import Basis, Convention, draw_ensemble
+from pipeline.method.random_fourier_features import Basis, Convention, draw_basis
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.seal import content_crc
 from pipeline.write_aside import write_aside
 
-MOST_NUMBERS = 2**32  # of one seed's basis: 17 GB
+MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB
+
+
+Size = Annotated[int, Field(gt=0, le=MAX_NUMBERS)]
+Seed = Annotated[int, Field(ge=0)]
+Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
 class BasisRecipe:
-    """What a basis is drawn from, for every seed; ``sigmas`` differ only under `median`."""
+    """What the bases of all seeds are drawn from; nothing absurd is ever read from a file."""
 
-    d: int
-    D: int
-    convention: Convention
-    orthogonal: bool
-    seeds: tuple[int, ...]
-    sigmas: tuple[float, ...]
-    members: int = 1  # bases of an ensemble, D columns each
-    d_clip: int = 0  # width of CLIP's embeddings, which may enter the kernel
-    # rff.convention and rff.sigma as params.yaml had them: under `median` the numbers above say neither
-    asked_convention: str = ""
-    asked_sigma: float = 0.0
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    d: Size  # width of the vision embeddings
+    D: Size  # number of Fourier features
+    convention: Convention  # the meaning of sigma
+    orthogonal: bool  # orthogonal instead of independent columns
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    sigmas: tuple[Sigma, ...]  # one per seed; they differ only under `rff.convention: median`
+    d_clip: Annotated[int, Field(ge=0)] = 0  # width of CLIP's embeddings, if these enter the kernel
+    asked_convention: str = ""  # rff.convention and rff.sigma of params.yaml,
+    asked_sigma: float = 0.0  # which `median` turns into other values
 
     def draw(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index``."""
-        return draw_ensemble(
+        return draw_basis(
             self.d,
             self.D,
             self.sigmas[index],
             self.convention,
             self.seeds[index],
             orthogonal=self.orthogonal,
-            members=self.members,
             d_clip=self.d_clip,
         )
 
+    def digest(self, basis: Basis) -> str:
+        """Return the digest under which a basis of this recipe is recognised."""
+        # orthogonal columns come from a QR factorisation, whose last bits are the machine's
+        return basis_digest(basis, rounded=self.orthogonal)
+
 
 def basis_digest(basis: Basis, *, rounded: bool = False) -> str:
-    """Return sha256 of a basis's numbers; rounded: of their first twelve bits, which another BLAS leaves alone."""
+    """Return the sha256 of a basis's numbers; ``rounded``: of their first twelve bits."""
     arrays: list[npt.NDArray[Any]] = [basis.omega, basis.beta]
-    arrays += [] if basis.clip is None else [basis.clip]
+    arrays += [] if basis.clip_omega is None else [basis.clip_omega]
     if rounded:
         arrays = [part for array in arrays for part in _twelve_bits(array)]
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
@@ -71,7 +81,7 @@ def _twelve_bits(numbers: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.int3
 
 def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:
     """Write the recipe and the digest of every seed's basis."""
-    content: dict[str, Any] = {**recipe.__dict__, "sha256": digests}
+    content: dict[str, Any] = {**asdict(recipe), "sha256": digests}
     content["checksum"] = content_crc(content)
     with write_aside(path) as aside:
         aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -85,27 +95,26 @@ class Bases:
     recipe: BasisRecipe
     digests: tuple[str, ...]
 
-    def require_of(self, store: ArrayStore) -> None:
-        """Raise a `StoreError` unless the model in ``store`` was made under these bases."""
-        if store.attribute("bases", list, of=str) != list(self.digests):
-            raise StoreError(
-                f"{store.path}: made under other bases than {self.path} has now; run dvc repro"
-            )
-
     def basis(self, index: int) -> Basis:
         """Return the basis of the seed at ``index``, checked against the file."""
         drawn = self.recipe.draw(index)
-        # orthogonal columns come from a QR factorisation, whose last bits are the machine's
-        if basis_digest(drawn, rounded=self.recipe.orthogonal) != self.digests[index]:
+        if self.recipe.digest(drawn) != self.digests[index]:
             raise StoreError(
                 f"{self.path}: this machine draws another basis for seed {self.recipe.seeds[index]}; "
-                "install the versions in constraints.txt, or run dvc repro to make everything anew"
+                "install the versions in constraints.txt, or run dvc repro to make everything again"
             )
         return drawn
 
+    def require_model(self, store: ArrayStore) -> None:
+        """Raise a `StoreError` unless the model in ``store`` was made with these bases."""
+        if store.attribute("bases", list, of=str) != list(self.digests):
+            raise StoreError(
+                f"{store.path}: made with other bases than {self.path} has now; run dvc repro"
+            )
+
 
 def read_bases(path: Path) -> Bases:
-    """Read what `write_bases` wrote: a flipped bit, or numbers that no basis has, are a `StoreError`."""
+    """Read what `write_bases` wrote; a flipped bit or an impossible recipe is a `StoreError`."""
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         checksum = content.pop("checksum")
@@ -113,30 +122,13 @@ def read_bases(path: Path) -> Bases:
             raise StoreError(
                 f"{path}: damaged (the checksum is wrong); run dvc repro --force basis"
             )
-        digests = tuple(content.pop("sha256"))
-        content |= {key: tuple(content[key]) for key in ("seeds", "sigmas")}
-        recipe = BasisRecipe(**content)
-        _check(recipe, digests)
+        digests = TypeAdapter(tuple[str, ...]).validate_python(content.pop("sha256"))
+        recipe = TypeAdapter(BasisRecipe).validate_json(json.dumps(content))
     except FileNotFoundError:
         raise StoreError(f"{path}: no such file; run dvc repro or dvc pull") from None
     except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
         raise StoreError(f"{path}: not a basis; run dvc repro") from None
+    numbers = (recipe.d + recipe.d_clip) * recipe.D
+    if numbers > MAX_NUMBERS or not len(recipe.seeds) == len(recipe.sigmas) == len(digests):
+        raise StoreError(f"{path}: not a basis; run dvc repro")
     return Bases(path, recipe, digests)
-
-
-def _check(recipe: BasisRecipe, digests: tuple[str, ...]) -> None:
-    """Raise `ValueError` where a recipe cannot have been written by us: nothing absurd is ever drawn."""
-    sizes = (recipe.d, recipe.D, recipe.members, recipe.d_clip, *recipe.seeds)
-    if any(type(size) is not int or size < 0 for size in sizes) or not recipe.d * recipe.D:
-        raise ValueError("sizes")
-    if (recipe.d + recipe.d_clip) * recipe.D * recipe.members > MOST_NUMBERS or not recipe.members:
-        raise ValueError("more numbers than any basis has")
-    if any(type(sigma) is not float or not 0 < sigma < math.inf for sigma in recipe.sigmas):
-        raise ValueError("sigmas")
-    if recipe.convention not in get_args(Convention) or type(recipe.orthogonal) is not bool:
-        raise ValueError("kind")
-    if type(recipe.asked_convention) is not str or type(recipe.asked_sigma) is not float:
-        raise ValueError("what was asked for")
-    counts = {len(recipe.seeds), len(recipe.sigmas), len(digests)}
-    if len(counts) != 1 or not recipe.seeds or any(type(digest) is not str for digest in digests):
-        raise ValueError("one sigma and one digest for each seed")

@@ -1,8 +1,9 @@
 """Embeddings of a domain's images by one model: a Zarr v3 group with one (n, d) array per view.
 
-Rows are in manifest order. Shards of 32,768 rows keep the number of files small (what makes DVC slow is files, not
-bytes); inner chunks of 1,024 rows carry a CRC, so a flipped bit is an error on reading and never a number. Nothing in a
-store depends on when, where or by whom it was made: the same input gives the same bytes, so teammates' hashes agree.
+Rows are in manifest order. Shards of 32,768 rows keep the number of files small (DVC is slow with
+many files, not with many bytes); inner chunks of 1,024 rows carry a CRC, so a flipped bit is an
+error on reading and never a number. Nothing in a store depends on when, where or by whom it was
+made: the same input gives the same bytes, so teammates' hashes agree.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
-from pipeline.store.array_store import damaged
-from pipeline.store.group_aside import group_aside
-from pipeline.store.seal import read_sealed, remedy
+from pipeline.store.seal import damaged, read_sealed, sealed_group, unusable
 from pipeline.store.shard_reader import ShardReader, shard_reader
 
 SCHEMA = "referee-embeddings/2"
@@ -31,37 +30,52 @@ SHARD_ROWS = 32_768
 BACKBONE = ("model", "weights", "preprocessing", "precision")  # in a store's attributes
 
 Provenance = dict[str, Any]
-Rows = npt.NDArray[np.floating]
+Matrix = npt.NDArray[np.floating]
 
 
 def digest_of(settings: Mapping[str, Any]) -> str:
-    """Fingerprint of JSON-like settings: sha256 of their canonical form."""
+    """Return the sha256 of JSON-like settings, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-
-
-def rows_digest(image_digests: Iterable[str]) -> str:
-    """Identity of a manifest's rows, in order: which image stands in which row of a store."""
-    digest = hashlib.sha256()
-    for number, image in enumerate(image_digests):
-        digest.update(f"\n{image}".encode() if number else image.encode())
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
 class ViewRows:
-    """What to write as one view: its shape, its settings, and its rows shard by shard, in order."""
+    """The rows (n, d) of one view, to be written."""
 
     rows: int
     width: int
-    dtype: str
-    settings: Provenance
-    shards: Iterable[Rows]
+    dtype: str  # "float16" or "float32"
+    settings: Provenance  # how the view was made; kept as the array's attributes
+    shards: Iterable[Matrix]  # the rows in order, at most `SHARD_ROWS` at a time
 
 
 def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Provenance) -> None:
-    """Write a whole store aside and rename it into place; ``path`` never holds half a store."""
+    """Write to a temporary name, then rename to ``path``, which is never half written.
+
+    Parameters
+    ----------
+    path : Path
+        The store; one that exists is replaced.
+    views : mapping of str to ViewRows
+        Views by name, all of one shape.
+    provenance : dict
+        Attributes of the store: domain, model, weights, preprocessing, precision, rows_digest.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "vit.zarr"
+    >>> x = np.arange(6, dtype=np.float16).reshape(3, 2)
+    >>> write_embeddings(path, {"original": ViewRows(3, 2, "float16", {}, [x])}, {"domain": "dslr"})
+    >>> store = open_embeddings(path)
+    >>> store.rows, store.width, store.views
+    (3, 2, ('original',))
+    >>> store.read("original", 1, 3)
+    array([[2., 3.],
+           [4., 5.]], dtype=float16)
+    """
     attributes = {"schema": SCHEMA, "views": list(views), **provenance}
-    with group_aside(path, attributes) as (_, group):
+    with sealed_group(path, attributes) as (_, group):
         for name, view in views.items():
             array = group.create_array(
                 name,
@@ -70,9 +84,7 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
                 chunks=(CHUNK_ROWS, view.width),
                 shards=(SHARD_ROWS, view.width),
                 compressors=Crc32cCodec(),  # embeddings compress 1.09 times: not worth the time
-                fill_value=float(
-                    "nan"
-                ),  # a row that was never written must not look like one that was
+                fill_value=float("nan"),  # a row that was never written must not look like a row
                 attributes=view.settings,
             )
             _fill(array, name, view)
@@ -90,122 +102,98 @@ def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
         array[start : start + len(rows)] = rows
         start += len(rows)
     if start != view.rows:
-        raise StoreError(
-            f"view {name!r}: {start} rows were produced where {view.rows} were announced"
-        )
+        raise StoreError(f"view {name!r}: {start} rows were produced, {view.rows} announced")
 
 
 @dataclass(frozen=True)
 class EmbeddingStore:
-    """A store opened for reading. ``provenance`` are its attributes; ``views`` the names of its arrays."""
+    """A store opened for reading; every view has the shape (rows, width)."""
 
     path: Path
-    provenance: Provenance
+    provenance: Provenance  # the store's attributes
     views: tuple[str, ...]
     rows: int
     width: int
-    readers: Mapping[str, ShardReader]
-    made_with: Mapping[str, Provenance]
+    _readers: Mapping[str, ShardReader]
+    _settings: Mapping[str, Provenance]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as a path, which is opened there."""
+        """Pickle as a path; the other process opens it."""
         return open_embeddings, (self.path.absolute(),)
 
-    def read(self, view: str, start: int = 0, stop: int | None = None) -> Rows:
+    def read(self, view: str, start: int = 0, stop: int | None = None) -> Matrix:
         """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
         reader = self._reader(view)
         first, last, _ = slice(start, stop).indices(self.rows)
         try:
             return reader.read(first, max(first, last))
         except (ValueError, OSError) as error:
-            raise damaged(self.path, view, error) from None
+            raise damaged(self.path / view, error, store=self.path) from None
+
+    def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Matrix]:
+        """Yield the rows of a view in order, ``size`` at a time, in bounded memory."""
+        for start in range(0, self.rows, size):
+            yield self.read(view, start, start + size)
 
     def dtype(self, view: str) -> np.dtype[Any]:
         """Return the type of a view's numbers."""
         return self._reader(view).dtype
 
-    def row_bytes(self, view: str) -> int:
-        """Return the size of a row."""
-        return int(self.width * self.dtype(view).itemsize)
-
-    def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Rows]:
-        """Yield the rows of a view in order, ``size`` at a time: contiguous reads, bounded memory."""
-        for start in range(0, self.rows, size):
-            yield self.read(view, start, start + size)
-
     def settings(self, view: str) -> Provenance:
         """Return how a view was made."""
         self._reader(view)
-        return dict(self.made_with[view])
+        return dict(self._settings[view])
 
     def _reader(self, view: str) -> ShardReader:
         if view not in self.views:
             raise StoreError(
                 f"{self.path}: has no view {view!r} (it has {', '.join(self.views)}); "
-                f"add it to the domain's views in params.yaml and run dvc repro"
+                "add it to the domain's views in suite.yaml and run dvc repro"
             )
-        return self.readers[view]
+        return self._readers[view]
 
     @property
     def backbone(self) -> Provenance:
-        """What made the rows; two domains can be compared where it is the same. Not an imported file's own name."""
-        made = {key: self.provenance.get(key) for key in BACKBONE}
-        model = made["model"]
+        """What made the rows, without an imported file's name; equal where rows are comparable."""
+        backbone = {key: self.provenance.get(key) for key in BACKBONE}
+        model = backbone["model"]
         if isinstance(model, dict):
-            made["model"] = {key: value for key, value in model.items() if key != "file"}
-        return made
+            backbone["model"] = {key: value for key, value in model.items() if key != "file"}
+        return backbone
 
     def require(self, expected: Mapping[str, Any]) -> None:
         """Raise a `StoreError` naming both sides where provenance differs from ``expected``."""
-        for key, wanted in expected.items():
-            found = self.provenance.get(key)
-            if found != wanted:
-                raise StoreError(
-                    f"{self.path}: made with {key} = {_short(found)}, but {_short(wanted)} is wanted; "
-                    f"{remedy(self.path)}"
-                )
+        for key, value in expected.items():
+            if (found := self.provenance.get(key)) != value:
+                needed = f"made with {key} = {_short(found)}, but {_short(value)} is needed"
+                raise unusable(self.path, needed)
 
-    def require_backbone(self, of_other: Mapping[str, Any], other: Path) -> None:
-        """Raise a `StoreError` naming both sides unless the rows come from the backbone that ``other`` rests on."""
+    def require_backbone(self, backbone: Mapping[str, Any], other: Path) -> None:
+        """Raise a `StoreError` naming both sides unless ``backbone``, of ``other``, made the rows."""
         for key, mine in self.backbone.items():
-            if of_other.get(key) != mine:
+            if backbone.get(key) != mine:
                 raise StoreError(
-                    f"{self.path}: made with {key} = {_short(mine)}, but {other} with {_short(of_other.get(key))}; "
-                    "rows of two backbones cannot be compared: run dvc repro"
+                    f"{self.path}: made with {key} = {_short(mine)}, but {other} with "
+                    f"{_short(backbone.get(key))}; rows of two backbones cannot be compared: run dvc repro"
                 )
 
 
 def open_embeddings(path: Path) -> EmbeddingStore:
-    """Open a store and check that it is whole: schema, metadata, equal shapes, every shard there and of its size."""
-    provenance, metadata = read_sealed(path, SCHEMA)
-    views = provenance.get("views")
-    names = views if isinstance(views, list) and all(type(v) is str for v in views) else []
-    if not names or sorted(names) != sorted(metadata):
-        raise StoreError(f"{path}: its views are not its arrays; {remedy(path)}")
-    readers = {view: _reader(path, view, metadata[view]) for view in names}
+    """Open a store and check that it is whole: schema, metadata, shapes, and the size of every shard."""
+    sealed = read_sealed(path, SCHEMA)
+    names = sealed.attributes.get("views")
+    if not names or not isinstance(names, list) or sorted(map(str, names)) != sorted(sealed.arrays):
+        raise unusable(path, "its views are not its arrays")
+    readers = sealed.open_each(shard_reader)
     shapes = {view: reader.shape for view, reader in readers.items()}
     if len(set(shapes.values())) != 1:
-        raise StoreError(f"{path}: views of different shapes {shapes}; {remedy(path)}")
-    rows, width = shapes[names[0]]
-    made_with = {view: _settings(metadata[view]) for view in names}
-    provenance["schema"] = SCHEMA
-    return EmbeddingStore(path, provenance, tuple(names), rows, width, readers, made_with)
-
-
-def _settings(metadata: dict[str, Any]) -> Provenance:
-    found = metadata.get("attributes")
-    return dict(found) if isinstance(found, dict) else {}
-
-
-def _reader(path: Path, view: str, metadata: dict[str, Any]) -> ShardReader:
-    reader = shard_reader(path / view, metadata)
-    if reader is None:
-        raise StoreError(f"{path}/{view}: another layout than this version writes; {remedy(path)}")
-    try:
-        reader.check_files()
-    except (ValueError, OSError) as error:
-        raise damaged(path, view, error) from None
-    return reader
+        raise unusable(path, f"views of different shapes {shapes}")
+    rows, width = next(iter(shapes.values()))
+    found = {view: metadata.get("attributes") for view, metadata in sealed.arrays.items()}
+    settings = {view: value if isinstance(value, dict) else {} for view, value in found.items()}
+    provenance = {**sealed.attributes, "schema": SCHEMA}
+    views = tuple(map(str, names))
+    return EmbeddingStore(path, provenance, views, rows, width, readers, settings)
 
 
 def _short(value: object) -> str:

@@ -1,15 +1,16 @@
 """An adapted classifier as one safetensors file that needs nothing of this package.
 
-Tensors: omega (d + d', D) and beta (D,), the Fourier basis of vision and CLIP embeddings side by side; W (D, K) and
-b (K,), the classifier of the K classes seen; text, the class prompts (as many as the CLIP branch takes its softmax
-over). The header's one entry, `referee`, is JSON: one entry, because safetensors keeps several in no fixed order, and
-the same model should give the same bytes. It carries the example, so that whoever is given the file can use it.
+Tensors: omega (d + d', D) and beta (D,), the Fourier basis of vision and CLIP embeddings side by
+side; W (D, K) and b (K,), the classifier of the K classes seen; text, the class prompts (as many as
+the CLIP branch takes its softmax over). The header has one entry, `referee`, in JSON: safetensors
+keeps several entries in no fixed order, and the same model must give the same bytes. It carries the
+example, so that whoever is given the file can use it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,20 +46,15 @@ def classify(vision, clip):
 '''
 
 
-@dataclass(frozen=True, eq=False)
-class ExportedClassifier:
-    """What the file holds: tensors by name, and what they mean."""
-
-    tensors: dict[str, npt.NDArray[Any]]
-    about: dict[str, Any]
-
-
-def write_classifier(path: Path, exported: ExportedClassifier) -> None:
-    """Write the file aside, then rename it."""
+def write_classifier(
+    path: Path, tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]
+) -> None:
+    """Write the tensors by name, with ``about`` and the example in the header, aside; then rename the file."""
     from safetensors.numpy import save_file
 
-    about = {"schema": SCHEMA, **exported.about, "example": EXAMPLE}
-    tensors = {name: np.ascontiguousarray(values) for name, values in exported.tensors.items()}
-    header = {HEADER: json.dumps(about, sort_keys=True, ensure_ascii=False)}
+    content = json.dumps(
+        {"schema": SCHEMA, **about, "example": EXAMPLE}, sort_keys=True, ensure_ascii=False
+    )
+    contiguous = {name: np.ascontiguousarray(values) for name, values in tensors.items()}
     with write_aside(path) as aside:
-        save_file(tensors, aside, metadata=header)
+        save_file(contiguous, aside, metadata={HEADER: content})

@@ -1,86 +1,140 @@
-"""Embeddings computed elsewhere: a .npy in manifest order, or an .npz with arrays by name and, optionally, paths.
+"""Bring your own features: a .npy in manifest order, or an .npz with arrays by name.
 
-Rows are matched to the manifest by ``paths`` (DOMAIN/CLASS/FILE: what follows the domain decides) where the file
-has them, else by order. Nothing is guessed: a wrong row count, an unknown path or a NaN is refused by name.
+Rows are matched to the manifest by the array ``paths`` (DOMAIN/CLASS/FILE: what follows the domain
+decides) where the file has one, else by order. Nothing is guessed: a wrong row count, an unknown
+path or a NaN is refused by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.array_files import is_domain, read_array
+from pipeline.array_files import PATHS, is_domain, read_array, read_paths
 from pipeline.errors import InputError, listed
+from pipeline.store.embedding_store import ViewRows
 
-Rows = npt.NDArray[np.floating]
+TEXTS = "text.npz"  # in a folder: the text embeddings
+
+Matrix = npt.NDArray[np.floating]
+Index = npt.NDArray[np.intp]
 
 
-def row_order(
-    file: Path, paths: Sequence[str], wanted: Sequence[str], domain: str
-) -> npt.NDArray[np.intp]:
-    """Return for each manifest path in ``wanted`` its row in the file; every one must be there, once."""
-    place: dict[tuple[str, ...], int] = {}
+def embeddings_file(origin: Path, domain: str) -> Path:
+    """Return the file with a domain's embeddings: ``origin``, or DOMAIN.npz or .npy in it."""
+    if not origin.is_dir():
+        return origin
+    for suffix in (".npz", ".npy"):
+        if (origin / f"{domain}{suffix}").is_file():
+            return origin / f"{domain}{suffix}"
+    raise InputError(f"{origin}: holds neither {domain}.npz nor {domain}.npy")
+
+
+def texts_file(origin: Path) -> Path:
+    """Return the .npz with the text embeddings: ``origin``, or text.npz in it."""
+    return origin / TEXTS if origin.is_dir() else origin
+
+
+def import_views(
+    file: Path,
+    domain: str,
+    images: Sequence[str],
+    views: Iterable[str],
+    *,
+    arrays: Mapping[str, str],
+    dtype: str,
+) -> dict[str, ViewRows]:
+    """Read embeddings computed by somebody else, in manifest order, ready for `write_embeddings`.
+
+    Parameters
+    ----------
+    file : Path
+        A .npy or .npz file, see `embeddings_file`.
+    domain : str
+    images : sequence of str
+        The n paths of the manifest.
+    views : iterable of str
+        The views to read; an .npz has an array for each.
+    arrays : mapping
+        Names of arrays in the .npz that are not called as the view (or "paths") is.
+    dtype : str
+        The type to store.
+    """
+    paths = read_paths(file, arrays.get(PATHS, PATHS))
+    if paths is None:
+        order, file_rows = np.arange(len(images)), len(images)
+    else:
+        order, file_rows = row_order(file, paths, images, domain), len(paths)
+    imported = {}
+    for view in views:
+        name = None if file.suffix == ".npy" else arrays.get(view, view)
+        rows = import_rows(file, name, order, file_rows=file_rows, dtype=dtype)
+        n, d = rows.shape
+        imported[view] = ViewRows(n, d, dtype, {"imported_as": name}, [rows])
+    return imported
+
+
+def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: str) -> Index:
+    """Return the row (n,) of the file for each manifest path in ``images``; each must have one."""
+    row_of: dict[tuple[str, ...], int] = {}
     for row, path in enumerate(paths):
         parts = PurePosixPath(path).parts
         if not is_domain(parts[0], domain):
             continue
         key = parts[1:]
-        if key in place:
-            raise InputError(
-                f"{file}: two rows for {domain}/{'/'.join(key)} (rows {place[key]} and {row})"
-            )
-        place[key] = row
-    depths = sorted({len(key) for key in place})
-    keys = [_matching(PurePosixPath(path).parts, depths, place) for path in wanted]
-    unknown = [path for path, key in zip(wanted, keys, strict=True) if key not in place]
+        if key in row_of:
+            name = "/".join((domain, *key))
+            raise InputError(f"{file}: two rows for {name} (rows {row_of[key]} and {row})")
+        row_of[key] = row
+    depths = sorted({len(key) for key in row_of})
+    keys = [_matching(PurePosixPath(path).parts, depths, row_of) for path in images]
+    unknown = [path for path, key in zip(images, keys, strict=True) if key not in row_of]
     if unknown:
         raise InputError(
-            f"{file}: no row for {len(unknown)} of the {len(wanted)} images of {domain}: {listed(unknown, most=3)}"
+            f"{file}: no row for {len(unknown)} of the {len(images)} images of {domain}: {listed(unknown, most=3)}"
         )
-    extra = sorted(set(place) - set(keys))
+    extra = ["/".join((domain, *key)) for key in sorted(set(row_of) - set(keys))]
     if extra:
-        names = [f"{domain}/{'/'.join(key)}" for key in extra]
         raise InputError(
-            f"{file}: {len(extra)} paths unknown to the manifest: {listed(names, most=3)}"
+            f"{file}: {len(extra)} paths unknown to the manifest: {listed(extra, most=3)}"
         )
-    return np.array([place[key] for key in keys], dtype=np.intp)
+    return np.array([row_of[key] for key in keys], dtype=np.intp)
 
 
 def _matching(
-    parts: tuple[str, ...], depths: Sequence[int], place: Mapping[tuple[str, ...], int]
+    parts: tuple[str, ...], depths: Sequence[int], row_of: Mapping[tuple[str, ...], int]
 ) -> tuple[str, ...]:
-    """Return the CLASS/…/FILE of a manifest path that the file knows: what precedes it differs between machines."""
+    """Return the CLASS/…/FILE of a manifest path that the file knows: folders above it may differ."""
     for depth in depths:
-        if parts[-depth:] in place:
+        if parts[-depth:] in row_of:
             return parts[-depth:]
     return parts
 
 
 def import_rows(
-    file: Path, name: str | None, order: npt.NDArray[np.intp], *, file_rows: int, dtype: str
-) -> Rows:
-    """Return the embeddings (n, d) of one view in manifest order, checked and as ``dtype``.
+    file: Path, name: str | None, order: Index, *, file_rows: int, dtype: str
+) -> Matrix:
+    """Return the embeddings (n, d) of one array in manifest order, checked and as ``dtype``.
 
-    ``order`` (n,) gives the row of the file for each row of the manifest; ``file_rows`` is how many the file must have.
+    ``order`` (n,) is the row of the file for each image, ``file_rows`` the rows it must have.
     """
     array = read_array(file, name)
     label = f"{file}: array {name!r}" if name else str(file)
     if array.dtype.kind != "f":
         raise InputError(f"{label} holds {array.dtype}, not floating-point numbers")
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{label} has shape {array.shape}; one row of numbers per image is wanted")
+        raise InputError(f"{label} has shape {array.shape}; it needs one row of numbers per image")
     if len(array) != file_rows:
-        raise InputError(f"{label} has {len(array)} rows where {file_rows} are wanted")
+        raise InputError(f"{label} has {len(array)} rows where {file_rows} are needed")
     values = array[order]
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
+        row = int(order[bad.argmax()])
         raise InputError(
-            f"{label}: row {int(order[bad.argmax()])} is not finite (NaN or infinity); {int(bad.sum())} such rows"
+            f"{label}: row {row} is not finite (NaN or infinity); {bad.sum()} such rows"
         )
-    with np.errstate(
-        over="ignore"
-    ):  # an overflow to infinity is refused by the store, which knows the remedy
+    with np.errstate(over="ignore"):  # the store refuses infinity and knows the remedy
         return values.astype(dtype)

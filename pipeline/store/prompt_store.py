@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import StoreError
-from pipeline.store.array_store import open_arrays, remedy, write_arrays
+from pipeline.store.array_store import open_arrays, write_arrays
+from pipeline.store.seal import unusable
 
 SCHEMA = "referee-prompts/2"
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Unit-norm text embeddings (C, d) in class order, and the scale s of eq. (1)."""
+    """Text embeddings of C classes."""
 
-    text: npt.NDArray[np.float32]
-    logit_scale: float
-    provenance: dict[str, Any]
+    text: npt.NDArray[np.float32]  # (C, d), unit norm, in class order
+    logit_scale: float  # the scale s of eq. (1)
+    provenance: dict[str, Any]  # the store's attributes, ``classes`` (the folder names) among them
 
     @property
     def classes(self) -> list[str]:
@@ -31,7 +31,7 @@ class Prompts:
 
 
 def write_prompts(path: Path, prompts: Prompts) -> None:
-    """Write aside, then rename."""
+    """Write a prompt store aside, then rename it."""
     attributes = {"logit_scale": float(prompts.logit_scale), **prompts.provenance}
     write_arrays(path, SCHEMA, {"text": prompts.text[None]}, attributes)
 
@@ -39,15 +39,10 @@ def write_prompts(path: Path, prompts: Prompts) -> None:
 def open_prompts(path: Path) -> Prompts:
     """Read a whole prompt store, checked."""
     store = open_arrays(path, SCHEMA)
-    attributes = dict(store.attributes)
     scale = store.attribute("logit_scale", float)
     classes = store.attribute("classes", list, of=str)
-    del attributes["logit_scale"]
-    text = store.read("text", 0).astype(np.float32)
-    if text.ndim != 2 or len(text) != len(classes):
-        raise StoreError(
-            f"{path}: {text.shape} text embeddings for {len(classes)} classes; {remedy(path)}"
-        )
+    text = store.read("text", 0, shape=(len(classes), None)).astype(np.float32)
     if not (np.isfinite(text).all() and math.isfinite(scale)):
-        raise StoreError(f"{path}: holds a number that is not finite; {remedy(path)}")
-    return Prompts(text, scale, attributes)
+        raise unusable(path, "holds a number that is not finite")
+    provenance = {key: value for key, value in store.attributes.items() if key != "logit_scale"}
+    return Prompts(text, scale, provenance)

@@ -1,28 +1,43 @@
-"""Pseudo-labels on disk: per seed and row of the target's manifest, the label, weight, gate and fused probabilities."""
+"""Pseudo-labels on disk: per seed and row of the target's manifest, label, weight, gate, fusion.
+
+Arrays ``label``, ``weight``, ``kept`` (S, n) and ``fused`` (S, n, largest task). A row that is no
+train image of a seed has the label `NO_LABEL`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.store.array_store import ArrayStore
+from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
 
 SCHEMA = "referee-pseudo-labels/2"
-NO_LABEL = -1  # a test image, which is never labelled
+NO_LABEL = -1
 
-Placed = tuple[
-    npt.NDArray[np.intp], PseudoLabels
-]  # row numbers (n,) of a task's images, and their labels
+Index = npt.NDArray[np.intp]
+TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their labels
 
 
-def label_arrays(
-    seeds: Sequence[Sequence[Placed]], rows: int
-) -> Mapping[str, npt.NDArray[np.generic]]:
-    """Return label, weight, kept (S, rows) and fused (S, rows, most classes of a task) of every seed's tasks."""
+def write_pseudo_labels(
+    path: Path, seeds: Sequence[Sequence[TaskLabels]], rows: int, problem: str
+) -> None:
+    """Write the labels of each task (inner) of each seed (outer) of a target of ``rows`` images."""
+    with writing(path, SCHEMA) as store:
+        store.describe({"problem": problem})
+        add_pseudo_labels(store, seeds, rows)
+
+
+def open_pseudo_labels(path: Path) -> ArrayStore:
+    """Open what `write_pseudo_labels` wrote."""
+    return open_arrays(path, SCHEMA)
+
+
+def add_pseudo_labels(store: ArrayWriter, seeds: Sequence[Sequence[TaskLabels]], rows: int) -> None:
+    """Write the arrays of pseudo-labels into a store of any kind."""
     S = len(seeds)
     width = max(labels.fused.shape[1] for tasks in seeds for _, labels in tasks)
     label = np.full((S, rows), NO_LABEL, dtype=np.int32)
@@ -30,39 +45,30 @@ def label_arrays(
     kept = np.zeros((S, rows), dtype=np.bool_)
     fused = np.full((S, rows, width), np.nan)
     for s, tasks in enumerate(seeds):
-        for place, labels in tasks:
-            label[s, place] = labels.label
-            weight[s, place] = labels.weight
-            kept[s, place] = labels.kept
-            fused[s, place, : labels.fused.shape[1]] = labels.fused
-    return {"label": label, "weight": weight, "kept": kept, "fused": fused}
+        for index, labels in tasks:
+            label[s, index] = labels.label
+            weight[s, index] = labels.weight
+            kept[s, index] = labels.kept
+            fused[s, index, : labels.fused.shape[1]] = labels.fused
+    store.write({"label": label, "weight": weight, "kept": kept, "fused": fused})
 
 
-@dataclass(frozen=True)
-class SeedLabels:
-    """One seed's pseudo-labels, for all rows."""
+def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int | None = None) -> PseudoLabels:
+    """Return the labels of one seed for all images of the target, ``rows`` where that is given.
 
-    label: npt.NDArray[np.int32]
-    weight: npt.NDArray[np.float64]
-    kept: npt.NDArray[np.bool_]
-    fused: npt.NDArray[np.float64]
-
-    def of(self, place: npt.NDArray[np.intp], classes: int) -> PseudoLabels:
-        """Return the labels of the images at row numbers ``place``, of a task of so many classes."""
-        return PseudoLabels(
-            self.label[place].astype(np.intp),
-            self.fused[place, :classes],
-            self.weight[place],
-            self.kept[place],
-        )
-
-
-def read_labels_of_seed(store: ArrayStore, seed_index: int, rows: int | None = None) -> SeedLabels:
-    """Read one seed, of a target of so many ``rows`` where that is known."""
-    label, weight, kept, fused = (
-        store.read(name, seed_index) for name in ("label", "weight", "kept", "fused")
+    `labels_at` chooses those of a task.
+    """
+    label, weight, kept = (
+        store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept")
     )
-    for name, values in (("label", label), ("weight", weight), ("kept", kept)):
-        store.expect(name, values, rows)
-    store.expect("fused", fused, rows, None)
-    return SeedLabels(label, weight, kept, fused)
+    return PseudoLabels(label, store.read("fused", seed_index, shape=(rows, None)), weight, kept)
+
+
+def labels_at(labels: PseudoLabels, index: Index, classes: int) -> PseudoLabels:
+    """Return the labels of a task: its images' row numbers ``index`` (n,), its number of classes."""
+    return PseudoLabels(
+        labels.label[index].astype(np.intp),
+        labels.fused[index, :classes],
+        labels.weight[index],
+        labels.kept[index],
+    )

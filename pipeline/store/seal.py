@@ -1,30 +1,73 @@
 """A store's metadata under checksums: what stands in its zarr.json files cannot change unnoticed.
 
-The numbers of a store carry a CRC-32C per chunk, but which numbers they are (shape, type, classes, provenance) stands
-in zarr.json files that Zarr does not check. When a store is whole, its root's attributes get ``checksums``, the CRC-32C
-of every array's zarr.json, and ``checksum``, that of the root's own content. So a flipped bit anywhere in a store is
-noticed before a number of it is used. A checksum is no signature: form and sizes are checked as well (`array_layout`).
+The numbers of a store carry a CRC-32C per chunk, but their meaning (shape, type, classes,
+provenance) stands in zarr.json files that Zarr does not check. When a store is whole, its root's
+attributes get ``checksums``, the CRC-32C of every array's zarr.json, and ``checksum``, that of the
+root's own content. So a flipped bit anywhere in a store is noticed before a number of it is used.
+A checksum is no signature: form and sizes are checked as well (`array_layout`, `shard_reader`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakSet
 
 import google_crc32c
+import zarr
+from zarr.core.sync import sync
 
-from pipeline.errors import StoreError, pass_on_machine_error
+from pipeline.errors import StoreError, one_line, pass_on_machine_error
+from pipeline.write_aside import write_aside
 
 ROOT = "zarr.json"
 ARRAYS, OWN = "checksums", "checksum"
+_WAITING: WeakSet[asyncio.Task[Any]] = WeakSet()  # touched by the loop's own thread only
 _NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
+
+Reader = TypeVar("Reader")
+Metadata = dict[str, Any]
+
+
+class SealedGroup(NamedTuple):
+    """A group's attributes and the metadata of each of its arrays, all under right checksums."""
+
+    path: Path
+    attributes: dict[str, Any]
+    arrays: dict[str, Metadata]
+
+    def open_each(self, open_array: Callable[[Path, Metadata], Reader]) -> dict[str, Reader]:
+        """Return a reader of each array; ``open_array`` raises `ValueError` where it is damaged."""
+        readers = {}
+        for name, metadata in self.arrays.items():
+            try:
+                readers[name] = open_array(self.path / name, metadata)
+            except (ValueError, OSError) as error:
+                raise damaged(self.path / name, error, store=self.path) from None
+        return readers
 
 
 def remedy(path: Path) -> str:
-    """Say how to get a store back; DVC alone does not see damage that left the time of a file as it was."""
+    """Return how to get a store back; DVC does not see damage that left a file's time as it was."""
     return f"restore it with `rm -r {path} && dvc checkout {path}` or make it again with `rm -r {path} && dvc repro`"
+
+
+def unusable(path: Path, problem: str) -> StoreError:
+    """Return the error of a store that must not be used: what is wrong, and the remedy."""
+    return StoreError(f"{path}: {problem}; {remedy(path)}")
+
+
+def damaged(file: Path, error: Exception | str, *, store: Path) -> StoreError:
+    """Return the error of a damaged part of a store; what the machine lacks is raised as it is."""
+    if isinstance(error, Exception):
+        pass_on_machine_error(error)
+        error = one_line(error)
+    return StoreError(f"{file}: damaged ({error}); {remedy(store)}")
 
 
 def crc_text(content: bytes) -> str:
@@ -33,71 +76,75 @@ def crc_text(content: bytes) -> str:
 
 
 def content_crc(content: dict[str, Any]) -> str:
-    """Return the CRC-32C of JSON content in its canonical form: layout and order of keys do not count."""
+    """Return the CRC-32C of JSON content, whatever its layout and the order of its keys."""
     return crc_text(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
-def seal(folder: Path) -> None:
+@contextmanager
+def sealed_group(path: Path, attributes: Mapping[str, Any]) -> Iterator[tuple[Path, zarr.Group]]:
+    """Yield a folder beside ``path`` and the group in it; seal and rename it when all went well."""
+    with write_aside(path) as aside:
+        try:
+            yield aside, zarr.create_group(aside, zarr_format=3, attributes=dict(attributes))
+        finally:
+            # Zarr writes the chunks of an array at once and raises at the first that fails; the
+            # others go on in its threads, and each would make the folder again that is about to be
+            # removed.
+            sync(_wait_for_the_rest())
+        _seal(aside)
+
+
+async def _wait_for_the_rest() -> None:
+    """Return when Zarr's loop has nothing left to do but to wait, here or for another thread."""
+    _WAITING.add(cast("asyncio.Task[Any]", asyncio.current_task()))
+    while rest := asyncio.all_tasks().difference(_WAITING):
+        await asyncio.wait(rest)
+
+
+def _seal(folder: Path) -> None:
     """Add the checksums to a whole group of arrays, one level deep."""
-    arrays = sorted(child.name for child in folder.iterdir() if (child / ROOT).is_file())
     root = json.loads((folder / ROOT).read_text(encoding="utf-8"))
     root["attributes"][ARRAYS] = {
-        name: crc_text((folder / name / ROOT).read_bytes()) for name in arrays
+        file.parent.name: crc_text(file.read_bytes()) for file in sorted(folder.glob(f"*/{ROOT}"))
     }
     root["attributes"][OWN] = content_crc(root)
     (folder / ROOT).write_text(json.dumps(root, indent=2), encoding="utf-8")
 
 
-def read_sealed(folder: Path, schema: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the attributes of a store and each array's metadata, checked; else a `StoreError` with the remedy."""
+def read_sealed(folder: Path, schema: str) -> SealedGroup:
+    """Read the metadata of a store and check it; what is wrong is a `StoreError` with the remedy."""
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such store; run dvc repro or dvc pull")
-    root = _mapping(folder, ROOT, _bytes(folder, ROOT))
+    root = _metadata(folder, ROOT)
     attributes = root.get("attributes")
-    if not isinstance(attributes, dict):
-        raise StoreError(f"{folder}: not a store of ours (no attributes); {remedy(folder)}")
-    found = attributes.get("schema")
-    if found != schema:
-        raise StoreError(
-            f"{folder}: schema {found!r}, this version reads {schema!r}; {remedy(folder)}"
-        )
-    own, arrays = attributes.pop(OWN, None), attributes.get(ARRAYS)
-    if not isinstance(arrays, dict) or own != content_crc(root):
-        raise StoreError(f"{folder}/{ROOT}: damaged (the checksum is wrong); {remedy(folder)}")
-    metadata = {name: _array(folder, name, crc) for name, crc in arrays.items()}
-    return {
-        key: value for key, value in attributes.items() if key not in (ARRAYS, "schema")
-    }, metadata
+    if not isinstance(attributes, dict) or attributes.get("schema") != schema:
+        found = attributes.get("schema") if isinstance(attributes, dict) else None
+        raise unusable(folder, f"schema {found!r}, this version reads {schema!r}")
+    own, arrays = attributes.pop(OWN, None), attributes.pop(ARRAYS, None)
+    if not isinstance(arrays, dict) or own != content_crc(
+        {**root, "attributes": {**attributes, ARRAYS: arrays}}
+    ):
+        raise damaged(folder / ROOT, "the checksum is wrong", store=folder)
+    for name in arrays:
+        if not _NAME.fullmatch(name):
+            raise unusable(folder, f"{name!r} is not the name of an array")
+    del attributes["schema"]
+    metadata = {name: _metadata(folder, f"{name}/{ROOT}", crc) for name, crc in arrays.items()}
+    return SealedGroup(folder, attributes, metadata)
 
 
-def _array(folder: Path, name: str, crc: object) -> dict[str, Any]:
-    if not _NAME.fullmatch(name):
-        raise StoreError(f"{folder}: {name!r} is not the name of an array; {remedy(folder)}")
-    place = f"{name}/{ROOT}"
-    content = _bytes(folder, place)
-    if crc_text(content) != crc:
-        raise StoreError(f"{folder}/{place}: damaged (the checksum is wrong); {remedy(folder)}")
-    return _mapping(folder, place, content)
-
-
-def _bytes(folder: Path, place: str) -> bytes:
+def _metadata(folder: Path, file: str, crc: object = None) -> Metadata:
+    """Parse a zarr.json; whatever is in there, a mapping comes out or a `StoreError`."""
     try:
-        return (folder / place).read_bytes()
+        content = (folder / file).read_bytes()
     except OSError as error:
-        pass_on_machine_error(error)
-        reason = error.strerror or "unknown"
-        raise StoreError(f"{folder}/{place}: cannot be read ({reason}); {remedy(folder)}") from None
-
-
-def _mapping(folder: Path, place: str, content: bytes) -> dict[str, Any]:
-    """Parse JSON; whatever is in there, a mapping comes out or a `StoreError`."""
+        raise damaged(folder / file, error, store=folder) from None
+    if file != ROOT and crc_text(content) != crc:
+        raise damaged(folder / file, "the checksum is wrong", store=folder)
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(
-            f"{folder}: not a readable Zarr store ({place}: {reason}); {remedy(folder)}"
-        ) from None
+        raise unusable(folder, f"not a readable Zarr store ({file}: {one_line(error)})") from None
     if not isinstance(found, dict):
-        raise StoreError(f"{folder}: not a readable Zarr store ({place}); {remedy(folder)}")
+        raise unusable(folder, f"not a readable Zarr store ({file})")
     return found

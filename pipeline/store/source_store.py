@@ -1,4 +1,16 @@
-"""The source model on disk: class means, classifier and scatter after each task, for every seed. No row, no label."""
+"""The source model on disk: class means, classifier and scatter after each task, for every seed.
+
+No row and no label of the source is in it.
+
+==================  ====================  =========================================================
+``W``, ``b``        (S, D, K), (S, K)     classifiers, see `classifier_store`
+``means``           (S, C, D)             class means less the pivot
+``embedding_means`` (S, C, d)             class means of the unit embeddings
+``scatter``         (S, T, D(D+1)/2)      lower triangle by columns, float32; only if pooled
+``total``,          (S, T)                weight and degrees of freedom of the scatter; only if
+``degrees``                               pooled
+==================  ====================  =========================================================
+"""
 
 from __future__ import annotations
 
@@ -12,19 +24,22 @@ import numpy as np
 import zarr
 
 from pipeline.errors import StoreError
-from pipeline.method.source_model import SourceModel, SourceSpread
-from pipeline.store.array_store import ArrayWriter, open_arrays, remedy, writing
-from pipeline.store.classifier_store import classifier_arrays, read_classifiers
+from pipeline.method.source_model import SourceModel, SourceScatter
+from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
+from pipeline.store.classifier_store import read_classifiers, write_classifiers
+from pipeline.store.seal import unusable
 
-SCHEMA = "referee-source/4"
+SCHEMA = "referee-source/5"
+_WRITTEN = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)
 class SourceWriter:
-    """A source store under way.
+    """A source store that is being written.
 
-    A class's mean does not change after its task (tasks have disjoint classes), so the last task's means are those of
-    all tasks. Scatters, the bulk of the store, are written as they come: one is in memory at a time.
+    Scatters, the bulk of the store, are written as they come, so that one is in memory at a time.
+    A class's mean does not change after its task (tasks have disjoint classes), so the last task's
+    means are those of all tasks.
     """
 
     store: ArrayWriter
@@ -34,85 +49,78 @@ class SourceWriter:
 
     @property
     def path(self) -> Path:
-        """Where the store is until it is whole."""
+        """Where the store is until it is whole, for `write_scatters`."""
         return self.store.path.absolute()
 
-    def reserve(self, members: int, D: int) -> None:
+    def reserve_scatter(self, D: int) -> None:
         """Make room for the scatters of models that are pooled with the target's."""
-        shape = (self.seeds, self.tasks, members)
-        self.store.reserve("scatter", (*shape, D * (D + 1) // 2), np.float32, leading=3)
-        self.store.reserve("total", shape, np.float64, leading=2)
-        self.store.reserve("degrees", shape, np.float64, leading=2)
-
-    def write_seed(self, index: int, models: Iterable[SourceModel]) -> None:
-        """Write the models after each task of the seed at ``index``; seeds may come from several threads."""
-        self.keep(index, write_spreads(self.store.group, index, models))
+        shape = (self.seeds, self.tasks, D * (D + 1) // 2)
+        self.store.reserve("scatter", shape, np.float32, leading=2)
 
     def keep(self, index: int, models: list[SourceModel]) -> None:
-        """Take the models of a seed whose scatters are written."""
+        """Take the models of the seed at ``index``, as `write_scatters` returned them."""
         self._models[index] = models
 
-    def finish(self, classes: Sequence[str]) -> None:
-        """Write what is small, once all seeds are there."""
+    def finish(self) -> None:
+        """Write everything but the scatters, once all seeds are known."""
         seeds = [self._models[index] for index in range(self.seeds)]
         last = [models[-1] for models in seeds]
-        self.store.write(
-            {
-                **classifier_arrays([[model.classifier for model in models] for models in seeds]),
-                "means": np.stack([model.means for model in last]),
-                "embedding_means": np.stack([model.embedding_means for model in last]),
-            }
-        )
-        seen = [len(model.classifier.b) for model in seeds[0]]
-        self.store.describe({"classes": list(classes), "seen": seen})
-
-
-def write_spreads(
-    group: zarr.Group, index: int, models: Iterable[SourceModel]
-) -> list[SourceModel]:
-    """Write the scatters of a seed's models, each its own chunk; return the models without them."""
-    kept = []
-    for task, model in enumerate(models):
-        for m, spread in enumerate(model.spreads):
-            group["scatter"][index, task, m] = spread.triangle  # type: ignore[index]
-        if model.spreads:
-            group["total"][index, task] = [s.total for s in model.spreads]  # type: ignore[index]
-            group["degrees"][index, task] = [s.degrees for s in model.spreads]  # type: ignore[index]
-        kept.append(replace(model, spreads=()))
-    return kept
-
-
-def write_spreads_to(path: Path, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
-    """As `write_spreads`, in another process than the writer's: ``path`` is its `SourceWriter.path`."""
-    return write_spreads(zarr.open_group(path, mode="r+", zarr_format=3), index, models)
+        write_classifiers(self.store, [[model.classifier for model in models] for models in seeds])
+        arrays = {
+            "means": np.stack([model.means for model in last]),
+            "embedding_means": np.stack([model.embedding_means for model in last]),
+        }
+        scatters = [[model.scatter for model in models if model.scatter] for models in seeds]
+        if any(scatters):
+            arrays["total"] = np.array([[s.total for s in tasks] for tasks in scatters])
+            arrays["degrees"] = np.array([[s.degrees for s in tasks] for tasks in scatters])
+        self.store.write(arrays)
 
 
 @contextmanager
 def writing_source(
     path: Path, classes: Sequence[str], backbones: Mapping[str, Any], *, seeds: int, tasks: int
 ) -> Iterator[SourceWriter]:
-    """Write a source store aside, seed by seed; it takes its place when all went well.
+    """Write a source store aside, seed by seed; it is renamed to ``path`` when all went well.
 
-    backbones: what made the vision and language rows that the model rests on (`EmbeddingStore.backbone`).
+    ``classes`` are the C class names in the order of the labels, ``backbones`` the `EmbeddingStore.backbone` of
+    the "vision" and "language" rows that the model rests on.
     """
     with writing(path, SCHEMA) as store:
-        store.describe({"backbones": backbones})
+        store.describe({"classes": list(classes), "backbones": backbones})
         writer = SourceWriter(store, seeds, tasks)
         yield writer
-        writer.finish(classes)
+        writer.finish()
+
+
+def write_scatters(path: Path, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
+    """Write the scatters of the seed at ``index``, in any process; return the models without their triangles.
+
+    ``path`` is `SourceWriter.path`; every scatter is a chunk of its own, so seeds may be written at once. Of
+    ``models``, after each task, each is dropped before the next is asked for.
+    """
+    group = zarr.open_group(path, mode="r+", zarr_format=3)
+    kept = []
+    for task, model in enumerate(models):
+        scatter = model.scatter
+        if scatter is not None:
+            group["scatter"][index, task] = scatter.triangle  # type: ignore[index]
+            scatter = replace(scatter, triangle=_WRITTEN)
+        kept.append(replace(model, scatter=scatter))
+    return kept
 
 
 def read_backbones(path: Path) -> dict[str, Any]:
-    """Return what made the rows that a source model rests on, by the part they play: vision, language."""
+    """Return what made the rows that a source model rests on: "vision" and "language"."""
     return open_arrays(path, SCHEMA).attribute("backbones", dict)
 
 
 def read_source(
     path: Path, seed_index: int, classes: Sequence[str], *, with_scatter: bool = False
 ) -> Iterator[SourceModel]:
-    """Yield the models after each task of one seed; ``classes`` are the target's, which must be the same.
+    """Yield the source model after each task of one seed, with its scatter if asked for.
 
-    with_scatter: read each task's scatter when its model is asked for.
+    The target's ``classes`` must be the same.
     """
     store = open_arrays(path, SCHEMA)
     if store.attribute("classes", list, of=str) != list(classes):
@@ -120,25 +128,41 @@ def read_source(
             f"{path}: its classes differ from the target's; "
             "a problem's two domains must have the same class folders"
         )
-    seen = store.attribute("seen", list, of=int)
-    means, embedding_means = (store.read(name, seed_index) for name in ("means", "embedding_means"))
-    classifiers = read_classifiers(store, seed_index, seen)
-    if sorted(set(seen)) != seen or seen[-1:] != [len(classes)]:
-        raise StoreError(f"{path}: its tasks do not end with all classes; {remedy(path)}")
-    D = len(classifiers[0].W)
-    store.expect("means", means, len(classes), D)
-    store.expect("embedding_means", embedding_means, len(classes), None)
+    classifiers = read_classifiers(store, seed_index)
+    if len(classifiers[-1].b) != len(classes):
+        raise unusable(path, "its tasks do not end with all classes")
+    D, C, T = len(classifiers[0].W), len(classes), len(classifiers)
+    means = store.read("means", seed_index, shape=(C, D))
+    embedding_means = store.read("embedding_means", seed_index, shape=(C, None))
+    for task, classifier in enumerate(classifiers):
+        K = len(classifier.b)
+        scatter = _read_scatter(store, seed_index, task, T=T, D=D) if with_scatter else None
+        yield SourceModel(means[:K], classifier, embedding_means[:K], scatter)
 
-    def spreads(task: int) -> tuple[SourceSpread, ...]:
-        total, degrees = (store.read(name, (seed_index, task)) for name in ("total", "degrees"))
-        width = D // max(1, len(total))  # of one basis of the ensemble
-        spreads = []
-        for m, (n, rows) in enumerate(zip(total, degrees, strict=True)):
-            triangle = store.read("scatter", (seed_index, task, m))
-            store.expect("scatter", triangle, width * (width + 1) // 2)
-            spreads.append(SourceSpread(triangle, float(n), float(rows)))
-        return tuple(spreads)
 
-    for task, (K, classifier) in enumerate(zip(seen, classifiers, strict=True)):
-        of_task = spreads(task) if with_scatter else ()
-        yield SourceModel(means[:K], classifier, embedding_means[:K], of_task)
+def read_source_classes(path: Path) -> list[str]:
+    """Return the class names of a source model, in the order of its labels."""
+    return open_arrays(path, SCHEMA).attribute("classes", list, of=str)
+
+
+def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceModel:
+    """Return the source model of one seed after a task (from 0; None: the last), with its scatter if it has one."""
+    store = open_arrays(path, SCHEMA)
+    models = list(read_source(path, seed_index, store.attribute("classes", list, of=str)))
+    T = len(models)
+    if task is not None and task >= T:
+        raise StoreError(f"{path}: has {T} tasks, and no task {task + 1}")
+    model = models[T - 1 if task is None else task]
+    if "scatter" not in store.arrays:
+        return model
+    D = int(model.means.shape[1])
+    scatter = _read_scatter(store, seed_index, T - 1 if task is None else task, T=T, D=D)
+    return replace(model, scatter=scatter)
+
+
+def _read_scatter(
+    store: ArrayStore, seed_index: int, task: int, *, T: int, D: int
+) -> SourceScatter:
+    total, degrees = (store.read(name, seed_index, shape=(T,)) for name in ("total", "degrees"))
+    triangle = store.read("scatter", seed_index, task, shape=(D * (D + 1) // 2,))
+    return SourceScatter(triangle, float(total[task]), float(degrees[task]))

@@ -1,35 +1,28 @@
-import importlib
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-import digits_project
+from digits_project import IN_ONE_PROCESS, PROBLEM, shared
+from pipeline.stage import main as run_stage
 from small_project import SmallProject
 
-FITTED = (
-    ("source", "mnist"),
-    *((stage, "mnist-uci") for stage in ("pseudo_label", "refine", "adapt")),
-)
+FITTED = (("source", "mnist"), *((stage, PROBLEM) for stage in ("pseudo_label", "refine", "adapt")))
 
 
 @pytest.fixture(scope="package")
 def embedded(tmp_path_factory):
     """Return a small project whose domain `left` has been through every stage."""
-    made = SmallProject(tmp_path_factory.mktemp("embedded")).create(per_class=3)
-    params = made.read_params()
+    project = SmallProject(tmp_path_factory.mktemp("embedded")).create(per_class=3)
+    params = project.read_params()
     del params["domains"]["right"]
     params["problems"], params["sources"], params["swept"] = {}, {}, {}
-    made.write_params(params)
-    for stage in (
-        ("manifest", "left"),
-        ("embed", "left", "vit"),
-        ("embed", "left", "clip"),
-        ("prompts", "left"),
-        ("probe", "left"),
-    ):
-        made.stage(*stage)
-    return made
+    project.write_params(params)
+    embeddings = (("embed", "left", model) for model in ("vit", "clip"))
+    stages = (("manifest", "left"), *embeddings, ("prompts", "left"), ("probe", "left"))
+    project.run(sys.executable, "-c", IN_ONE_PROCESS.format(stages=stages))
+    return project
 
 
 @pytest.fixture
@@ -40,18 +33,19 @@ def here(embedded, monkeypatch):
 
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory):
-    """Return the folder of the shipped default in small, through every stage; read it, do not change it."""
-    return digits_project.shared(tmp_path_factory.getbasetemp())
+    """Return the folder of the shipped default in small, run by DVC; read it, do not change it."""
+    return shared(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
 def lookalike(digits, tmp_path, monkeypatch):
-    """Be in a project that has everything of `digits` by links, and a params.yaml and folders of its own."""
+    """Be in a project that has everything of `digits` by links, and settings and folders of its own."""
     folder = tmp_path / "project"
     (folder / "cache").mkdir(parents=True)
-    shutil.copy(digits / "params.yaml", folder)
-    for place in [*digits.glob("cache/*"), *(digits / name for name in ("data", "weights"))]:
-        (folder / place.relative_to(digits)).symlink_to(place)
+    for name in ("params.yaml", "suite.yaml"):
+        shutil.copy(digits / name, folder)
+    for path in [*digits.glob("cache/*"), *(digits / name for name in ("data", "weights"))]:
+        (folder / path.relative_to(digits)).symlink_to(path)
     monkeypatch.chdir(folder)
     return SmallProject(folder)
 
@@ -64,8 +58,8 @@ def adapted_as(lookalike):
         lookalike.change_params(method=method)
         for name in ("source", "pseudo_labels", "refined", "target"):
             Path("cache", name).unlink()
-        for stage, of in FITTED:
-            assert importlib.import_module(f"pipeline.stages.{stage}").main([of]) == 0
+        for stage in FITTED:
+            assert run_stage(stage) == 0
         return lookalike.folder
 
     return fit

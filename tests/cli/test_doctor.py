@@ -1,20 +1,26 @@
+"""`referee check` and `referee doctor`: one look at weights and images; doctor adds the machine."""
+
 import shutil
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from pipeline.cli import doctor, doctor_machine
-from pipeline.cli.use import use
+from pipeline.cli import doctor
+from pipeline.cli.main import main
 
-ROOT = Path(__file__).parents[2]
 PARAMS = """\
+data: {}
+views: {}
+rff: {}
+method: {}
+refinement: {}
+compare: {methods: [calibrated]}
+sensitivity: {D: [10], sigma: [1e-4]}
+"""
+SUITE = """\
 suite: mine
-datasets:
-  mine:
-    classes_per_task: 1
-    class_names: {}
+datasets: {mine: {classes_per_task: 1, class_names: {}}}
 domains:
   photos: {dataset: mine, images: data/photos, views: [original], templates: ["a {}"]}
   drawings: {dataset: mine, images: data/drawings, views: [original], templates: ["a {}"]}
@@ -27,40 +33,51 @@ generated: {}
 lists: {}
 sources: {}
 problems: {}
-data: {}
-views: {}
-rff: {}
-method: {}
-refinement: {}
 swept: {}
-compare: {methods: [calibrated]}
-sensitivity: {D: [10], sigma: [1e-4]}
+steps: {}
+past: {}
 """
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").write_text(PARAMS)
+    change("params.yaml", PARAMS)
+    change("suite.yaml", SUITE)
     (tmp_path / ".dvc").mkdir()
     (tmp_path / "weights/vit").mkdir(parents=True)
     (tmp_path / "weights/clip.pt").write_bytes(b"x" * 2_000_000)
     for domain in ("photos", "drawings"):
-        put(tmp_path, domain, a=3, b=1)
+        put(domain, a=3, b=1)
     return tmp_path
 
 
-def put(project, domain, **classes):
+def change(file, text, old="", new=""):
+    assert old in text
+    Path(file).write_text(text.replace(old, new) if old else text)
+
+
+def put(domain, **classes):
     for name, count in classes.items():
-        folder = project / "data" / domain / name
+        folder = Path("data", domain, name)
         folder.mkdir(parents=True, exist_ok=True)
         for i in range(count):
             Image.new("L", (2, 2)).save(folder / f"{i}.png")
 
 
-def screen(capsys, *, counts=False):
-    status = doctor.run(Namespace(counts=counts))
+def screen(capsys, *options):
+    status = main(["doctor", *options])
     return status, capsys.readouterr().out
+
+
+def missing(capsys, key, remedy):
+    """Assert that doctor and check both miss a key, with a remedy."""
+    status, out = screen(capsys)
+    assert status == 1
+    (line,) = [line for line in out.splitlines() if line.startswith(f"  ✗ {key}")]
+    assert remedy in line
+    assert main(["check", "--quiet"]) == 2
+    assert key in capsys.readouterr().err
 
 
 def test_all_there(project, capsys):
@@ -68,96 +85,100 @@ def test_all_there(project, capsys):
     assert status == 0
     assert "✗" not in out
     assert out.endswith("all there\n")
-    assert "✓ Python 3." in out
-    assert "torch 2." in out
-    assert "✓ device auto: " in out
-    assert "GB free on disk" in out
-    assert "✓ clip: open_clip ViT-B-32: weights/clip.pt, 2.0 MB" in out
-    assert (
-        "· vit: timm vit_tiny_patch16_224: no file in weights/vit → downloaded from the hub" in out
-    )
-    assert "✓ photos: 4 images in data/photos, 2 classes of 1 to 3, median 2" in out
-    assert "· no DVC remote" in out
+    for part in (
+        "✓ Python 3.",
+        "torch 2.",
+        "✓ device auto: ",
+        "GB free on disk",
+        "· no DVC remote",
+    ):
+        assert part in out
+    assert "✓ models.clip.origin: weights/clip.pt, open_clip ViT-B-32, 2.0 MB" in out
+    assert "· models.vit.origin: weights/vit" in out
+    assert "✓ domains.photos.images: data/photos, 4 images, 2 classes of 1 to 3, median 2" in out
     assert len(out.splitlines()) < 25
     assert str(project) not in out
+    assert main(["check"]) == 0
+    assert "suite mine, 2 domains, 2 models" in capsys.readouterr().out
+    assert main(["check", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert " 3  a\n" in screen(capsys, "--counts")[1]
 
 
-def test_counts_lists_every_class(project, capsys):
-    _, out = screen(capsys, counts=True)
-    assert "      3  a\n" in out
-    assert "      1  b\n" in out
+def test_a_missing_folder(project, capsys):
+    shutil.rmtree("data/photos")
+    missing(capsys, "domains.photos.images: data/photos", "download the dataset there")
+    Path("data/photos").mkdir()
+    missing(capsys, "domains.photos.images: data/photos", "one folder per class")
 
 
-def test_a_missing_folder_and_missing_weights(project, capsys):
-    shutil.rmtree(project / "data/photos")
-    (project / "weights/clip.pt").unlink()
-    status, out = screen(capsys)
-    assert status == 1
-    assert "✗ photos: data/photos: no such folder → download the dataset there" in out
-    assert "✗ clip: open_clip ViT-B-32: no weights/clip.pt → put the file there" in out
-
-
-def test_a_folder_with_two_checkpoints(project, capsys):
-    for name in ("a.safetensors", "b.pth"):
-        (project / "weights/vit" / name).write_text("x")
-    status, out = screen(capsys)
-    assert status == 1
-    assert "weights/vit holds 2 checkpoints → name the one to use in models.vit.origin" in out
+def test_missing_weights(project, capsys):
+    Path("weights/clip.pt").unlink()
+    missing(capsys, "models.clip.origin: weights/clip.pt", "put the checkpoint there")
+    change(
+        "suite.yaml",
+        SUITE,
+        "library: open_clip, name: ViT-B-32, pretrained: openai",
+        "library: imported, name: x",
+    )
+    missing(capsys, "models.clip.origin: weights/clip.pt", "put the embeddings there")
 
 
 def test_empty_classes_are_named(project, capsys):
     for domain in ("photos", "drawings"):
-        (project / "data" / domain / "nothing").mkdir()
-    status, out = screen(capsys)
-    assert status == 1
-    assert "no images of nothing → add images, or set data.empty_class: report" in out
-    (project / "params.yaml").write_text(PARAMS.replace("data: {}", "data: {empty_class: report}"))
+        Path("data", domain, "nothing").mkdir()
+    missing(capsys, "domains.photos.images: ", "data.empty_class: report")
+    change("params.yaml", PARAMS, "data: {}", "data: {empty_class: report}")
     status, out = screen(capsys)
     assert status == 0
-    assert "· photos: " in out
+    assert "· domains.photos.images: " in out
 
 
 def test_domains_with_different_classes(project, capsys):
-    put(project, "drawings", c=1)
-    status, out = screen(capsys)
-    assert status == 1
-    assert "✗ mine: not both photos and drawings have the classes c → name all classes" in out
-
-
-def test_a_domain_without_images(project, capsys):
-    shutil.rmtree(project / "data/photos")
-    (project / "data/photos").mkdir()
-    status, out = screen(capsys)
-    assert status == 1
-    assert "✗ photos: no images in data/photos" in out
+    put("drawings", c=1)
+    missing(capsys, "datasets.mine: ", "datasets.mine.class_names")
 
 
 def test_generated_images_may_be_absent(project, capsys):
-    shutil.rmtree(project / "data/photos")
-    (project / "params.yaml").write_text(
-        PARAMS.replace("generated: {}", "generated: {photos: {folder: data/photos}}")
-    )
+    shutil.rmtree("data/photos")
+    change("suite.yaml", SUITE, "generated: {}", "generated: {photos: {folder: data/photos}}")
     status, out = screen(capsys)
     assert status == 0
-    assert "· photos: data/photos is not there yet → `dvc repro` writes it" in out
+    assert "· domains.photos.images: data/photos → `dvc repro` writes it" in out
+    assert main(["check"]) == 0
 
 
 def test_lists_are_read_where_the_dataset_has_them(project, capsys):
-    (project / "data/list.txt").write_text("photos/a/0.png 0\nphotos/b/0.png 1\n")
-    lists = "lists: {l: {file: data/list.txt, domain: photos, root: data}}"
-    (project / "params.yaml").write_text(PARAMS.replace("lists: {}", lists))
-    assert "✓ photos: 2 images" in screen(capsys)[1]
+    Path("data/list.txt").write_text("photos/a/0.png 0\nphotos/b/0.png 1\n")
+    entry = "lists: {l: {file: data/list.txt, domain: photos, root: data}}"
+    change("suite.yaml", SUITE, "lists: {}", entry)
+    assert "✓ domains.photos.images: data/photos, 2 images" in screen(capsys)[1]
 
 
-def test_bad_params(project, capsys):
-    (project / "params.yaml").write_text(PARAMS.replace("vision: vit", "visoin: vit"))
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("suite.yaml", "vision: vit", "visoin: vit", "suite.yaml: visoin: unknown key; did you mean 'vision'?"),
+        ("suite.yaml", "vit_tiny_patch16_224", "vit_tiny_patch17_224", "models.vit.name: timm has no model"),
+        ("suite.yaml", "ViT-B-32", "ViT-B-33", "suite.yaml: models.clip.name: open_clip has no model"),
+        ("suite.yaml", "weights/vit}", "weights/vit, preprocessing: {crop_pt: 1}}", "did you mean 'crop_pct'?"),
+        ("params.yaml", "method: {}", "method: {variant: calibratd}", "method.variant: no variant 'calibratd'"),
+        ("params.yaml", "method: {}", "method: {options: {rigde: 1}}", "method.options.rigde: unknown; did you mean"),
+        ("params.yaml", "method: {}", "method: {options: {ridge: -1}}", "params.yaml: method.options: ridge"),
+        ("params.yaml", "[calibrated]", "[fecam-psuedo]", "did you mean 'fecam-pseudo'?"),
+    ],
+)  # fmt: skip
+def test_values_that_cannot_be(project, capsys, file, old, new, message):
+    change(file, PARAMS if file == "params.yaml" else SUITE, old, new)
+    assert main(["check"]) == 2
+    assert message in capsys.readouterr().err
     status, out = screen(capsys)
     assert status == 1
-    assert "✗ params.yaml: visoin: unknown key; did you mean 'vision'? → mend the key" in out
+    assert message in out
 
 
 def test_an_absent_device(project, capsys):
-    (project / "params.yaml").write_text(PARAMS + "runtime: {device: 'cuda:99'}\n")
+    change("params.yaml", PARAMS + "runtime: {device: 'cuda:99'}\n")
     status, out = screen(capsys)
     assert status == 1
     assert "change runtime.device in params.yaml" in out
@@ -174,47 +195,14 @@ def test_an_absent_device(project, capsys):
         ("[core]\n    remote = gone\n", "✗", "DVC remote gone: not configured"),
         ("['remote \"store\"']\n    url = /mnt/x\n", "·", "DVC remotes store: no default"),
         ("[core]\n    analytics = false\n", "·", "no DVC remote"),
-        ("not a config", "✗", ".dvc/config: "),
+        ("not a config", "✗", "DVC: .dvc/config: "),
     ],
 )
-def test_the_dvc_remote(tmp_path, config, mark, line):
-    (tmp_path / ".dvc").mkdir()
-    (tmp_path / ".dvc/config").write_text(config)
-    [finding] = doctor_machine.dvc_remote(tmp_path)
+def test_the_dvc_remote(project, config, mark, line):
+    Path(".dvc/config").write_text(config)
+    finding = doctor.dvc_remote()
     assert finding.mark == mark
-    assert finding.what.startswith(line)
-
-
-def test_no_dvc_at_all(tmp_path):
-    [finding] = doctor_machine.dvc_remote(tmp_path)
-    assert (finding.mark, "dvc init" in finding.remedy) == ("✗", True)
-
-
-def test_little_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor_machine.shutil, "disk_usage", lambda path: Namespace(free=1e8))
-    [finding] = doctor_machine.room(tmp_path)
-    assert str(finding) == "  ✗ 0.1 GB free on disk → make room: 2 GB or more"
-
-
-def test_a_package_that_is_not_installed(monkeypatch):
-    monkeypatch.setattr(doctor_machine, "PACKAGES", ("numpy", "no-such-package"))
-    findings = list(doctor_machine.python_and_packages())
-    assert findings[-1].what == "not installed: no-such-package"
-
-
-def test_every_suite_fits_on_one_screen(tmp_path, monkeypatch, capsys):
-    shutil.copytree(ROOT / "suites", tmp_path / "suites")
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    use("all21", Path("params.yaml"))
-    status, out = screen(capsys)
-    assert status == 1
-    assert len(out.splitlines()) < 30
-
-
-def test_the_parser():
-    parser = ArgumentParser()
-    doctor.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["doctor", "--counts"])
-    assert args.counts
-    assert args.run is doctor.run
+    assert finding.subject.startswith(line)
+    Path(".dvc/config").unlink()
+    Path(".dvc").rmdir()
+    assert "dvc init" in doctor.dvc_remote().remedy

@@ -1,11 +1,11 @@
-"""`referee summary` ends with the headline table where every problem was compared, else with each problem's metrics."""
+"""`referee summary`: the table of compared methods where every problem has one, else the metrics of each problem."""
 
 import json
 
 import pytest
 
+from pipeline import paths
 from pipeline.cli.main import main
-from pipeline.stages import places
 from small_project import SmallProject, small_params
 
 PROBE = {
@@ -30,34 +30,43 @@ def compared(a_t, title):
     return {**entry, "A_T": a_t, "A_T_sd": 0.4, "A_T_per_seed": [a_t - 0.4, a_t + 0.4]}
 
 
-def write(path, told):
+def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(content))
 
 
 @pytest.fixture
-def problems(tmp_path, monkeypatch):
+def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     params = small_params()
     params["sources"]["right"] = {}
     params["problems"]["right-left"] = {"source": "right", "target": "left"}
-    SmallProject(tmp_path).write_params(params)
+    project = SmallProject(tmp_path)
+    project.write_params(params)
     for domain in params["domains"]:
-        write(places.probe(domain), PROBE)
+        write(paths.probe("toy", domain), PROBE)
     for problem in params["problems"]:
-        write(places.metrics(problem), METRICS)
-        told = {"source_only": compared(70.0, "source"), "calibrated": compared(93.3, "calibrated")}
-        write(places.comparison(problem), told)
-    return list(params["problems"])
+        write(paths.metrics("toy", problem), METRICS)
+        figures = {"source_only": 70.0, "calibrated": 93.3}
+        methods = {name: compared(a_t, name) for name, a_t in figures.items()}
+        write(paths.comparison("toy", problem), methods)
+    return project
 
 
-def test_the_headline_of_what_was_compared(problems, capsys):
+def summary(capsys):
     assert main(["summary"]) == 0
-    said = capsys.readouterr().out
-    assert said.index("features of suite toy") < said.index("Final accuracy, toy")
-    (line,) = [line for line in said.splitlines() if line.startswith("right-left")]
+    return capsys.readouterr().out
+
+
+def test_compared_methods_side_by_side_and_the_report_last(project, capsys):
+    text = summary(capsys)
+    assert text.index("features of suite toy") < text.index("Final accuracy, toy")
+    (line,) = [line for line in text.splitlines() if line.startswith("right-left")]
     assert " ".join(line.split()) == "right-left – 70.0 ± 0.4 – – 93.3 ± 0.4* +23.3"
-    assert "pseudo-labels" not in said
+    assert "pseudo-labels" not in text
+    assert "report" not in text
+    write(paths.report("toy"), "a page")
+    assert summary(capsys).splitlines()[-1].startswith(f"report: {paths.report('toy')} ")
 
 
 @pytest.mark.parametrize(
@@ -68,35 +77,26 @@ def test_the_headline_of_what_was_compared(problems, capsys):
         {"refinement": {"steps": 2, "step_size": 0.01, "radius": 0.03, "mutual_attention": False}},
     ],
 )
-def test_a_method_that_no_comparison_runs_has_a_table_of_its_own(
-    problems, tmp_path, capsys, changed
-):
-    SmallProject(tmp_path).change_params(**changed)
-    assert main(["summary"]) == 0
-    said = capsys.readouterr().out
-    assert said.index("Final accuracy, toy") < said.index("final accuracy A_T, variant ")
-    assert ("ridge 0.5" in said) == ("ridge" in str(changed))
-    assert "91.0 ± 0.5" in said
+def test_a_method_that_no_comparison_runs_has_a_table_of_its_own(project, capsys, changed):
+    project.change_params(**changed)
+    text = summary(capsys)
+    assert text.index("Final accuracy, toy") < text.index("final accuracy A_T, variant ")
+    assert ("ridge 0.5" in text) == ("ridge" in str(changed))
+    assert "91.0 ± 0.5" in text
 
 
-def test_where_the_report_is_comes_last(problems, capsys):
-    assert main(["summary"]) == 0
-    assert "report" not in capsys.readouterr().out
-    write(places.report(), "a page")
-    assert main(["summary"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("report: results/report.html ")
+def test_a_problem_that_was_not_compared(project, capsys):
+    paths.comparison("toy", "right-left").unlink()
+    text = summary(capsys)
+    assert "91.0 ± 0.5" in text
+    assert "93.3" not in text
 
 
-def test_a_problem_that_was_not_compared(problems, capsys):
-    places.comparison(problems[1]).unlink()
-    assert main(["summary"]) == 0
-    said = capsys.readouterr().out
-    assert "pseudo-labels" in said
-    assert "91.0 ± 0.5" in said
-    assert "93.3" not in said
-
-
-def test_a_comparison_that_is_no_comparison(problems, capsys):
-    places.comparison(problems[1]).write_text("{")
+def test_results_that_are_damaged_or_missing(project, capsys):
+    damaged, gone = paths.comparison("toy", "right-left"), paths.probe("toy", "left")
+    damaged.write_text("{")
     assert main(["summary"]) == 2
-    assert "results/comparison/right-left.json: not JSON; run dvc" in capsys.readouterr().err
+    assert f"{damaged}: Invalid JSON" in capsys.readouterr().err
+    gone.unlink()
+    assert main(["summary"]) == 2
+    assert f"{gone}: no such file; run dvc repro" in capsys.readouterr().err

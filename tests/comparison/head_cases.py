@@ -1,21 +1,20 @@
-"""Problems, small heads and batches that the tests of the head-only baselines share."""
+"""Seeds, small heads and batches that the tests of the head-only baselines share."""
 
 import numpy as np
 import torch
 
-from pipeline.comparison.head_training.growing_head import GrowingHead, new_head
-from pipeline.comparison.head_training.task_rows import Batch, TaskRows
-from pipeline.comparison.problem import SeedProblem, SourceRows, TestRows
-from pipeline.method.adaptation import TargetTask
+from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows, new_head
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy, forgetting
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.rows import TargetTask, UnlabelledRows
+from pipeline.problem.seed import Seed, Source, Target
 
 NAMES = ["ewc", "lwf", "si", "mas", "rwalk", "icarl", "eeil", "il2m", "dann"]
 HEADS = [f"{name}-head" for name in NAMES]
 C, PER_TASK, WIDTH = 6, 2, 32
 
 
-def shifted_problem(*, seed=0, noise=0.15, shift=0.3, rows=30):
+def shifted_seed(*, noise=0.15, shift=0.3, rows=30, tasks=C // PER_TASK):
     """Return classes around orthogonal means, the target moved by one vector, and the labels of the test rows."""
     rng = np.random.default_rng(3)
     directions = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0]
@@ -26,49 +25,60 @@ def shifted_problem(*, seed=0, noise=0.15, shift=0.3, rows=30):
 
     moved = shift * directions[C]
     source, target, test = draw(0.0), draw(moved), draw(moved)
-    tasks = [np.arange(c, c + PER_TASK) for c in range(0, C, PER_TASK)]
-    problem = SeedProblem(
+    classes = [np.arange(c, c + PER_TASK) for c in range(0, PER_TASK * tasks, PER_TASK)]
+    seed = Seed(
+        0,
         draw_basis(WIDTH, 8, 1.0, "gamma", 0),
-        SourceRows({"original": source}, labels),
-        [target_task(task, target[np.isin(labels, task)]) for task in tasks],
-        TestRows({"original": test}, np.zeros((len(labels), C))),
-        1.0,
-        seed,
+        Source({"original": source}, labels),
+        Target(
+            [target_task(task, target[np.isin(labels, task)]) for task in classes],
+            UnlabelledRows(views={"original": test}, cosines=np.zeros((len(labels), C))),
+            1.0,
+        ),
     )
-    return problem, labels
+    return seed, labels
 
 
-def target_task(classes, rows):
-    return TargetTask(classes, {"original": rows}, np.zeros((len(rows), C)))
+def target_task(classes, x):
+    return TargetTask(classes=classes, views={"original": x}, cosines=np.zeros((len(x), C)))
 
 
-def scores(predictions, labels):
+def accuracy_and_forgetting(predictions, labels):
     accuracy = accuracy_matrix(predictions, labels, labels // PER_TASK)
     return final_accuracy(accuracy), forgetting(accuracy)
 
 
-def small_head(classes=3, width=5, d=4, dtype=torch.float64):
+def small_head(classes=3, width=5, d=4):
     """Return a head in double precision, with biases that are not zero."""
     generator = torch.Generator().manual_seed(1)
-    drawn = new_head(d, generator, width=width).grown(classes, generator).parameters
+    parameters = new_head(d, generator, width=width).grown(classes, generator).parameters
     noisy = {
-        n: t.detach() + 0.3 * torch.randn(t.shape, generator=generator) for n, t in drawn.items()
+        n: t.detach() + 0.3 * torch.randn(t.shape, generator=generator)
+        for n, t in parameters.items()
     }
-    return GrowingHead({name: t.to(dtype).requires_grad_() for name, t in noisy.items()})
+    return GrowingHead({name: t.double().requires_grad_() for name, t in noisy.items()})
+
+
+def move(head, change):
+    """Add a number, or what a function of each tensor returns, to every parameter of a head."""
+    with torch.no_grad():
+        for tensor in head.parameters.values():
+            tensor.add_(change(tensor) if callable(change) else change)
 
 
 def drawn(*shape, seed=0, dtype=torch.float64):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def some_rows(x, y, *, first, seen, target=None):
-    return TaskRows(x, y, x[:0] if target is None else target, first, seen)
+def rows_of(x, y, *, first, classes_seen, target=None):
+    return TaskRows(x, y, x[:0] if target is None else target, first, classes_seen)
 
 
 def whole_batch(rows, progress=0.5):
     return Batch(torch.arange(len(rows.x)), rows.x, rows.y, progress)
 
 
-def strong(method, strength):
-    method.strength = strength
+def seeded(method):
+    """Give a method the generator that `run_head` would give it."""
+    method.generator = torch.Generator().manual_seed(0)
     return method

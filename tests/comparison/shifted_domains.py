@@ -1,17 +1,18 @@
-"""Small comparison problems: the target is a shifted, rescaled source; CLIP is weak but better than chance."""
+"""Small seeds for the tests of peers and variants: the target is a shifted source, CLIP is weak."""
 
 import numpy as np
 
-from pipeline.comparison.problem import SeedProblem, SourceRows, TestRows
-from pipeline.method.adaptation import PseudoLabels, TargetTask
-from pipeline.method.prediction import cosines
+from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.rows import TargetTask, UnlabelledRows
+from pipeline.method.zero_shot import cosines
+from pipeline.problem.seed import Seed, Source, Target
 
 VIEWS = ("original", "zeros", "rand")
 
 
-class ShiftedProblem:
-    """C classes in tasks of given sizes; rows (n, d), nonnegative where asked for; the truth is kept apart."""
+class ShiftedDomains:
+    """C classes in tasks of given sizes; rows (n, d), nonnegative if asked for. True labels are kept apart."""
 
     def __init__(
         self,
@@ -31,18 +32,19 @@ class ShiftedProblem:
         self.centres, self.texts = 2 * rng.normal(size=(C, d)), rng.normal(size=(C, 5))
         self.shift, self.noise, self.nonnegative = shift * rng.normal(size=d), noise, nonnegative
         self.source_y = rng.permutation(np.arange(n) % C)
-        self.source_x = self.rows(rng, self.source_y, 0.0)
+        self.source_x = self._rows(rng, self.source_y, 0.0)
         self.y, self.test_y = rng.permutation(np.arange(n) % C), np.arange(tests) % C
-        self.x, self.test_x = self.rows(rng, self.y, 1.0), self.rows(rng, self.test_y, 1.0)
-        self.cosines, self.test_cosines = self.clip(rng, self.y), self.clip(rng, self.test_y)
+        self.x, self.test_x = self._rows(rng, self.y, 1.0), self._rows(rng, self.test_y, 1.0)
+        self.clip, self.test_clip = self._clip(rng, self.y), self._clip(rng, self.test_y)
+        self.source_clip = self._clip(rng, self.source_y)
 
-    def rows(self, rng, y, moved):
+    def _rows(self, rng, y, moved):
         noise = self.noise * rng.normal(size=(len(y), len(self.shift)))
         x = self.centres[y] + moved * self.shift + noise
         return np.maximum(x + 1.0, 0) if self.nonnegative else x
 
-    def clip(self, rng, y):
-        return cosines(self.texts[y] + 0.7 * rng.normal(size=(len(y), 5)), self.texts)
+    def _clip(self, rng, y):
+        return self.texts[y] + 0.7 * rng.normal(size=(len(y), 5))
 
     @property
     def tasks(self):
@@ -53,41 +55,56 @@ class ShiftedProblem:
     def test_tasks(self):
         return np.repeat(np.arange(len(self.sizes)), self.sizes)[self.test_y]
 
-    def build(self, seed=None):
-        """Return a fresh SeedProblem, with copies of all rows."""
+    def build(self, number=None, *, D=16, clip=False):
+        """Return a fresh Seed with copies of all rows; clip: CLIP's embeddings too."""
+
+        def given(x, clip_rows):
+            views = dict.fromkeys(VIEWS, x.copy())
+            return {"views": views, "clip": clip_rows if clip else None}
+
         target = [
-            TargetTask(classes, dict.fromkeys(VIEWS, self.x[rows].copy()), self.cosines[rows])
-            for classes in self.tasks
-            for rows in [np.isin(self.y, classes)]
+            TargetTask(
+                classes=classes,
+                cosines=cosines(self.clip[rows], self.texts),
+                **given(self.x[rows], self.clip[rows]),
+            )
+            for classes, rows in zip(self.tasks, self.task_masks(), strict=True)
         ]
-        return SeedProblem(
-            basis=draw_basis(len(self.shift), 16, 1.0, "bandwidth", self.seed),
-            source=SourceRows(dict.fromkeys(VIEWS, self.source_x.copy()), self.source_y.copy()),
-            target=target,
-            test=TestRows(dict.fromkeys(VIEWS, self.test_x.copy()), self.test_cosines),
-            clip_scale=40.0,
-            seed=self.seed if seed is None else seed,
+        test = UnlabelledRows(
+            cosines=cosines(self.test_clip, self.texts), **given(self.test_x, self.test_clip)
+        )
+        basis = draw_basis(len(self.shift), D, 1.0, "bandwidth", self.seed, d_clip=5 if clip else 0)
+        source = Source(labels=self.source_y.copy(), **given(self.source_x, self.source_clip))
+        return Seed(
+            self.seed if number is None else number, basis, source, Target(target, test, 40.0)
         )
 
-    def given(self, problem, labels, weights=None, kept=None):
-        """Have ``problem`` take these pseudo-labels (n,), weights and gate of the target's train rows."""
+    def task_masks(self):
+        return [np.isin(self.y, classes) for classes in self.tasks]
+
+    def with_labels(self, labels, weights=None, kept=None):
+        """Return a fresh Seed whose pseudo-labels (n,), weights and gate of the target's train rows are these."""
         weights = np.ones(len(self.y)) if weights is None else weights
         kept = np.ones(len(self.y), dtype=bool) if kept is None else kept
-        each = [
+        pseudo = [
             PseudoLabels(labels[rows], np.zeros((int(rows.sum()), 0)), weights[rows], kept[rows])
-            for rows in (np.isin(self.y, classes) for classes in self.tasks)
+            for rows in self.task_masks()
         ]
-        problem.shared("first labels", lambda: each)
-        return problem
+        seed = self.build()
+        seed.shared("first labels", lambda: pseudo)
+        return seed
 
     def source_rows(self):
         """Return (classes, rows, labels, weights) of each source task, as the oracles take them."""
-        for classes in self.tasks:
-            members = np.isin(self.source_y, classes)
-            yield classes, self.source_x[members], self.source_y[members], np.ones(members.sum())
+        masks = [np.isin(self.source_y, classes) for classes in self.tasks]
+        return [
+            (classes, self.source_x[mask], self.source_y[mask], np.ones(mask.sum()))
+            for classes, mask in zip(self.tasks, masks, strict=True)
+        ]
 
-    def target_rows(self, labels):
-        """Return the same of the target under pseudo-labels: a list of `PseudoLabels`, one per task."""
-        for classes, of_task in zip(self.tasks, labels, strict=True):
-            x, kept = self.x[np.isin(self.y, classes)], of_task.kept
-            yield classes, x[kept], of_task.label[kept], of_task.weight[kept]
+    def target_rows(self, pseudo):
+        """Return the same of the target under pseudo-labels, one `PseudoLabels` per task."""
+        return [
+            (classes, self.x[mask][p.kept], p.label[p.kept], p.weight[p.kept])
+            for classes, mask, p in zip(self.tasks, self.task_masks(), pseudo, strict=True)
+        ]

@@ -5,31 +5,22 @@ import math
 import pytest
 import torch
 
-from comparison.head_cases import WIDTH, drawn, shifted_problem, small_head, some_rows, whole_batch
-from pipeline.comparison.head_training.domain_discriminator import (
+from comparison.head_cases import (
+    WIDTH,
+    drawn,
+    rows_of,
+    seeded,
+    shifted_seed,
+    small_head,
+    whole_batch,
+)
+from pipeline.comparison.head_training.growing_head import new_head, task_rows
+from pipeline.comparison.head_training.training_loop import FineTuning, Training, train
+from pipeline.comparison.methods.dann_head import (
+    DomainAdversarial,
     DomainDiscriminator,
     adversarial_strength,
-    reversed_gradient,
 )
-from pipeline.comparison.head_training.growing_head import new_head
-from pipeline.comparison.head_training.optimisers import AnnealedMomentum
-from pipeline.comparison.head_training.task_rows import tasks_of
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, train
-from pipeline.comparison.methods import dann_head
-
-
-def dann_case(progress):
-    """Return DANN in double precision, its head, some rows and the batch of all of them."""
-    head, x = small_head(), drawn(5, 4)
-    rows = some_rows(
-        x, torch.tensor([0, 1, 2, 1, 0]), first=0, seen=3, target=drawn(5, 4, seed=8) + 1
-    )
-    method = dann_head.DomainAdversarial()
-    method.begin_task(head, rows, torch.Generator().manual_seed(0))
-    method.discriminator.parameters = [
-        p.detach().double().requires_grad_() for p in method.discriminator.parameters
-    ]
-    return method, head, rows, whole_batch(rows, progress)
 
 
 def slope(loss, tensor, index, step=1e-6):
@@ -44,67 +35,68 @@ def slope(loss, tensor, index, step=1e-6):
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.1, 0.9])
-def test_dann_reverses_the_gradient_at_the_features_and_nowhere_else(progress):
-    method, head, rows, batch = dann_case(progress)
-    strength = adversarial_strength(progress)
+def test_the_gradient_is_reversed_at_the_features_and_nowhere_else(progress):
+    head, y = small_head(), torch.tensor([0, 1, 2, 1, 0])
+    rows = rows_of(drawn(5, 4), y, first=0, classes_seen=3, target=drawn(5, 4, seed=8) + 1)
+    method = seeded(DomainAdversarial())
+    method.begin_task(head, rows)
+    discriminator = method.discriminator
+    discriminator.parameters = [
+        p.detach().double().requires_grad_() for p in discriminator.parameters
+    ]
     hidden, output = head.parameters["hidden_weight"], head.parameters["output_weight"]
-    inner = method.discriminator.parameters[0]
-    gradients = torch.autograd.grad(method.loss(head, rows, batch), [hidden, output, inner])
+    inner, batch = discriminator.parameters[0], whole_batch(rows, progress)
+    by_hidden, by_output, by_inner = torch.autograd.grad(
+        method.loss(head, rows, batch), [hidden, output, inner]
+    )
 
     def task():
         return FineTuning().loss(head, rows, batch)
 
     def domain():
-        return method.discriminator.loss(head.hidden(rows.x), head.hidden(rows.target))
+        return discriminator.loss(head.hidden(rows.x), head.hidden(rows.target))
 
+    strength = adversarial_strength(progress)
     for i in range(5):
         for j in range(4):
-            wanted = slope(task, hidden, (i, j)) - strength * slope(domain, hidden, (i, j))
-            assert gradients[0][i, j].item() == pytest.approx(wanted, abs=1e-6)
-            assert gradients[2][i, j].item() == pytest.approx(
-                slope(domain, inner, (i, j)), abs=1e-6
-            )
-        assert gradients[1][0, i].item() == pytest.approx(slope(task, output, (0, i)), abs=1e-6)
+            expected = slope(task, hidden, (i, j)) - strength * slope(domain, hidden, (i, j))
+            assert by_hidden[i, j].item() == pytest.approx(expected, abs=1e-6)
+            assert by_inner[i, j].item() == pytest.approx(slope(domain, inner, (i, j)), abs=1e-6)
+        assert by_output[0, i].item() == pytest.approx(slope(task, output, (0, i)), abs=1e-6)
     assert max(abs(slope(domain, hidden, (i, 0))) for i in range(5)) > 1e-3
 
 
-def test_the_reversal_changes_no_value():
-    z = drawn(4, 3).requires_grad_()
-    torch.testing.assert_close(reversed_gradient(z, 0.7), z)
-    (gradient,) = torch.autograd.grad(reversed_gradient(z, 0.7).sum(), [z])
-    torch.testing.assert_close(gradient, torch.full((4, 3), -0.7, dtype=torch.float64))
-
-
-def test_the_adversary_is_faded_in():
+def test_the_schedules_are_the_papers():
     assert adversarial_strength(0.0) == 0.0
     assert adversarial_strength(0.5) == pytest.approx(2 / (1 + math.exp(-5)) - 1)
     assert 0.999 < adversarial_strength(1.0) < 1.0
+    rate = DomainAdversarial().learning_rate(Training(), 0.5)
+    assert rate == pytest.approx(0.01 / (1 + 10 * 0.5) ** 0.75)
 
 
 def test_the_discriminator_calls_the_target_positive():
     discriminator = DomainDiscriminator(3, torch.Generator().manual_seed(0))
     source, target = drawn(4, 3, dtype=torch.float32), drawn(6, 3, seed=1, dtype=torch.float32)
-    p_source = discriminator.logit(source).sigmoid()
-    p_target = discriminator.logit(target).sigmoid()
+    p_source, p_target = (discriminator.logit(z).sigmoid() for z in (source, target))
     expected = -(1 - p_source).log().mean() - p_target.log().mean()
     torch.testing.assert_close(discriminator.loss(source, target), expected)
 
 
-def test_dann_makes_the_domains_features_alike():
-    """The same training without an adversary leaves a larger distance between the domains' hidden layers."""
-    problem, _ = shifted_problem(shift=0.5)
+class Unadversarial(DomainAdversarial):
+    """The same training without a discriminator."""
+
+    def begin_task(self, head, rows):
+        pass
+
+
+def test_the_domains_features_become_alike():
+    seed, _ = shifted_seed(shift=0.5)
     gaps = []
-    for method in (Unadversarial(), dann_head.DomainAdversarial()):
-        task = next(iter(tasks_of(problem)))
-        generator = torch.Generator().manual_seed(0)
-        head = new_head(WIDTH, generator).grown(2, generator)
-        method.begin_task(head, task, generator)
-        train(method, head, task, generator, Training(steps=300))
-        z = [head.hidden(x).detach() for x in (task.x, task.target)]
-        gaps.append(((z[0].mean(dim=0) - z[1].mean(dim=0)).norm() / z[0].std()).item())
+    for method in (seeded(Unadversarial()), seeded(DomainAdversarial())):
+        task = next(iter(task_rows(seed)))
+        head = new_head(WIDTH, method.generator).grown(2, method.generator)
+        method.begin_task(head, task)
+        train(method, head, task, Training(steps=300))
+        source, target = (head.hidden(x).detach() for x in (task.x, task.target))
+        gaps.append(((source.mean(dim=0) - target.mean(dim=0)).norm() / source.std()).item())
     assert gaps[1] < 0.8 * gaps[0]
-
-
-class Unadversarial(FineTuning):
-    def optimiser(self, parameters, how):
-        return AnnealedMomentum(parameters, dann_head.RATE)

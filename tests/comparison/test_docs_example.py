@@ -8,89 +8,78 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from comparison.shifted_domains import ShiftedProblem
+from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import methods
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import ParamsError
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-method.md"
-FILE = re.compile(r"`pipeline/comparison/methods/(\w+)\.py`; `tests")
-
-
-def example() -> tuple[str, str]:
-    """Return the name of the example's file, without .py, and its text."""
-    text = PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 1
-    return FILE.search(text)[1], blocks[0]
+NAME = "nearest-neighbour"
+FILE = "nearest_neighbour.py"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Put a copy of the methods' folder in the place of the real one, as if a reader's checkout."""
+    """Let the registry look in a copy of the methods' folder, as if it were a reader's checkout."""
     copy = tmp_path / "methods"
     shutil.copytree(Path(methods.__path__[0]), copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(methods, "__path__", [str(copy)])
-    before = {name for name in sys.modules if name.startswith(f"{methods.__name__}.")}
+    before = set(sys.modules)
     yield copy
-    for name in [name for name in sys.modules if name.startswith(f"{methods.__name__}.")]:
-        if name not in before:  # leave nothing of the copy for other tests
-            module = sys.modules.pop(name)
+    for name in set(sys.modules) - before:  # leave nothing of the copy for other tests
+        if name.startswith(f"{methods.__name__}."):
+            del sys.modules[name]
             vars(methods).pop(name.rpartition(".")[2], None)
-            assert str(tmp_path) in str(module.__file__)
 
 
-def nearest(test, rows, labels):
+@pytest.fixture
+def example():
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"pipeline/comparison/methods/{FILE}" in text
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return code
+
+
+def nearest(test, tasks):
     """Return the class of the row of the greatest cosine, pair by pair."""
-    answers = []
-    for x in test:
-        cosines = [x @ row / np.sqrt((x @ x) * (row @ row)) for row in rows]
-        answers.append(labels[int(np.argmax(cosines))])
-    return answers
+    rows = np.vstack([rows for _, rows, _, _ in tasks])
+    labels = np.concatenate([labels for _, _, labels, _ in tasks])
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return [labels[int(np.argmax([x @ row for row in unit]))] for x in test]
 
 
-def test_the_example_runs_through_the_registry(folder):
-    name, text = example()
-    method = name.replace("_", "-")
-    with pytest.raises(ParamsError, match=f"no method '{method}'"):
-        compared_method(method)
-    (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    made = ShiftedProblem(0, noise=2.0)
-    problem = made.build()
-    of_source = list(made.source_rows())
-    of_target = list(made.target_rows(first_labels(problem)))
-    for form, tasks in ((method, of_source), (f"{method}-pseudo", of_target)):
-        predictions = compared_method(form).run(problem)
+def test_the_example_runs_through_the_registry(folder, example):
+    with pytest.raises(ParamsError, match=NAME):
+        compared_method(NAME)
+    (folder / FILE).write_text(example, encoding="utf-8")
+    domains = ShiftedDomains(0, noise=2.0)
+    seed = domains.build()
+    source, target = domains.source_rows(), domains.target_rows(first_labels(seed))
+    for name, tasks in ((NAME, source), (f"{NAME}-pseudo", target)):
+        predictions = compared_method(name).run(seed)
         assert len(predictions) == 3
         for t, predicted in enumerate(predictions):
-            rows = np.vstack([rows for _, rows, _, _ in tasks[: t + 1]])
-            labels = np.concatenate([labels for _, _, labels, _ in tasks[: t + 1]])
-            np.testing.assert_array_equal(predicted, nearest(made.test_x, rows, labels))
-    assert compared_method(method).source_samples
-    assert not compared_method(f"{method}-pseudo").source_samples
+            np.testing.assert_array_equal(predicted, nearest(domains.test_x, tasks[: t + 1]))
+    assert compared_method(NAME).source_samples
+    assert not compared_method(f"{NAME}-pseudo").source_samples
 
 
-def test_the_example_survives_a_target_without_kept_rows(folder):
-    name, text = example()
-    (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    made = ShiftedProblem(0)
-    problem = made.given(made.build(), made.y, kept=np.zeros(84, dtype=bool))
-    for predicted in compared_method(f"{name.replace('_', '-')}-pseudo").run(problem):
+def test_the_example_accepts_a_target_without_kept_rows(folder, example):
+    (folder / FILE).write_text(example, encoding="utf-8")
+    domains = ShiftedDomains(0)
+    seed = domains.with_labels(domains.y, kept=np.zeros(84, dtype=bool))
+    for predicted in compared_method(f"{NAME}-pseudo").run(seed):
         assert set(predicted) == {0}
 
 
-def test_a_file_that_forgets_its_name_is_told(folder):
-    name, text = example()
-    (folder / f"{name}.py").write_text(text.replace("METHODS =", "METHOD ="), encoding="utf-8")
-    with pytest.raises(
-        ParamsError, match=rf"methods/{name}\.py has no 'nearest-neighbour' in METHODS$"
-    ):
-        compared_method("nearest-neighbour")
+def test_a_file_that_does_not_export_its_name_is_named_in_the_error(folder, example):
+    (folder / FILE).write_text(example.replace("METHODS =", "METHOD ="), encoding="utf-8")
+    with pytest.raises(ParamsError, match=rf"methods/{FILE} has no '{NAME}' in METHODS"):
+        compared_method(NAME)
 
 
-def test_the_page_names_what_exists():
+def test_the_page_names_files_that_exist():
     text = PAGE.read_text(encoding="utf-8")
-    root, (name, _) = PAGE.parents[1], example()
     for path in re.findall(r"`((?:pipeline|tests)/[\w/.]+)`", text):
-        assert (root / path).exists() or path.endswith(f"/{name}.py"), path
+        assert (PAGE.parents[1] / path).exists() or path.endswith(f"/{FILE}"), path

@@ -8,58 +8,46 @@ import numpy as np
 import pytest
 import torch
 
-from comparison.head_cases import PER_TASK, WIDTH, drawn, shifted_problem, small_head, some_rows
-from pipeline.comparison.head_training.growing_head import head_input
-from pipeline.comparison.head_training.optimisers import Adam, AnnealedMomentum
-from pipeline.comparison.head_training.single_thread import single_thread
-from pipeline.comparison.head_training.task_rows import draw_rows, tasks_of
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, run_head, train
+from comparison.head_cases import PER_TASK, WIDTH, drawn, rows_of, seeded, shifted_seed, small_head
+from pipeline.comparison.head_training.growing_head import draw_rows, head_input, task_rows
+from pipeline.comparison.head_training.training_loop import (
+    FineTuning,
+    Training,
+    single_thread,
+    train,
+)
 
 
-def test_one_thread_inside_and_the_old_number_afterwards_even_side_by_side():
+@pytest.fixture
+def three_threads():
     before = torch.get_num_threads()
-    both_inside = Barrier(2, timeout=30)
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_one_thread_inside_and_the_old_number_afterwards_even_side_by_side():
+    both_inside, one_left = (Barrier(2, timeout=30) for _ in range(2))
 
     def inside(number):
         with single_thread():
             both_inside.wait()
-            seen = [torch.get_num_threads()]
+            numbers = [torch.get_num_threads()]
             if number:  # the other one leaves first
-                left.wait()
-                seen.append(torch.get_num_threads())
+                one_left.wait()
+                numbers.append(torch.get_num_threads())
         if not number:
-            left.wait()
-        return seen
+            one_left.wait()
+        return numbers
 
-    left = Barrier(2, timeout=30)
-    try:
-        torch.set_num_threads(3)
-        with ThreadPoolExecutor(2) as pool:
-            assert list(pool.map(inside, range(2))) == [[1], [1, 1]]
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(torch.get_num_threads).result() == 3
-        with pytest.raises(RuntimeError, match="inside"), single_thread():
-            raise RuntimeError("inside")
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_training_runs_on_one_thread():
-    threads = set()
-
-    class Watching(FineTuning):
-        def loss(self, head, rows, batch):
-            threads.add(torch.get_num_threads())
-            return super().loss(head, rows, batch)
-
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        run_head(shifted_problem()[0], Watching(Training(steps=2)))
-    finally:
-        torch.set_num_threads(before)
-    assert threads == {1}
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(inside, range(2))) == [[1], [1, 1]]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == 3
+    with pytest.raises(RuntimeError, match="inside"), single_thread():
+        raise RuntimeError("inside")
+    assert torch.get_num_threads() == 3
 
 
 def test_a_head_grows_by_rows_and_keeps_the_others():
@@ -74,18 +62,17 @@ def test_a_head_grows_by_rows_and_keeps_the_others():
     torch.testing.assert_close(frozen.logits(x) + 1, grown.logits(x))
 
 
-def test_the_input_is_centred_on_the_first_tasks_source_rows_of_length_one():
-    problem, labels = shifted_problem()
-    rows = problem.source.views["original"]
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+def test_the_input_is_centred_on_the_first_tasks_unit_source_rows():
+    seed, labels = shifted_seed()
+    x = seed.source.views["original"]
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     centred = unit - unit[labels < PER_TASK].mean(axis=0)
     expected = centred / np.linalg.norm(centred, axis=1, keepdims=True) * math.sqrt(WIDTH)
-    tasks = list(tasks_of(problem))
+    tasks = list(task_rows(seed))
     np.testing.assert_allclose(torch.cat([t.x for t in tasks]), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(torch.cat([t.y for t in tasks]), labels)
-    assert [(t.first, t.seen) for t in tasks] == [(0, 2), (2, 4), (4, 6)]
-    zero = head_input(np.zeros((1, 3)), np.zeros(3))
-    assert torch.equal(zero, torch.zeros(1, 3))
+    assert [(t.first, t.classes_seen) for t in tasks] == [(0, 2), (2, 4), (4, 6)]
+    assert torch.equal(head_input(np.zeros((1, 3)), np.zeros(3)), torch.zeros(1, 3))
 
 
 def test_a_pass_takes_every_row_once():
@@ -96,41 +83,16 @@ def test_a_pass_takes_every_row_once():
     assert torch.cat(first).tolist() != torch.cat(second).tolist()
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (Adam, lambda p: torch.optim.Adam(p, lr=0.01)),
-        (AnnealedMomentum, lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9)),
-    ],
-)
-def test_optimisers_step_as_torchs_own(ours, theirs):
-    mine, yours = (drawn(3, 2).requires_grad_() for _ in range(2))
-    optimiser, reference = ours([mine], 0.01), theirs([yours])
-    for number in range(5):
-        gradient = drawn(3, 2, seed=number)
-        optimiser.step([gradient], 0.0)
-        yours.grad = gradient.clone()
-        reference.step()
-    torch.testing.assert_close(mine, yours)
-
-
-def test_momentum_is_annealed_as_dann_says():
-    parameter = torch.zeros(1, requires_grad=True)
-    AnnealedMomentum([parameter], 0.01).step([torch.ones(1)], 0.5)
-    assert parameter.item() == pytest.approx(-0.01 / (1 + 10 * 0.5) ** 0.75)
-
-
-def test_a_large_task_gets_its_passes_and_a_small_one_its_steps():
-    seen = []
+@pytest.mark.parametrize("steps", [3, 7])
+def test_a_large_task_gets_its_passes_and_a_small_one_its_steps(steps):
+    taken = []
 
     class Counting(FineTuning):
         def after_step(self, head, rows, step):
-            seen.append((len(step.batch.rows), step.batch.progress))
+            taken.append((len(step.batch.index), step.batch.progress))
 
-    rows = some_rows(drawn(40, 4), torch.arange(40) % 3, first=0, seen=3)
-    for training in (Training(steps=3, passes=2, batch=16), Training(steps=7, passes=2, batch=16)):
-        seen.clear()
-        train(Counting(training), small_head(), rows, torch.Generator().manual_seed(0))
-        expected = max(training.steps, 6)
-        assert [size for size, _ in seen] == ([16, 16, 8] * 3)[:expected]
-        assert [progress for _, progress in seen] == [i / expected for i in range(expected)]
+    rows = rows_of(drawn(40, 4), torch.arange(40) % 3, first=0, classes_seen=3)
+    train(seeded(Counting()), small_head(), rows, Training(steps=steps, passes=2, batch=16))
+    expected = max(steps, 6)
+    assert [size for size, _ in taken] == ([16, 16, 8] * 3)[:expected]
+    assert [progress for _, progress in taken] == [i / expected for i in range(expected)]

@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from comparison.head_cases import (
+    accuracy_and_forgetting,
     drawn,
-    scores,
-    shifted_problem,
+    move,
+    rows_of,
+    seeded,
+    shifted_seed,
     small_head,
-    some_rows,
-    strong,
     whole_batch,
 )
-from pipeline.comparison.head_training.anchored_penalty import Anchor, anchored
-from pipeline.comparison.head_training.gradient_magnitudes import fisher, output_sensitivity
+from pipeline.comparison.head_training.anchored_penalty import Anchor, fisher, output_sensitivity
 from pipeline.comparison.head_training.training_loop import (
     FineTuning,
     Step,
@@ -29,203 +29,184 @@ FORGETFUL = Training(rate=0.03)  # so fast that the second task overwrites the h
 
 
 @pytest.mark.parametrize(
-    "method",
+    ("kind", "strength"),
     [
-        strong(ewc_head.ElasticWeights(FORGETFUL), 1e4),
-        strong(si_head.SynapticIntelligence(FORGETFUL), 1.0),
-        strong(MemoryAwareSynapses(FORGETFUL), 1e-4),
-        strong(rwalk_head.RiemannianWalk(FORGETFUL), 0.01),
-        strong(LearningWithoutForgetting(FORGETFUL), 10.0),
+        (ewc_head.ElasticWeights, 5e3),
+        (si_head.SynapticIntelligence, 1.0),
+        (MemoryAwareSynapses, 1e-4),
+        (rwalk_head.RiemannianWalk, 0.01),
+        (LearningWithoutForgetting, 10.0),
     ],
-    ids=["ewc", "si", "mas", "rwalk", "lwf"],
 )
-def test_forgets_less_than_a_head_without_regulariser(method):
-    problem, labels = shifted_problem(noise=0.3, shift=0.0)
-    _, plain = scores(run_head(problem, FineTuning(FORGETFUL)), labels)
-    _, defended = scores(run_head(problem, method), labels)
+def test_a_regularised_head_forgets_less(kind, strength):
+    seed, labels = shifted_seed(noise=0.3, shift=0.0)
+    method = kind(FORGETFUL)
+    method.strength = strength
+    _, plain = accuracy_and_forgetting(run_head(seed, FineTuning(FORGETFUL)), labels)
+    _, regularised = accuracy_and_forgetting(run_head(seed, method), labels)
     assert plain > 0.2
-    assert defended < 0.6 * plain
+    assert regularised < 0.6 * plain
 
 
 def test_the_penalty_leaves_later_classes_free():
     head = small_head(classes=2)
-    importance = {name: torch.ones_like(t) for name, t in head.frozen().parameters.items()}
-    anchor = anchored(head, importance)
+    centre = head.frozen().parameters
+    anchor = Anchor(centre, {name: torch.ones_like(t) for name, t in centre.items()})
     assert anchor.penalty(head).item() == 0.0
     grown = head.grown(2, torch.Generator().manual_seed(0))
     assert anchor.penalty(grown).item() == pytest.approx(0.0)
     with torch.no_grad():
-        grown.parameters["output_bias"][:] += 3.0  # two old ones, two new ones
+        grown.parameters["output_bias"][:] += 3.0  # two old classes, two new ones
         grown.parameters["hidden_weight"][0, 0] += 2.0
     assert anchor.penalty(grown).item() == pytest.approx(2 * 9.0 + 4.0)
 
 
-def naive_fisher(head, x, own):
-    """One row and one class at a time, by autograd: Σ_y p(y|x) (∂ log p(y|x))², the mean over rows."""
+def mean_over_rows(head, x, gradients_of):
+    """Return by parameter the mean over rows of what ``gradients_of(row, parameters)`` sums up, by autograd."""
     total = {name: torch.zeros_like(t) for name, t in head.parameters.items()}
     for row in x:
-        log_p = head.logits(row[None])[0, own].log_softmax(dim=0)
-        for y in range(len(log_p)):
-            gradients = torch.autograd.grad(
-                log_p[y], list(head.parameters.values()), retain_graph=True
-            )
-            for name, gradient in zip(head.parameters, gradients, strict=True):
-                total[name] += log_p[y].exp().detach() * gradient**2 / len(x)
+        for terms in gradients_of(row[None], list(head.parameters.values())):
+            for name, term in zip(total, terms, strict=True):
+                total[name] += term / len(x)
     return total
 
 
 @pytest.mark.parametrize("own", [slice(0, 3), slice(1, 3)])
-def test_fisher_is_that_of_a_loop_over_rows_and_classes(own):
+def test_fisher_agrees_with_a_loop_over_rows_and_classes(own):
     head, x = small_head(), drawn(6, 4)
-    ours, naive = fisher(head, x, own), naive_fisher(head, x, own)
-    for name, expected in naive.items():
-        torch.testing.assert_close(ours[name], expected)
-    assert ours["hidden_weight"].max() > 0
+
+    def squares(row, parameters):
+        log_p = head.logits(row)[0, own].log_softmax(dim=0)
+        for value in log_p:
+            gradients = torch.autograd.grad(value, parameters, retain_graph=True)
+            yield [value.exp().detach() * gradient**2 for gradient in gradients]
+
+    importance = fisher(head, x, own)
+    for name, expected in mean_over_rows(head, x, squares).items():
+        torch.testing.assert_close(importance[name], expected)
+    assert importance["hidden_weight"].max() > 0
 
 
-def test_mas_importance_is_that_of_a_loop_over_rows():
+def test_mas_importance_agrees_with_a_loop_over_source_and_target_rows():
     head, x = small_head(), drawn(6, 4)
-    total = {name: torch.zeros_like(t) for name, t in head.parameters.items()}
-    for row in x:
-        norm = (head.logits(row[None]) ** 2).sum()
-        gradients = torch.autograd.grad(norm, list(head.parameters.values()))
-        for name, gradient in zip(head.parameters, gradients, strict=True):
-            total[name] += gradient.abs() / len(x)
-    for name, ours in output_sensitivity(head, x).items():
-        torch.testing.assert_close(ours, total[name])
 
+    def magnitudes(row, parameters):
+        gradients = torch.autograd.grad((head.logits(row) ** 2).sum(), parameters)
+        yield [gradient.abs() for gradient in gradients]
 
-def test_mas_measures_importance_on_the_targets_rows_too():
-    head, x = small_head(), drawn(6, 4)
+    expected = mean_over_rows(head, x, magnitudes)
+    for name, importance in output_sensitivity(head, x).items():
+        torch.testing.assert_close(importance, expected[name])
     method = MemoryAwareSynapses()
-    rows = some_rows(x[:2], torch.zeros(2, dtype=torch.int64), first=0, seen=3, target=x[2:])
+    rows = rows_of(x[:2], torch.zeros(2, dtype=torch.int64), first=0, classes_seen=3, target=x[2:])
     for times in (1, 2):  # importances add up over tasks
-        method.end_task(head, rows, torch.Generator())
-        for name, expected in output_sensitivity(head, x).items():
-            torch.testing.assert_close(method.anchor.importance[name], times * expected)
+        method.end_task(head, rows)
+        for name, importance in method.anchor.importance.items():
+            torch.testing.assert_close(importance, times * expected[name])
 
 
 def test_ewc_keeps_the_sum_of_the_tasks_penalties():
-    first, second, third = (
-        small_head(classes=2),
-        small_head(classes=3),
-        small_head(classes=4),
-    )
+    heads = [small_head(classes=c) for c in (2, 3, 4)]
     anchors = [
         Anchor(h.frozen().parameters, fisher(h, drawn(6, 4, seed=s), slice(0, h.classes)))
-        for s, h in enumerate([first, second])
+        for s, h in enumerate(heads[:2])
     ]
-    with torch.no_grad():
-        for number, head in enumerate([first, second, third]):
-            for tensor in head.parameters.values():
-                tensor.add_(drawn(*tensor.shape, seed=10 + number))
-    merged = ewc_head.merged(*anchors)
-
-    def both(head):
-        return sum(anchor.penalty(head) for anchor in anchors).item()
-
-    moved = third.frozen()
+    for number, head in enumerate(heads):
+        move(head, lambda tensor, n=number: drawn(*tensor.shape, seed=10 + n))
+    merged, last = ewc_head.merged(*anchors), heads[2]
+    moved = last.frozen()
     moved.parameters["hidden_weight"] += 1.0
     moved.parameters["output_weight"] -= 0.5
-    change = merged.penalty(moved).item() - merged.penalty(third).item()
-    assert change == pytest.approx(both(moved) - both(third))
+    change = (merged.penalty(moved) - merged.penalty(last)).item()
+    expected = sum((a.penalty(moved) - a.penalty(last)).item() for a in anchors)
+    assert change == pytest.approx(expected)
     assert abs(change) > 1e-3
 
 
-def test_ewc_takes_the_penalty_at_half_its_strength():
-    head = small_head()
-    method = strong(ewc_head.ElasticWeights(), 6.0)
-    x = drawn(6, 4)
-    method.end_task(head, some_rows(x, torch.zeros(6), first=0, seen=3), torch.Generator())
+def test_ewc_takes_half_of_lambda():
+    head, x, method = small_head(), drawn(6, 4), ewc_head.ElasticWeights()
+    method.end_task(head, rows_of(x, torch.zeros(6), first=0, classes_seen=3))
     with torch.no_grad():
         head.parameters["output_bias"] += 2.0
-    expected = 6.0 / 2 * 4.0 * fisher(head, x, slice(0, 3))["output_bias"].sum()
+    expected = ewc_head.LAMBDA / 2 * 4.0 * fisher(head, x, slice(0, 3))["output_bias"].sum()
     assert method.penalty(head).item() == pytest.approx(expected.item())
 
 
 def small_task(n=40):
     x = drawn(n, 4)
-    return some_rows(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long(), first=0, seen=3)
+    return rows_of(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long(), first=0, classes_seen=3)
 
 
-def test_si_shares_out_the_fall_of_the_loss():
-    """Eq. (2): over full batches and small steps the path integrals of all parameters sum to the loss's own fall."""
+def test_si_shares_out_the_decrease_of_the_loss():
+    """Eq. (2): over full batches and small steps the path integrals sum to the decrease of the loss."""
     head, rows = small_head(), small_task()
-    method = si_head.SynapticIntelligence(Training(steps=400, rate=1e-3))
+    method = seeded(si_head.SynapticIntelligence())
     start = head.frozen().parameters
     before = method.loss(head, rows, whole_batch(rows)).item()
-    method.begin_task(head, rows, torch.Generator())
-    train(method, head, rows, torch.Generator().manual_seed(0))
-    fall = before - method.loss(head, rows, whole_batch(rows)).item()
-    assert fall > 0.1
-    assert sum(p.sum().item() for p in method.path.values()) == pytest.approx(fall, rel=0.02)
+    method.begin_task(head, rows)
+    train(method, head, rows, Training(steps=400, rate=1e-3))
+    decrease = before - method.loss(head, rows, whole_batch(rows)).item()
+    assert decrease > 0.1
+    assert sum(p.sum().item() for p in method.path.values()) == pytest.approx(decrease, rel=0.02)
 
     method.path["output_bias"][0] = -1.0  # as if it had made the loss worse
-    method.end_task(head, rows, torch.Generator())  # eq. (5)
+    method.end_task(head, rows)
     assert method.anchor.importance["output_bias"][0] == 0.0
-    for name, path in method.path.items():
-        way = head.parameters[name].detach() - start[name]
-        expected = path.clamp(min=0) / (way**2 + 0.1)
+    for name, path in method.path.items():  # eq. (5)
+        change = head.parameters[name].detach() - start[name]
+        expected = path.clamp(min=0) / (change**2 + 0.1)
         torch.testing.assert_close(method.anchor.importance[name], expected)
 
 
-def test_the_path_integral_uses_the_gradient_without_the_penalty():
-    seen = []
+def test_a_step_records_the_gradient_without_the_penalty_but_is_taken_with_it():
+    steps = []
 
     class Pulled(FineTuning):
         def penalty(self, head):
             return 1e3 * sum((t**2).sum() for t in head.parameters.values())
 
         def after_step(self, head, rows, step):
-            seen.append(step)
+            steps.append(step)
 
-    head, rows = small_head(), small_task()
-    method = Pulled(Training(steps=1))
+    head, rows, method = small_head(), small_task(), seeded(Pulled())
     names, values = zip(*head.parameters.items(), strict=True)
     plain = torch.autograd.grad(method.loss(head, rows, whole_batch(rows)), values)
     start = head.frozen().parameters
-    train(method, head, rows, torch.Generator().manual_seed(0))
+    train(method, head, rows, Training(steps=1, passes=0))
     for name, gradient in zip(names, plain, strict=True):
-        torch.testing.assert_close(seen[0].gradient[name], gradient)
-        torch.testing.assert_close(seen[0].before[name], start[name])
-        pulled = head.parameters[name].detach() - start[name]
-        assert (pulled * start[name] <= 0).all()  # but the step is taken with it
+        torch.testing.assert_close(steps[0].gradient[name], gradient)
+        torch.testing.assert_close(steps[0].before[name], start[name])
+        change = head.parameters[name].detach() - start[name]
+        assert (change * start[name] <= 0).all()
 
 
 def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
     monkeypatch.setattr(rwalk_head, "INTERVAL", 2)
-    head, rows = small_head(), small_task()
-    method = strong(rwalk_head.RiemannianWalk(), 3.0)
-    method.begin_task(head, rows, torch.Generator())
-    information = scores_ = fall = since = None
+    head, rows, method = small_head(), small_task(), rwalk_head.RiemannianWalk()
+    method.begin_task(head, rows)
+    information = scores = decrease = start = None
     for number in range(4):
         before = head.frozen().parameters
         gradient = {n: drawn(*t.shape, seed=number) for n, t in before.items()}
-        since = before if number % 2 == 0 else since
-        with torch.no_grad():
-            for tensor in head.parameters.values():
-                tensor.add_(0.1 * drawn(*tensor.shape, seed=20 + number))
+        move(head, lambda tensor, n=number: 0.1 * drawn(*tensor.shape, seed=20 + n))
         now = head.frozen().parameters
         share = {n: -gradient[n] * (now[n] - before[n]) for n in now}
-        fall = share if number % 2 == 0 else {n: fall[n] + share[n] for n in now}
         method.after_step(head, rows, Step(whole_batch(rows), gradient, before))
-        if number % 2:
-            new = fisher(head, rows.x, rows.own)
-            old = information or new
-            information = {n: 0.9 * new[n] + 0.1 * old[n] for n in now}  # (6)
-            term = {  # (7)
-                n: (fall[n] / (information[n] * (now[n] - since[n]) ** 2 / 2 + 1e-3)).clamp(min=0)
-                for n in now
-            }
-            scores_ = term if scores_ is None else {n: scores_[n] + term[n] for n in now}
-    method.end_task(head, rows, torch.Generator())
-    largest = [max(t.max() for t in v.values()) for v in (information, scores_)]
-    for n in head.parameters:
-        expected = information[n] / largest[0] + scores_[n] / largest[1]
+        if number % 2 == 0:
+            start, decrease = before, share
+            continue
+        decrease = {n: decrease[n] + share[n] for n in now}
+        new = fisher(head, rows.x, rows.own)
+        information = {n: 0.9 * new[n] + 0.1 * (information or new)[n] for n in now}  # eq. (6)
+        term = {  # eq. (7)
+            n: (decrease[n] / (information[n] * (now[n] - start[n]) ** 2 / 2 + 1e-3)).clamp(min=0)
+            for n in now
+        }
+        scores = term if scores is None else {n: scores[n] + term[n] for n in now}
+    method.end_task(head, rows)
+    largest = [max(t.max() for t in v.values()) for v in (information, scores)]
+    for n in head.parameters:  # eq. (8)
+        expected = information[n] / largest[0] + scores[n] / largest[1]
         torch.testing.assert_close(method.anchor.importance[n], expected)
-    with torch.no_grad():
-        head.parameters["output_bias"] += 2.0
-    expected = 3.0 * 4.0 * method.anchor.importance["output_bias"].sum()  # (8)
-    assert method.penalty(head).item() == pytest.approx(expected.item())
-    halved = rwalk_head.averaged({"a": torch.tensor([4.0])}, {"a": torch.tensor([2.0, 6.0])})
-    assert halved["a"].tolist() == [3.0, 3.0]
+    earlier, new = {"a": torch.tensor([4.0])}, {"a": torch.tensor([2.0, 6.0])}
+    assert rwalk_head.running_mean(earlier, new, 0.5)["a"].tolist() == [3.0, 3.0]

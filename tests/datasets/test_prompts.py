@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.datasets.prompts import prompts
+from pipeline.datasets.prompts import prompts, spoken
 
 
 @pytest.mark.parametrize(
@@ -15,35 +15,32 @@ from pipeline.datasets.prompts import prompts
         ("T-shirt", "a photo of a T-shirt"),
         ("the Eiffel Tower", "a photo of the Eiffel Tower"),
         ("a bike", "a photo of a bike"),
+        ("{}", "a photo of a {}"),
     ],
 )
 def test_the_article_fits_the_name(name, sentence):
     assert prompts(name, ["a photo of a {}"]) == [sentence]
 
 
-def test_one_sentence_per_template():
-    templates = ["a sketch of an {}.", "the {}", "a photo of {}", "A {}", "{}", "plaza {}"]
-    assert prompts("bike", templates) == [
-        "a sketch of a bike.",
-        "the bike",
-        "a photo of bike",
-        "A bike",
-        "bike",
-        "plaza bike",
-    ]
+@pytest.mark.parametrize(
+    ("template", "bike", "mona_lisa"),
+    [
+        ("a sketch of an {}.", "a sketch of a bike.", "a sketch of the Mona Lisa."),
+        ("the {} itself", "the bike itself", "the Mona Lisa itself"),
+        ("a photo of {}", "a photo of bike", "a photo of the Mona Lisa"),
+        ("A {}", "A bike", "the Mona Lisa"),
+        ("plaza {}", "plaza bike", "plaza the Mona Lisa"),
+        ("the digit {}", "the digit bike", "the digit the Mona Lisa"),
+    ],
+)
+def test_all_other_text_of_a_template_is_kept(template, bike, mona_lisa):
+    assert prompts("bike", [template, "{}"]) == [bike, "bike"]
+    assert prompts("the Mona Lisa", [template]) == [mona_lisa]
 
 
-def test_a_name_with_its_own_article_replaces_the_templates():
-    assert prompts("the Mona Lisa", ["the {} itself", "A {}", "a photo of {}"]) == [
-        "the Mona Lisa itself",
-        "the Mona Lisa",
-        "a photo of the Mona Lisa",
-    ]
-
-
-def test_other_words_stay():
-    assert prompts("seven", ["a photo of the digit {}"]) == ["a photo of the digit seven"]
-
-
-def test_the_name_may_hold_braces():
-    assert prompts("{}", ["a {}"]) == ["a {}"]
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("desk_lamp", "desk lamp"), ("teddy-bear", "teddy bear"), ("__a__b-_c ", "a b c"), ("_", "_")],
+)
+def test_folder_names_as_words(folder, words):
+    assert spoken(folder) == words

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.datasets.tasks import task_of_classes
+from pipeline.datasets.manifest_files import ClassRow
+from pipeline.datasets.tasks import class_order, task_classes, task_of_classes
+from pipeline.errors import InputError
 from reference.naive_tasks import naive_tasks
 
 
@@ -36,5 +38,32 @@ def test_against_the_oracle(classes, per_task):
     assert task_of == {name: t for t, names in enumerate(tasks) for name in names}
 
 
-def test_the_order_given_does_not_matter():
-    assert task_of_classes(["c", "a", "b"], 1) == {"a": 0, "b": 1, "c": 2}
+def test_the_class_sets_of_the_tasks():
+    task_of = task_of_classes("abcdefg", 3)
+    rows = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
+    assert [labels.tolist() for labels in task_classes(rows)] == [[0, 1, 2], [3, 4, 5, 6]]
+
+
+def test_classes_are_sorted_capitals_first_and_given_names_replace_those_found():
+    assert class_order(["b", "a", "b", "T"]) == ("T", "a", "b")
+    assert class_order(["b"], {"c": "", "a": ""}) == ("a", "c")
+
+
+def test_tasks_that_are_given_win_and_hold_every_class_once():
+    given = [["cup", "bike"], ["ant"]]
+    assert task_of_classes(["ant", "bike", "cup"], 1, tasks=given) == {
+        "cup": 0,
+        "bike": 0,
+        "ant": 1,
+    }
+    for bad in ([["cup"], ["ant"]], [["cup", "bike"], ["ant", "dog"]]):
+        with pytest.raises(InputError, match=r"datasets\.\*\.tasks.*('bike'|'dog')"):
+            task_of_classes(["ant", "bike", "cup"], 1, tasks=bad)
+
+
+def test_a_class_order_seed_shuffles_as_continual_learning_papers_do():
+    names = [f"{i:03d}" for i in range(100)]
+    shuffled = task_of_classes(names, 10, order_seed=1993)
+    assert [int(name) for name in shuffled][:5] == [68, 56, 78, 8, 23]  # iCaRL's order of CIFAR-100
+    assert sorted(shuffled) == names
+    assert list(shuffled.values()) == [i // 10 for i in range(100)]

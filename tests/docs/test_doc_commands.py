@@ -1,4 +1,4 @@
-"""Every command of README.md and docs/**/*.md, run for real, page by page, as a reader would who has the small project.
+"""Every command of README.md and docs/**/*.md, run for real, page by page, as a reader would.
 
 documented_commands.py says which blocks are commands and how a page excuses one.
 """
@@ -6,13 +6,14 @@ documented_commands.py says which blocks are commands and how a page excuses one
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
 import digits_project
-from documented_commands import read_pages
+from documented_commands import PARAMS, read_pages
 from small_project import ROOT, VIT_KWARGS, SmallProject, write_tiny_weights
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ def digits(tmp_path_factory):
 
 @pytest.fixture
 def project(digits, tmp_path):
-    """Return a copy of the small project with what the pages' readers have: photos, images, weights of their own."""
+    """Return a copy of the small project with what a reader has: photos, images and weights of their own."""
     folder = tmp_path / "project"
     shutil.copytree(digits, folder, symlinks=True)
     photos = sorted((digits / "data/digits/uci").rglob("*.png"))[::40]
@@ -36,12 +37,10 @@ def project(digits, tmp_path):
     for photo in photos:
         shutil.copy(photo, folder / "photos")
     shutil.copy(photos[0], folder / "photo.png")
-    for mine, domain in (("photos", "mnist"), ("drawings", "uci")):
+    for own, domain in (("photos", "mnist"), ("drawings", "uci")):
         for number, name in enumerate(("apple", "bread", "cheese", "dates")):
-            images = sorted((digits / f"data/digits/{domain}/{number}").iterdir())
-            (folder / "data/mine" / mine / name).mkdir(parents=True)
-            for image in images:
-                shutil.copy(image, folder / "data/mine" / mine / name)
+            images = digits / f"data/digits/{domain}/{number}"
+            shutil.copytree(images, folder / "data/mine" / own / name)
     (folder / "weights").unlink()
     write_tiny_weights(folder / "weights/mine")
     (folder / "weights/digits").symlink_to(ROOT / "weights/digits")
@@ -51,43 +50,28 @@ def project(digits, tmp_path):
     copy.run("git", "config", "user.name", "Reader")
     with (folder / ".git/info/exclude").open("a") as file:
         file.write("/photos\n/photo.png\n")
-    copy.run(
-        "git",
-        "add",
-        "dvc.yaml",
-        "params.yaml",
-        "pipeline",
-        "suites",
-        ".dvc",
-        ".dvcignore",
-        ".gitignore",
-    )
+    tracked = ("params.yaml", "suite.yaml", "pipeline", "suites", ".dvcignore", ".gitignore")
+    copy.run("git", "add", "dvc.yaml", ".dvc", *tracked)
     copy.run("git", "commit", "--quiet", "-m", "as cloned")
     return copy
 
 
-def write_file(project, path, text):
-    assert not Path(path).is_absolute()
-    (project.folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (project.folder / path).write_text(text)
-
-
 def put_into_params(project, text):
-    """Put the keys of a YAML text in the place of those of params.yaml, models one by one."""
+    """Put the keys of a YAML text in the place of those of params.yaml and suite.yaml, entries one by one."""
     params = project.read_params()
     for section, value in YAML(typ="safe", pure=True).load(text).items():
-        if isinstance(value, dict):
-            params[section] = {**params[section], **value}
-        else:
-            params[section] = value
+        params[section] = {**params[section], **value} if isinstance(value, dict) else value
     project.write_params(params)
 
 
 def run_block(project, block):
-    """Do what a block tells its reader to do."""
+    """Do what a block asks its reader to do."""
     if block.marker == "file":
-        write_file(project, block.told, block.text)
-    elif block.marker == "into params.yaml":
+        assert not Path(block.argument).is_absolute()
+        file = project.folder / block.argument
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(block.text)
+    elif block.marker == PARAMS:
         put_into_params(project, block.text)
     else:
         done = subprocess.run(
@@ -118,15 +102,22 @@ def test_the_long_commands_of_a_page_too(project, page):
 
 
 def test_a_command_that_fails_is_noticed(tmp_path):
-    readme = next(page for page in PAGES if page.name == "README.md")
-    block = next(block for block in readme.blocks if block.is_run_here)
-    failing = type(block)(block.page, block.line, "bash", "false\ntrue\n")
-    with pytest.raises(AssertionError, match=r"README\.md"):
-        run_block(SmallProject(tmp_path), failing)
+    block = next(block for block in PAGES[0].blocks if block.is_command)
+    with pytest.raises(AssertionError, match=f"{PAGES[0].name}:{block.line}"):
+        run_block(SmallProject(tmp_path), replace(block, text="false\ntrue\n", marker=""))
 
 
-def test_the_readers_own_model_is_the_page_s():
-    """docs/how-to/own-backbone.md spells out the tiny model whose weights this test writes."""
+def test_a_section_decides_which_file_a_block_goes_into(tmp_path):
+    project = SmallProject(tmp_path)
+    project.write_params({"suite": "toy", "models": {"a": 1}, "rff": {"D": 10, "sigma": 1}})
+    put_into_params(project, "models: {b: 2}\nrff: {D: 20}")
+    files = [(tmp_path / name).read_text() for name in ("suite.yaml", "params.yaml")]
+    suite, params = (YAML(typ="safe", pure=True).load(text) for text in files)
+    assert suite == {"suite": "toy", "models": {"a": 1, "b": 2}}
+    assert params == {"rff": {"D": 20, "sigma": 1}}
+
+
+def test_the_model_of_own_backbone_is_the_one_whose_weights_the_reader_has():
     page = next(page for page in PAGES if page.name == "docs/how-to/own-backbone.md")
-    (block,) = [block for block in page.blocks if block.marker == "into params.yaml"]
+    (block,) = [block for block in page.blocks if block.marker == PARAMS]
     assert YAML(typ="safe", pure=True).load(block.text)["models"]["vit"]["kwargs"] == VIT_KWARGS

@@ -4,18 +4,16 @@ import ast
 import importlib
 import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from small_project import ROOT
 
-PAGE = (ROOT / "docs/method.md").read_text(encoding="utf-8")
-# The equations of METHOD.md, the project's contract.
-CONTRACT = {1, 3, 7, *range(9, 19)}
-# The derivation between the kernel (3) and its features (7): cited as a range, nothing to compute.
-DERIVATION = {4, 5, 6}
+MAP, REST = (ROOT / "docs/method.md").read_text(encoding="utf-8").split("## Variants", 1)
+CONTRACT = {1, 3, 7, *range(9, 19)}  # the equations of the project's contract
+DERIVATION = {4, 5, 6}  # between the kernel (3) and its features (7): nothing to compute
 CITED = re.compile(r"(?:eqs?\. |# |(?:views|basis) )(\(\d+\)(?:(?:–|, | and |, and )\(\d+\))*)")
 
 
@@ -23,88 +21,72 @@ CITED = re.compile(r"(?:eqs?\. |# |(?:views|basis) )(\(\d+\)(?:(?:–|, | and |,
 class Step:
     """A row of the map."""
 
-    step: str
-    equations: frozenset[int]
-    functions: tuple[str, ...]
-    tests: tuple[str, ...]
-    oracles: tuple[str, ...]
+    name: str
+    equations: set[int]
+    functions: list[str]
+    tests: list[str]
+    oracles: list[str]
 
 
 def numbers(text):
     """Return the equations of a citation, ranges filled: `(11)–(13)`, `(9), (10)`."""
-    found = set()
-    for first, last in re.findall(r"\((\d+)\)(?:–\((\d+)\))?", text):
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
-def steps():
-    """Return the rows of the first table."""
-    table = PAGE.split("## Variants")[0]
-    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")]
-    names = [tuple(re.findall(r"`([^`]+)`", cell)) for row in rows[1:] for cell in row[2:5]]
-    return [
-        Step(row[0].strip(), frozenset(numbers(row[1])), *names[3 * i : 3 * i + 3])
-        for i, row in enumerate(rows[1:])
-    ]
-
-
-STEPS = steps()
-
-
-def resolve(name):
-    """Return what a dotted name below `pipeline` stands for, and the module it is in."""
-    parts = ["pipeline", *name.split(".")]
-    for end in range(len(parts), 0, -1):
-        try:
-            module = importlib.import_module(".".join(parts[:end]))
-        except ModuleNotFoundError:
-            continue
-        found = module
-        for part in parts[end:]:
-            found = getattr(found, part)
-        return found, module
-    raise ModuleNotFoundError(name)
-
-
-@cache
-def functions_of(file):
-    """Return the names of a test file's functions, and its text."""
-    text = (ROOT / "tests" / file).read_text(encoding="utf-8")
-    return {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}, text
+    ranges = re.findall(r"\((\d+)\)(?:–\((\d+)\))?", text)
+    return {n for first, last in ranges for n in range(int(first), int(last or first) + 1)}
 
 
 def cited_by(text):
     return {number for citation in CITED.findall(text) for number in numbers(citation)}
 
 
+def steps():
+    """Return the rows of the map."""
+    rows = [line.strip("|").split("|") for line in MAP.splitlines() if line.startswith("| ")]
+    return [
+        Step(row[0].strip(), numbers(row[1]), *(re.findall(r"`([^`]+)`", c) for c in row[2:5]))
+        for row in rows[1:]
+    ]
+
+
+STEPS = steps()
+every_step = pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+
+
+def module_of(name):
+    """Return the module of a dotted name below `pipeline`, all of whose parts must exist."""
+    here = module = importlib.import_module("pipeline")
+    for part in name.split("."):
+        if isinstance(here, ModuleType) and not hasattr(here, part):
+            importlib.import_module(f"{here.__name__}.{part}")
+        here = getattr(here, part)
+        module = here if isinstance(here, ModuleType) else module
+    return module
+
+
 def test_the_map_is_read():
     assert len(STEPS) > 12
     assert all(step.functions and step.tests for step in STEPS)
     assert all(step.oracles for step in STEPS if step.equations)
+    text = "eqs. (11)–(13) and eq. (7); x  # (14)\nviews (15); eqs. (9), (10)"
+    assert cited_by(text) == {7, 9, 10, 11, 12, 13, 14, 15}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.step)
-def test_a_step_s_functions_exist_and_cite_its_equations(step):
-    cited = set()
-    for name in step.functions:
-        _, module = resolve(name)
-        cited |= cited_by(Path(module.__file__).read_text(encoding="utf-8"))
-    assert step.equations <= cited
+@every_step
+def test_functions_of_a_step_exist_and_cite_its_equations(step):
+    files = [Path(module_of(name).__file__) for name in step.functions]
+    assert step.equations <= set().union(*(cited_by(file.read_text()) for file in files))
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.step)
-def test_a_step_s_tests_exist_and_know_its_functions(step):
+@every_step
+def test_tests_of_a_step_exist_and_use_its_functions_and_oracles(step):
     texts = ""
     for test in step.tests:
         file, name = test.split("::")
-        known, text = functions_of(file)
-        assert name in known, test
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        functions = [n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
+        assert name in functions, test
         texts += text
-    last = [part for name in step.functions for part in name.split(".")[1:]]
-    assert any(re.search(rf"\b{part}\b", texts) for part in last), (
-        "the test never names the function"
-    )
+    words = [part for name in step.functions for part in name.split(".")[1:]]
+    assert any(re.search(rf"\b{word}\b", texts) for word in words), "no function of the step"
     for oracle in step.oracles:
         assert (ROOT / "tests" / oracle).is_file(), oracle
         imported = rf"^from reference(?: import|\.).*\b{Path(oracle).stem}\b"
@@ -112,28 +94,16 @@ def test_a_step_s_tests_exist_and_know_its_functions(step):
 
 
 def test_every_equation_that_the_code_cites_is_in_the_map():
-    mapped = {number for step in STEPS for number in step.equations}
-    cited = {}
-    for file in sorted((ROOT / "pipeline").rglob("*.py")):
-        if "comparison" in file.parts:  # other papers' methods, other papers' numbers
-            continue
-        for number in cited_by(file.read_text(encoding="utf-8")):
-            cited.setdefault(number, file.relative_to(ROOT).as_posix())
-    missing = {number: file for number, file in cited.items() if number not in mapped | DERIVATION}
-    assert missing == {}
-    assert mapped <= set(cited)
-    assert mapped >= CONTRACT
+    mapped = set().union(*(step.equations for step in STEPS))
+    files = [f for f in (ROOT / "pipeline").rglob("*.py") if "comparison" not in f.parts]
+    cited = {number: file for file in files for number in cited_by(file.read_text())}
+    assert {n: file for n, file in cited.items() if n not in mapped | DERIVATION} == {}
+    assert CONTRACT <= mapped <= set(cited)
 
 
 def test_what_else_the_page_names_exists():
-    rest = PAGE.split("## Variants")[1]
-    for name in re.findall(r"`(method\.[a-z_.]+)`", rest):
+    for name in re.findall(r"`(method\.[a-z_.]+)`", REST):
         if name not in ("method.variant", "method.options"):  # keys of params.yaml
-            resolve(name)
-    for path in re.findall(r"`((?:pipeline|tests|reference)/[\w/.]+)`", rest):
+            module_of(name)
+    for path in re.findall(r"`((?:pipeline|tests|reference)/[\w/.]+)`", REST):
         assert (ROOT / path).exists() or (ROOT / "tests" / path).exists(), path
-
-
-def test_citations_are_found_in_every_form():
-    text = "eqs. (11)–(13) and eq. (7); x  # (14)\nviews (15); eqs. (9), (10)"
-    assert cited_by(text) == {7, 9, 10, 11, 12, 13, 14, 15}

@@ -20,20 +20,8 @@ VIT_KWARGS: dict[str, Any] = {
 }
 CLIP_CONFIG: dict[str, Any] = {
     "embed_dim": 24,
-    "vision_cfg": {
-        "image_size": 32,
-        "layers": 2,
-        "width": 48,
-        "patch_size": 8,
-        "head_width": 16,
-    },
-    "text_cfg": {
-        "context_length": 16,
-        "vocab_size": 49408,
-        "width": 32,
-        "heads": 2,
-        "layers": 2,
-    },
+    "vision_cfg": {"image_size": 32, "layers": 2, "width": 48, "patch_size": 8, "head_width": 16},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
 }
 
 
@@ -54,7 +42,7 @@ def clip(**changes: Any) -> Any:
 
 
 def clip_config(folder: Path, **changes: Any) -> Path:
-    path = folder / "tiny.json"
+    path = folder / "open_clip_config.json"
     path.write_text(json.dumps({**CLIP_CONFIG, **changes}))
     return path
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import pickle
 import warnings
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -48,20 +47,29 @@ def same(state: dict[str, torch.Tensor], model: torch.nn.Module) -> bool:
 
 @pytest.mark.parametrize("suffix", ["pth", "pt", "bin"])
 @pytest.mark.parametrize("legacy", [False, True])
-def test_pickles(tmp_path: Path, model: Small, suffix: str, legacy: bool) -> None:
+def test_pickles_are_read(tmp_path: Path, model: Small, suffix: str, legacy: bool) -> None:
     path = tmp_path / f"w.{suffix}"
     torch.save(model.state_dict(), path, _use_new_zipfile_serialization=not legacy)
     assert same(load_state_dict(path), model)
 
 
-def test_safetensors(tmp_path: Path, model: Small) -> None:
+def test_safetensors_are_read(tmp_path: Path, model: Small) -> None:
     save_file(model.state_dict(), tmp_path / "w.safetensors")
     assert same(load_state_dict(tmp_path / "w.safetensors"), model)
 
 
-@pytest.mark.parametrize("wrapper", ["state_dict", "model", "model_ema", "state_dict_ema"])
-@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "module._orig_mod."])
-def test_wrappers(tmp_path: Path, model: Small, wrapper: str, prefix: str) -> None:
+@pytest.mark.parametrize(
+    ("wrapper", "prefix"),
+    [
+        ("state_dict", "module."),
+        ("model", "_orig_mod."),
+        ("model_ema", "module._orig_mod."),
+        ("state_dict_ema", ""),
+    ],
+)
+def test_wrappers_and_prefixes_of_training_scripts_are_removed(
+    tmp_path: Path, model: Small, wrapper: str, prefix: str
+) -> None:
     state = {prefix + key: tensor for key, tensor in model.state_dict().items()}
     args = argparse.Namespace(lr=0.1)
     torch.save(
@@ -114,41 +122,25 @@ def traced(model: torch.nn.Module, path: Path) -> None:
         torch.jit.save(torch.jit.trace(model, torch.randn(2, 3)), path)
 
 
-def test_torchscript_archive_without_running_it(tmp_path: Path, model: Small) -> None:
-    """As OpenAI's original CLIP files: parameters and buffers, but not other tensors."""
-    traced(model, tmp_path / "w.pt")
-    assert same(load_state_dict(tmp_path / "w.pt"), model)
-
-
-def test_no_torchscript_code_runs(
+def test_a_torchscript_archive_is_refused_with_the_remedy_and_never_run(
     tmp_path: Path, model: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """OpenAI's original CLIP files are such archives."""
+    traced(model, tmp_path / "w.pt")
     monkeypatch.setattr(torch.jit, "load", lambda *_, **__: pytest.fail("torch.jit.load ran"))
-    traced(model, tmp_path / "good.pt")
-    marker = tmp_path / "marker"
-    with (
-        zipfile.ZipFile(tmp_path / "good.pt") as good,
-        zipfile.ZipFile(tmp_path / "bad.pt", "w") as bad,
-    ):
-        for name in good.namelist():
-            data = good.read(name)
-            if name.endswith("/data.pkl"):
-                data = pickle.dumps(Malicious(marker), protocol=2)
-            bad.writestr(name, data)
-    with pytest.raises(ModelError, match=r"posix\.system") as error:
-        load_state_dict(tmp_path / "bad.pt")
+    with pytest.raises(ModelError, match=r"w\.pt: .*safetensors") as error:
+        load_state_dict(tmp_path / "w.pt")
     assert "\n" not in str(error.value)
-    assert not marker.exists()
 
 
-@pytest.mark.parametrize("suffix", ["safetensors", "pth", "legacy.pth", "torchscript.pt"])
-@pytest.mark.parametrize("kept", [0.0, 0.1, 0.5, 0.97])
-def test_truncated(tmp_path: Path, model: Small, suffix: str, kept: float) -> None:
+@pytest.mark.parametrize("suffix", ["safetensors", "pth", "legacy.pth"])
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.97])
+def test_a_truncated_file_is_one_line(
+    tmp_path: Path, model: Small, suffix: str, kept: float
+) -> None:
     path = tmp_path / f"w.{suffix}"
     if suffix == "safetensors":
         save_file(model.state_dict(), path)
-    elif suffix == "torchscript.pt":
-        traced(model, path)
     else:
         torch.save(model.state_dict(), path, _use_new_zipfile_serialization="legacy" not in suffix)
     data = path.read_bytes()
@@ -163,13 +155,13 @@ def test_truncated(tmp_path: Path, model: Small, suffix: str, kept: float) -> No
 @pytest.mark.parametrize(
     "content", [[1, 2], {"a": 1}, {}, {"state_dict": {"a": "b"}}, torch.ones(2)]
 )
-def test_no_state_dict_inside(tmp_path: Path, content: object) -> None:
+def test_a_file_without_a_state_dict_is_refused(tmp_path: Path, content: object) -> None:
     torch.save(content, tmp_path / "w.pth")
     with pytest.raises(ModelError, match="holds no state dict"):
         load_state_dict(tmp_path / "w.pth")
 
 
-def test_missing_and_unknown_kinds(tmp_path: Path) -> None:
+def test_missing_files_and_unknown_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such checkpoint"):
         load_state_dict(tmp_path / "w.pth")
     (tmp_path / "w.npz").touch()
@@ -211,7 +203,7 @@ def test_fingerprint_sees_names_shapes_and_types() -> None:
     assert of(a=ones.bfloat16()) != of(a=ones.half())
 
 
-def test_find_checkpoint(tmp_path: Path) -> None:
+def test_an_origin_is_a_checkpoint_or_a_folder_with_one(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file or folder"):
         find_checkpoint(tmp_path / "nowhere")
     (tmp_path / "config.json").touch()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 import torch
 
-from pipeline.encoders.device import choose_device, describe_device
+from pipeline.encoders import device
+from pipeline.encoders.device import check_on_cpu, choose_device, describe_device
 from pipeline.errors import ModelError
 
 
@@ -39,3 +43,21 @@ def test_absent_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_names(name: str) -> None:
     with pytest.raises(ModelError, match="expected auto, cpu, cuda, cuda:N or mps"):
         choose_device(name)
+
+
+def test_a_precision_that_kills_its_process_is_one_line_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deadly = f"import os; os.kill(os.getpid(), {int(signal.SIGILL)})"
+    check_on_cpu.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "PROBE", deadly)
+        with pytest.raises(ModelError, match=r"'bfloat16'.*signal 4.*float32, or set ONEDNN_MAX"):
+            check_on_cpu("bfloat16")
+        # an ordinary error will come with its own message
+        patch.setattr(device, "PROBE", "{precision!r}; raise SystemExit(1)")
+        check_on_cpu("float16")
+    check_on_cpu.cache_clear()
+    monkeypatch.setitem(os.environ, "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+    check_on_cpu("bfloat16")  # the remedy works here
+    check_on_cpu.cache_clear()

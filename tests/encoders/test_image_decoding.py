@@ -13,13 +13,7 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image
 
-from pipeline.encoders.image_decoding import (
-    IMAGE_SUFFIXES,
-    MAX_PIXELS,
-    decode,
-    read_image,
-    sha256,
-)
+from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, MAX_PIXELS, decode, read_image, sha256
 from pipeline.errors import InputError
 
 FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP", "gif": "GIF", "tiff": "TIFF"}
@@ -54,15 +48,9 @@ def test_formats_decode_to_the_same_picture(tmp_path: Path, suffix: str) -> None
     assert path.suffix in IMAGE_SUFFIXES
 
 
-def test_suffix_does_not_matter(tmp_path: Path) -> None:
-    path = tmp_path / "photo.jpg"
-    photo().save(path, format="PNG")
-    assert np.array_equal(decode(path), photo())
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tiff"])
-def test_exif_orientation(tmp_path: Path, orientation: int, suffix: str) -> None:
+def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, suffix: str) -> None:
     """Store the picture turned, say so in EXIF, and get it upright."""
     turned = {
         1: lambda a: a,
@@ -84,9 +72,8 @@ def test_exif_orientation(tmp_path: Path, orientation: int, suffix: str) -> None
     assert difference.mean() < (4 if suffix == "jpg" else 1e-9)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:Corrupt EXIF"
-)  # as the module does where pytest does not interfere
+# as the module does where pytest does not interfere
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
 def test_broken_exif_does_not_cost_the_image(tmp_path: Path) -> None:
     path = tmp_path / "exif.jpg"
     photo().save(path, exif=b"Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff")
@@ -111,25 +98,13 @@ def test_transparent_pixels_become_white(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["png", "gif"])
-def test_palette_with_transparency(tmp_path: Path, suffix: str) -> None:
+def test_transparent_palette_entries_become_white(tmp_path: Path, suffix: str) -> None:
     image = Image.new("P", (2, 1))
     image.putpalette([0, 0, 0, 0, 0, 255])
     image.putpixel((1, 0), 1)
     image.save(tmp_path / f"p.{suffix}", transparency=0)
     pixels = np.asarray(decode(tmp_path / f"p.{suffix}"))
     assert pixels.tolist() == [[[255, 255, 255], [0, 0, 255]]]
-
-
-def test_key_colour_of_an_rgb_png(tmp_path: Path) -> None:
-    Image.new("RGB", (2, 2), (9, 9, 9)).save(tmp_path / "key.png", transparency=(9, 9, 9))
-    assert np.asarray(decode(tmp_path / "key.png")).min() == 255
-
-
-def test_greyscale_and_one_bit(tmp_path: Path) -> None:
-    Image.new("L", (4, 4), 77).save(tmp_path / "l.png")
-    assert np.unique(decode(tmp_path / "l.png")).tolist() == [77]
-    Image.new("1", (4, 4), 1).save(tmp_path / "1.png")
-    assert np.unique(decode(tmp_path / "1.png")).tolist() == [255]
 
 
 @pytest.mark.parametrize("suffix", ["png", "tiff"])
@@ -142,14 +117,7 @@ def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path, suffix: str) -> Non
     assert np.asarray(decode(path))[0, :, 0].tolist() == [0, 1, 1, 128, 255]
 
 
-def test_big_endian_sixteen_bits_and_thirty_two(tmp_path: Path) -> None:
-    Image.frombytes("I;16B", (2, 1), struct.pack(">HH", 257, 65535)).save(tmp_path / "b.tiff")
-    assert np.asarray(decode(tmp_path / "b.tiff"))[0, :, 0].tolist() == [1, 255]
-    Image.fromarray(np.array([[257, 70_000, -5]], dtype=np.int32)).save(tmp_path / "i.tiff")
-    assert np.asarray(decode(tmp_path / "i.tiff"))[0, :, 0].tolist() == [1, 255, 0]
-
-
-def test_floats(tmp_path: Path) -> None:
+def test_floats_are_scaled_to_bytes(tmp_path: Path) -> None:
     Image.fromarray(np.array([[0.0, 0.5, 1.0, np.nan]], np.float32)).save(tmp_path / "u.tiff")
     assert np.asarray(decode(tmp_path / "u.tiff"))[0, :, 1].tolist() == [0, 128, 255, 0]
     Image.fromarray(np.array([[-3.0, 100.0, 300.0]], np.float32)).save(tmp_path / "l.tiff")
@@ -166,7 +134,7 @@ def test_cmyk_jpeg_is_not_inverted(tmp_path: Path) -> None:
     assert difference.mean() < 4
 
 
-def test_first_frame_of_an_animation(tmp_path: Path) -> None:
+def test_of_an_animation_the_first_frame_is_taken(tmp_path: Path) -> None:
     frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
     for suffix in ("gif", "webp", "tiff"):
         path = tmp_path / f"frames.{suffix}"
@@ -184,7 +152,7 @@ def test_read_image_is_hash_and_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-@pytest.mark.parametrize("kept", [0.02, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("kept", [0.02, 0.6])
 def test_truncated_files_are_found(tmp_path: Path, suffix: str, kept: float) -> None:
     path = tmp_path / f"cut.{suffix}"
     photo(120, 90).save(path)
@@ -195,7 +163,7 @@ def test_truncated_files_are_found(tmp_path: Path, suffix: str, kept: float) -> 
     assert "replace or remove" in assert_one_line(error, path)
 
 
-def test_empty_missing_folder_text(tmp_path: Path) -> None:
+def test_what_is_no_image_is_named_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "folder.jpg").mkdir()
     (tmp_path / "text.jpg").write_text("<html>404</html>")
@@ -246,27 +214,6 @@ def test_bombs_are_refused_before_decoding(
     assert "more than the limit" in str(error.value) or "bomb" in str(error.value)
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_damaged_bytes_give_an_image_or_an_input_error(tmp_path: Path, suffix: str) -> None:
-    """Nothing but `InputError` comes out of a file with random bytes changed."""
-    path = tmp_path / f"damaged.{suffix}"
-    photo().save(path)
-    data = np.frombuffer(path.read_bytes(), np.uint8)
-    rng = np.random.default_rng(0)
-    messages = []
-    for _ in range(60):
-        changed = data.copy()
-        where = rng.integers(0, min(len(data), 400), size=4)
-        changed[where] = rng.integers(0, 256, size=4)
-        path.write_bytes(changed.tobytes())
-        try:
-            assert decode(path, max_pixels=1_000_000).mode == "RGB"
-        except InputError as error:
-            messages.append(str(error))
-    assert messages
-    assert not any("\n" in message for message in messages)
-
-
 def test_decoding_and_preprocessing_import_no_torch() -> None:
     code = (
         "import sys, pipeline.encoders.image_decoding, pipeline.encoders.preprocessing; "
@@ -284,7 +231,7 @@ def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path: Path) -> None
     with pytest.raises(InputError, match="more than the limit of 1,000"):
         decode(path, max_pixels=1000)
     assert decode(path, max_pixels=1000, expected_sha256=sha256(path)).size == (40, 30)
-    with pytest.raises(InputError, match="changed since the manifest was made"):
+    with pytest.raises(InputError, match=r"changed since.*dvc repro"):
         decode(path, expected_sha256="0" * 64)
 
 

@@ -1,4 +1,4 @@
-"""timm and open_clip import beside any build of torchvision, in a process of their own."""
+"""timm and open_clip import beside any build of torchvision, each time in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pipeline.encoders import torchvision_ops
+
 ROOT = Path(__file__).parents[2]
 
 
-def run(code: str) -> list[str]:
+def run(code: str, folder: Path = ROOT) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def test_timm_and_open_clip_import() -> None:
+def test_timm_and_open_clip_import_after_the_operators_are_declared() -> None:
     code = (
         "from pipeline.encoders.torchvision_ops import ensure_torchvision_ops as ensure\n"
         "ensure()\n"
@@ -27,12 +29,26 @@ def test_timm_and_open_clip_import() -> None:
     assert run(code) == ["True", "True"]
 
 
-def test_declared_operators_are_left_alone() -> None:
+def test_the_installed_hook_makes_a_plain_import_of_timm_work(tmp_path: Path) -> None:
+    torchvision_ops.install(tmp_path)
     code = (
-        "import torch\n"
-        "from pipeline.encoders import torchvision_ops as ops\n"
-        "for name in ops.OPERATORS: torch.library.define(name, ops.SIGNATURE)\n"
-        "torch.library.define = None\n"
-        "print(ops.ensure_torchvision_ops() == [])"
+        "import site, sys\n"
+        f"site.addsitedir({str(tmp_path)!r})\n"
+        "print('torch' in sys.modules, 'pipeline' in sys.modules)\n"  # starting Python costs no import
+        "import timm, torchvision\n"
+        "print(any('_Hook' in type(finder).__name__ for finder in sys.meta_path))"
     )
-    assert run(code) == ["True"]
+    assert run(code, tmp_path) == ["False", "False", "False"]
+
+
+def test_the_hook_leaves_other_installations_alone(tmp_path: Path) -> None:
+    """A torchvision that declares its operators itself, and one beside no torch."""
+    torchvision_ops.install(tmp_path)
+    for name, content in (
+        ("torchvision", "loaded = True"),
+        ("torch", "raise ImportError('no torch here')"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(content)
+    code = f"import site\nsite.addsitedir({str(tmp_path)!r})\nimport torchvision\nprint(torchvision.loaded)"
+    assert run(code, tmp_path) == ["True"]

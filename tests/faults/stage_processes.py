@@ -1,6 +1,6 @@
 """Stages as processes that can be killed: one process imports them all once and forks a child for every run.
 
-So that a kill at a random moment lands in a stage's work, and not in two seconds of imports before it.
+A kill at a random moment then hits a stage at work, not the two seconds of imports before it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-STAGES = (
-    *("code", "generate", "image_list", "manifest", "model", "embed", "prompts", "probe", "basis"),
-    *("source", "pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity", "tables"),
-    "report",
-)
-
-SERVER = f"""
-import importlib, os, sys
-stages = {{name: importlib.import_module(f"pipeline.stages.{{name}}") for name in {STAGES!r}}}
-import pipeline.stages.embed_images, pipeline.stages.refine_views, pipeline.encoders.clip_encoder
-from pipeline.stages import backbones
+SERVER = """
+import os, sys
+from pipeline.stage import find_stage, main, stage_names
+for name in stage_names():
+    find_stage(name)
+import pipeline.extraction.embed, pipeline.extraction.refine, pipeline.encoders.clip_encoder
+import pipeline.encoders.timm_encoder, pipeline.report.view_picture
 print("ready", flush=True)
 while line := sys.stdin.readline():
     folder, stage, *arguments = line.rstrip("\\n").split("\\t")
@@ -35,7 +31,7 @@ while line := sys.stdin.readline():
         os.dup2(null, 2)
         code = 1
         try:
-            code = stages[stage].main(arguments)
+            code = main([stage, *arguments])
         finally:
             os._exit(code)
     print(child, flush=True)
@@ -46,7 +42,7 @@ while line := sys.stdin.readline():
 
 
 class StageServer:
-    """Runs stages in forked children, and kills them when told."""
+    """Runs stages in forked children, and kills them."""
 
     def __enter__(self) -> StageServer:
         self._process = subprocess.Popen(

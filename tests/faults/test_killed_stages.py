@@ -1,6 +1,5 @@
 """SIGKILL every stage at random moments: an output is whole or absent, and running again ends with the same bytes."""
 
-import hashlib
 import random
 import shutil
 from collections import Counter
@@ -8,7 +7,7 @@ from collections import Counter
 import pytest
 
 from faults.stage_processes import StageServer
-from small_project import SmallProject
+from small_project import SmallProject, tree_digest
 
 pytestmark = pytest.mark.slow
 
@@ -17,27 +16,31 @@ PROBLEM = "left-right"
 STAGES = [
     ("code", (), ["cache/code"]),
     ("generate", ("print",), ["data/print"]),
-    ("image_list", ("few",), ["cache/lists/few.txt"]),
+    ("image_list", ("few",), ["cache/lists/print/few.txt"]),
     ("manifest", ("right",), ["cache/manifests/right"]),
     ("model", ("vit",), ["cache/models/vit.json"]),
     ("embed", ("right", "vit"), ["cache/embeddings/right/vit.zarr"]),
     ("embed", ("right", "clip"), ["cache/embeddings/right/clip.zarr"]),
     ("prompts", ("right",), ["cache/prompts/right.zarr"]),
-    ("probe", ("right",), ["results/probes/right.json"]),
-    ("basis", ("left",), ["cache/bases/left.json", "results/bases/left.json"]),
+    ("probe", ("right",), ["results/toy/probes/right.json"]),
+    ("basis", ("left",), ["cache/bases/left.json", "results/toy/bases/left.json"]),
     ("source", ("left",), ["cache/source/left.zarr"]),
     ("pseudo_label", (PROBLEM,), ["cache/pseudo_labels/left-right.zarr"]),
     ("refine", (PROBLEM,), ["cache/refined/left-right.zarr"]),
     ("adapt", (PROBLEM,), ["cache/target/left-right.zarr"]),
-    ("evaluate", (PROBLEM,), ["results/metrics/left-right.json", "results/tables/left-right"]),
+    (
+        "evaluate",
+        (PROBLEM,),
+        ["results/toy/problems/left-right/metrics.json", "results/toy/problems/left-right/tables"],
+    ),
     (
         "compare",
         (PROBLEM,),
-        ["results/comparison/left-right.json", "results/methods/left-right.json"],
+        ["results/toy/problems/left-right/comparison.json"],
     ),
-    ("sensitivity", (PROBLEM,), ["results/sensitivity/left-right"]),
-    ("tables", (), ["results/suite"]),
-    ("report", (), ["results/report.html"]),
+    ("sensitivity", (PROBLEM,), ["results/toy/problems/left-right/sensitivity"]),
+    ("tables", (), ["results/toy/tables"]),
+    ("report", (), ["results/toy/report.html"]),
 ]
 
 
@@ -51,11 +54,8 @@ def files_of(path):
 
 
 def digest(path):
-    """Return sha256 of a file's or a folder's names and contents; None where there is nothing."""
-    if not path.exists():
-        return None
-    parts = (name.encode() + content for name, content in files_of(path).items())
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    """Return a digest of a file's or a folder's names and contents; None where there is nothing."""
+    return tree_digest(path) if path.is_dir() else path.read_bytes() if path.exists() else None
 
 
 def remove(path):

@@ -12,23 +12,25 @@ from typing import Any
 import numpy as np
 
 from pipeline.datasets import manifest_files
-from pipeline.datasets.manifest_files import ClassRow, ImageRow, LabelRow, Manifest, Tasks
+from pipeline.datasets.manifest_files import ClassRow, ImageRow, Manifest, Tasks
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.source_model import fit_source
-from pipeline.method.variants import MethodOptions
-from pipeline.stages.adapt import SCHEMA as TARGET
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import embedding_store
-from pipeline.store.array_store import open_arrays, write_arrays
+from pipeline.store.array_store import ArrayStore
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
-from pipeline.store.classifier_store import classifier_arrays, read_classifiers
+from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.pseudo_label_store import SCHEMA as LABELS
-from pipeline.store.pseudo_label_store import label_arrays, read_labels_of_seed
-from pipeline.store.refined_store import open_refined, write_off, write_refined
-from pipeline.store.source_store import read_source, writing_source
+from pipeline.store.pseudo_label_store import (
+    open_pseudo_labels,
+    read_pseudo_labels,
+    write_pseudo_labels,
+)
+from pipeline.store.refined_store import open_refined, read_refined, write_refined
+from pipeline.store.source_store import read_source, write_scatters, writing_source
+from pipeline.store.target_store import open_target, write_target
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -81,29 +83,34 @@ def prompts(folder: Path, _: Any) -> TinyStore:
     return TinyStore(path, read)
 
 
-def models() -> list[Any]:
-    generator = np.random.default_rng(0)
-    labels = np.repeat(np.arange(4), 6)
-    x = generator.standard_normal((24, 3)) + 3 * np.eye(4, 3)[labels]
-    basis = draw_basis(3, 5, 0.1, "gamma", 0)
-    return fit_source(basis, {"original": x}, labels, TASKS, MethodOptions(source_views=False))
+def models() -> list[SourceModel]:
+    """Two tasks of two classes each, D = 5."""
+    rng = np.random.default_rng(0)
+    means, embedding_means = rng.standard_normal((4, 5)), rng.standard_normal((4, 3))
+    return [
+        SourceModel(
+            means[:K],
+            Classifier(rng.standard_normal((5, K)), rng.standard_normal(K)),
+            embedding_means[:K],
+            SourceScatter(rng.standard_normal(15).astype(np.float32), 12.0, 8.0),
+        )
+        for K in (2, 4)
+    ]
 
 
 def source(folder: Path, _: Any) -> TinyStore:
     path = folder / "s.zarr"
     with writing_source(path, CLASSES, BACKBONES, seeds=1, tasks=2) as writer:
-        writer.reserve(1, 5)
-        writer.write_seed(0, models())
+        writer.reserve_scatter(5)
+        writer.keep(0, write_scatters(writer.path, 0, models()))
 
     def read() -> bytes:
-        got = read_source(path, 0, CLASSES, with_scatter=True)
-        return pickle.dumps(
-            [
-                [m.means, m.classifier.W, m.classifier.b, m.embedding_means]
-                + [(s.triangle, s.total, s.degrees) for s in m.spreads]
-                for m in got
-            ]
-        )
+        parts = []
+        for model in read_source(path, 0, CLASSES, with_scatter=True):
+            parts += [model.means, model.classifier.W, model.classifier.b, model.embedding_means]
+            if model.scatter is not None:
+                parts += [model.scatter.triangle, model.scatter.total, model.scatter.degrees]
+        return pickle.dumps(parts)
 
     return TinyStore(path, read)
 
@@ -116,12 +123,12 @@ def placed() -> list[Any]:
 
 def pseudo_labels(folder: Path, _: Any) -> TinyStore:
     path = folder / "l.zarr"
-    write_arrays(path, LABELS, label_arrays([placed()], 8), {"problem": "a-b"})
-    return TinyStore(path, lambda: _labels(path, LABELS))
+    write_pseudo_labels(path, [placed()], 8, "a-b")
+    return TinyStore(path, lambda: _labels(open_pseudo_labels(path)))
 
 
-def _labels(path: Path, schema: str) -> bytes:
-    got = read_labels_of_seed(open_arrays(path, schema), 0, 8)
+def _labels(store: ArrayStore) -> bytes:
+    got = read_pseudo_labels(store, 0, 8)
     return pickle.dumps([got.label, got.weight, got.kept, got.fused])
 
 
@@ -129,27 +136,25 @@ def refined(folder: Path, _: Any) -> TinyStore:
     path = folder / "r.zarr"
     views = {"zeros": np.random.default_rng(0).standard_normal((1, 5, 3)).astype(np.float16)}
     write_refined(path, views, {"problem": "a-b"})
-    like = {"zeros": np.zeros((5, 3)), "original": np.zeros((5, 3))}
-    return TinyStore(path, lambda: pickle.dumps(open_refined(path).of_seed(0, like)))
+    shapes = {"zeros": (5, 3), "original": (5, 3)}
+    return TinyStore(path, lambda: pickle.dumps(read_refined(open_refined(path), 0, shapes)))
 
 
 def refined_off(folder: Path, _: Any) -> TinyStore:
     path = folder / "o.zarr"
-    write_off(path, "a-b")
-    return TinyStore(path, lambda: pickle.dumps(open_refined(path).of_seed(0, {})))
+    write_refined(path, {}, {"problem": "a-b"})
+    return TinyStore(path, lambda: pickle.dumps(read_refined(open_refined(path), 0, {})))
 
 
 def target(folder: Path, _: Any) -> TinyStore:
     path = folder / "t.zarr"
     classifiers = [[model.classifier for model in models()]]
-    arrays = {**classifier_arrays(classifiers), **label_arrays([placed()], 8)}
-    write_arrays(path, TARGET, arrays, {"problem": "a-b", "seen": [2, 4], "classes": CLASSES})
+    attributes = {"problem": "a-b", "classes": CLASSES}
+    write_target(path, classifiers, [placed()], rows=8, attributes=attributes)
 
     def read() -> bytes:
-        store = open_arrays(path, TARGET)
-        seen = store.attribute("seen", list, of=int)
-        got = [(c.W, c.b) for c in read_classifiers(store, 0, seen)]
-        return pickle.dumps(got) + _labels(path, TARGET)
+        store = open_target(path)
+        return pickle.dumps([(c.W, c.b) for c in read_classifiers(store, 0)]) + _labels(store)
 
     return TinyStore(path, read)
 
@@ -173,22 +178,28 @@ def manifest(folder: Path, _: Any) -> TinyStore:
         images=tuple(ImageRow(f"d/{CLASSES[i // 2]}/{i}.png", digests[i], 4, 3) for i in range(8)),
         tasks=Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0),
         classes=tuple(ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)),
-        labels=tuple(
-            LabelRow(f"d/{CLASSES[i // 2]}/{i}.png", CLASSES[i // 2], i // 2) for i in range(8)
-        ),
+        labels=np.arange(8) // 2,
         report={},
     )
     path = folder / "m"
-    manifest_files.write(made, path)
+    manifest_files.write_manifest(made, path)
     (path / "report.json").unlink()  # for people; no stage reads it
 
     def read() -> bytes:
         images = manifest_files.read_images(path / "images.csv")
         tasks = manifest_files.read_tasks(path / "tasks.csv", rows=len(images))
-        labels = manifest_files.read_labels(path / "labels.csv", images=images)
+        labels, digest = manifest_files.read_labels(path)
         classes = manifest_files.read_classes(path / "classes.csv")
         return pickle.dumps(
-            [images, tasks.task.tobytes(), tasks.seeds, tasks.test.tobytes(), labels, classes]
+            [
+                images,
+                tasks.task.tobytes(),
+                tasks.seeds,
+                tasks.test.tobytes(),
+                labels.tobytes(),
+                digest,
+                classes,
+            ]
         )
 
     return TinyStore(path, read)

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import softplus
 
 from pipeline.errors import ParamsError
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend, pixel_gradient
-from pipeline.method.fusion import branch_probabilities
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.random_fourier_features import deviation, draw_basis
+from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.zero_shot import branch_probabilities
 from reference import adversarial_refinement as oracle
 
 D, SIZE, PIXELS = 12, (1, 2, 3), 6
@@ -30,12 +31,12 @@ def images(n=7, dtype=torch.float64):
     return torch.rand((n, *SIZE), generator=generator, dtype=dtype)
 
 
-def labelled_loss(branch, places):
-    return lambda embeddings: branch.loss(embeddings, places)
+def labelled_loss(branch, positions):
+    return lambda embeddings: softplus(branch.log_odds(embeddings, positions))
 
 
-def labelled_odds(branch, places):
-    return lambda embeddings: branch.log_odds(embeddings, places)
+def labelled_odds(branch, positions):
+    return lambda embeddings: branch.log_odds(embeddings, positions)
 
 
 @pytest.mark.parametrize("sigma", [1e-4, 1.0])
@@ -44,7 +45,7 @@ def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
     x = np.random.default_rng(3).normal(size=(9, 4)).astype(np.float32)
     x[4] = 0  # a zero row stays zero
     branch = SourceBranch(basis, classifier, CLASSES)
-    expected = deviation(basis, x)
+    expected = deviations(basis, x)
     ours = branch.deviation(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(ours, expected, atol=1e-6 * np.abs(expected).max())
     scores = classifier.scores(expected)[:, CLASSES]
@@ -56,12 +57,12 @@ def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
 def test_the_loss_is_the_cross_entropy_of_the_task_s_classes():
     basis, classifier, _, _ = model()
     x = np.random.default_rng(3).normal(size=(9, 4))
-    places = np.arange(9) % 3
-    p = branch_probabilities(classifier.scores(deviation(basis, x)), CLASSES)
-    loss = SourceBranch(basis, classifier, CLASSES).loss(
-        torch.from_numpy(x), torch.from_numpy(places)
+    positions = np.arange(9) % 3
+    p = branch_probabilities(classifier.scores(deviations(basis, x)), CLASSES)
+    loss = labelled_loss(SourceBranch(basis, classifier, CLASSES), torch.from_numpy(positions))(
+        torch.from_numpy(x)
     )
-    np.testing.assert_allclose(loss.numpy(), -np.log(p[np.arange(9), places]), rtol=1e-3)
+    np.testing.assert_allclose(loss.numpy(), -np.log(p[np.arange(9), positions]), rtol=1e-3)
 
 
 def naive(basis, classifier, projection, label):
@@ -82,10 +83,10 @@ def naive(basis, classifier, projection, label):
 @pytest.mark.parametrize("height", [labelled_loss, labelled_odds])
 def test_the_gradient_is_that_of_the_oracle_up_to_a_positive_factor(height):
     basis, classifier, projection, forward = model()
-    branch, places = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
+    branch, positions = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
     pictures = images(3)
-    found = pixel_gradient(pictures, forward, height(branch, places)).flatten(1).numpy()
-    for i, label in enumerate(places.tolist()):
+    found = pixel_gradient(pictures, forward, height(branch, positions)).flatten(1).numpy()
+    for i, label in enumerate(positions.tolist()):
         slopes = oracle.gradient(
             naive(basis, classifier, projection, label), pictures[i].flatten().tolist()
         )
@@ -97,11 +98,11 @@ def test_the_gradient_is_that_of_the_oracle_up_to_a_positive_factor(height):
 
 def test_the_steps_are_those_of_the_oracle():
     basis, classifier, projection, forward = model()
-    branch, places = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
+    branch, positions = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
     pictures = images(3)
-    loss = labelled_loss(branch, places)
+    loss = labelled_loss(branch, positions)
     found = ascend(pictures, forward, loss, Ascent(4, 0.03, 0.08)).flatten(1)
-    for i, label in enumerate(places.tolist()):
+    for i, label in enumerate(positions.tolist()):
         expected = oracle.ascend(
             naive(basis, classifier, projection, label),
             pictures[i].flatten().tolist(),
@@ -110,18 +111,6 @@ def test_the_steps_are_those_of_the_oracle():
             radius=0.08,
         )
         np.testing.assert_allclose(found[i].numpy(), expected, atol=1e-9)
-
-
-def test_the_loss_does_not_decrease():
-    basis, classifier, _, forward = model()
-    branch, places = SourceBranch(basis, classifier, CLASSES), torch.arange(7) % 3
-    loss = labelled_loss(branch, places)
-    losses = [
-        loss(forward(ascend(images(), forward, loss, Ascent(steps, 1e-3, 0.05)))).numpy()
-        for steps in range(8)
-    ]
-    assert (np.diff(losses, axis=0) >= 0).all()
-    assert (losses[-1] > losses[0]).all()
 
 
 def test_no_steps_return_the_input_bit_for_bit():
@@ -148,10 +137,14 @@ def test_the_ball_and_the_range_of_pixels_hold(radius):
 
 def test_an_image_does_not_depend_on_its_neighbours():
     basis, classifier, _, forward = model()
-    branch, pictures, places = SourceBranch(basis, classifier, CLASSES), images(), torch.arange(7)
+    branch, pictures, positions = (
+        SourceBranch(basis, classifier, CLASSES),
+        images(),
+        torch.arange(7),
+    )
     ascent = Ascent(3, 0.02, 0.1)
-    together = ascend(pictures, forward, labelled_loss(branch, places % 3), ascent)
-    alone = ascend(pictures[2:3], forward, labelled_loss(branch, places[2:3]), ascent)
+    together = ascend(pictures, forward, labelled_loss(branch, positions % 3), ascent)
+    alone = ascend(pictures[2:3], forward, labelled_loss(branch, positions[2:3]), ascent)
     torch.testing.assert_close(together[2:3], alone)
 
 
@@ -160,20 +153,22 @@ def test_a_sure_image_still_moves_in_float32():
     basis, classifier, _, forward = model()
     pictures = images(dtype=torch.float32)
     unsure = SourceBranch(basis, classifier, CLASSES)
-    places = unsure.scores(forward(pictures)).argmax(dim=1)
-    factor = -1000 / float(unsure.log_odds(forward(pictures), places).max())
+    positions = unsure.scores(forward(pictures)).argmax(dim=1)
+    factor = -1000 / float(unsure.log_odds(forward(pictures), positions).max())
     sure = SourceBranch(basis, Classifier(factor * classifier.W, factor * classifier.b), CLASSES)
-    assert not pixel_gradient(pictures, forward, labelled_loss(sure, places)).any()
-    gradient = pixel_gradient(pictures, forward, labelled_odds(sure, places))
+    assert not pixel_gradient(pictures, forward, labelled_loss(sure, positions)).any()
+    gradient = pixel_gradient(pictures, forward, labelled_odds(sure, positions))
     assert torch.isfinite(gradient).all()
     assert (gradient.abs().amax(dim=(1, 2, 3)) > 1).all()
 
 
 def test_a_single_class_leaves_the_views_alone():
     basis, classifier, _, forward = model()
-    branch, places = SourceBranch(basis, classifier, CLASSES[:1]), torch.zeros(7, dtype=torch.long)
-    assert not branch.loss(forward(images()), places).any()
-    odds = labelled_odds(branch, places)
+    branch, positions = (
+        SourceBranch(basis, classifier, CLASSES[:1]),
+        torch.zeros(7, dtype=torch.long),
+    )
+    odds = labelled_odds(branch, positions)
     assert torch.equal(ascend(images(), forward, odds, Ascent(3, 0.1, 0.1)), images())
 
 

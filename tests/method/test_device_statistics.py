@@ -3,27 +3,26 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from pipeline.errors import RefereeError
-from pipeline.method.adaptation import run_problem
-from pipeline.method.class_statistics import from_rows
-from pipeline.method.device_statistics import statistics_on
-from pipeline.method.random_fourier_features import deviation, draw_basis, draw_ensemble
+from pipeline.method import device_statistics
+from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.device_statistics import DeviceReduction
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.row_reduction import reduce_here
+from pipeline.method.rows import LabelledRows
+from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import variant
-from pipeline.params import Runtime
-from pipeline.stages.statistics_device import statistics_device
 from shifted_problem import SCALE, Problem
 
 
-def test_statistics_by_torch_are_those_by_blas():
+def test_statistics_by_torch_are_those_by_blas(monkeypatch):
+    monkeypatch.setattr(device_statistics, "BLOCK_IMAGES", 9)
     rng = np.random.default_rng(0)
     basis = draw_basis(6, 20, 1e-2, "gamma", 0)
-    x, labels = rng.normal(size=(31, 6)), rng.integers(0, 3, 31)
-    weights = rng.uniform(0, 1, 31)
-    blocks = [(x[k : k + 9], labels[k : k + 9], weights[k : k + 9]) for k in range(0, 31, 9)]
-    found = statistics_on("cpu", basis, blocks, 4)
-    expected = from_rows(deviation(basis, x).astype(np.float64), labels, weights, 4)
+    views = {"original": rng.normal(size=(31, 6)), "zeros": rng.normal(size=(31, 6))}
+    rows = LabelledRows(views, rng.integers(0, 3, 31), rng.uniform(0, 1, 31))
+    found = sum_rows(basis, rows, 4, "float32", DeviceReduction("cpu"))
+    expected = sum_rows(basis, rows, 4, "float64")
     for name in ("count", "weight", "squared_weight", "sums"):
         mine, theirs = getattr(found, name), getattr(expected, name)
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-7 * np.abs(theirs).max())
@@ -32,22 +31,13 @@ def test_statistics_by_torch_are_those_by_blas():
     assert found.scatter.flags.f_contiguous
 
 
-@pytest.mark.parametrize("members", [1, 2])
-def test_a_whole_problem_is_the_same_on_a_device(members):
+def test_a_whole_problem_is_the_same_on_a_device():
     problem, options = Problem(0, D=40), replace(variant("calibrated"), clip_in_kernel=0.0)
-
-    def run(device):
-        drawn = draw_ensemble(10, 40, 1.0, "bandwidth", 0, members=members)
-        problem.basis = replace(drawn, device=device)
-        sources = problem.sources(options)
-        return run_problem(problem.basis, problem.tasks(), sources, options, SCALE)
-
-    for mine, theirs in zip(run("cpu"), run(""), strict=True):
+    sources = problem.sources(options)
+    on_device, here = (
+        adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE, reduce_rows=by)
+        for by in (DeviceReduction("cpu"), reduce_here)
+    )
+    for mine, theirs in zip(on_device, here, strict=True):
         np.testing.assert_array_equal(mine.labels.label, theirs.labels.label)
         np.testing.assert_allclose(mine.classifier.b, theirs.classifier.b, rtol=1e-3)
-
-
-def test_a_device_that_is_not_there_is_refused_before_any_work():
-    assert statistics_device(Runtime(statistics="cpu")) == ""
-    with pytest.raises(RefereeError, match="use auto or cpu"):
-        statistics_device(Runtime(statistics="cuda:99"))

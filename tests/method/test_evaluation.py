@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.evaluation import TestImages, pseudo_label_quality, score
-from pipeline.method.prediction import cosines
+from pipeline.method.evaluation import pseudo_label_quality, score
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import MethodOptions
+from pipeline.method.zero_shot import cosines
 
 OPTIONS = MethodOptions(source_views=False)
 
@@ -21,11 +22,13 @@ def scored():
     x = generator.standard_normal((120, 6)) * 0.3 + centres[labels]
     basis = draw_basis(6, 60, 0.5, "gamma", 0)
     tasks = [np.array([0, 1]), np.array([2, 3])]
-    source = fit_source(basis, {"original": x}, labels, tasks, OPTIONS)
+    source = list(fit_source(basis, {"original": x}, labels, tasks, OPTIONS))
     texts = np.roll(centres, 1, axis=0)  # CLIP is always wrong: every text names the next class
-    images = TestImages({"original": x}, cosines(x, texts), labels, labels // 2)
+    rows = UnlabelledRows({"original": x}, cosines(x, texts))
     classifiers = [model.classifier for model in source]
-    return score(basis, images, source, classifiers, options=OPTIONS, clip_scale=10.0)
+    return score(
+        basis, rows, labels, labels // 2, source, classifiers, options=OPTIONS, clip_scale=10.0
+    )
 
 
 def test_references_are_scored_beside_the_method(scored):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError, ParamsError
-from pipeline.method.fusion import branch_probabilities, fuse, fusion_weight, gate
+from pipeline.method.fusion import fuse, fusion_weight, gate
 from pipeline.method.zero_shot import softmax
 from reference import fusion as oracle
 
@@ -38,14 +38,6 @@ def test_one_branch_alone():
     p, q = branches(0, 3)
     np.testing.assert_array_equal(fuse(p, q, "klda"), p)
     np.testing.assert_array_equal(fuse(p, q, "clip"), q)
-
-
-def test_softmax_over_seen_classes_or_over_all():
-    logits = np.random.default_rng(0).normal(size=(4, 5))
-    classes = np.array([1, 3])
-    np.testing.assert_allclose(branch_probabilities(logits, classes).sum(axis=1), 1)
-    everything = branch_probabilities(logits, classes, over_all=True)
-    np.testing.assert_array_equal(everything, softmax(logits)[:, [1, 3]])
 
 
 def test_the_gate_keeps_what_passes():

@@ -23,13 +23,6 @@ def test_both_agree_with_the_oracle():
         )
 
 
-def test_the_order_of_keys_does_not_matter_and_that_of_queries_is_kept():
-    original, view = tokens(0), tokens(1)
-    order = torch.tensor([3, 0, 4, 1, 2])
-    torch.testing.assert_close(attend(original, view[:, order]), attend(original, view))
-    torch.testing.assert_close(attend(original[:, order], view), attend(original, view)[:, order])
-
-
 def test_it_is_symmetric_and_moves_with_a_common_permutation():
     original, view = tokens(0), tokens(1)
     order = torch.tensor([3, 0, 4, 1, 2])
@@ -47,10 +40,6 @@ def test_what_both_share_survives_what_one_has_is_averaged_away():
     shared = mutual_attention(common, view)
     torch.testing.assert_close(shared[..., :4], common[..., :4])
     torch.testing.assert_close(shared[..., 4:], odd[..., 4:] / 2)
-
-
-def test_large_tokens_do_not_overflow():
-    assert torch.isfinite(mutual_attention(1e3 * tokens(0).float(), 1e3 * tokens(1).float())).all()
 
 
 def test_tokens_must_be_of_one_shape():

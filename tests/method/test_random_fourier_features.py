@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from pipeline.errors import InputError, ParamsError
 from pipeline.method.random_fourier_features import (
     Basis,
-    deviation,
+    deviations,
     draw_basis,
-    features,
     gamma_of,
     kernel_error,
     median_bandwidth,
@@ -36,13 +35,13 @@ def test_the_features_are_those_of_the_oracle(orthogonal):
     x = rng.normal(size=(5, 6))
     basis = draw_basis(6, 20, 1.0, "bandwidth", seed=3, orthogonal=orthogonal)
     expected = [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
-    z = features(basis, x)
-    assert z.dtype == np.float32
-    np.testing.assert_allclose(z, expected, atol=1e-6)
+    found = deviations(basis, x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found + basis.pivot, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [1e-4, 1.0])
-def test_the_deviation_keeps_its_digits(sigma):
+def test_deviations_keep_their_digits(sigma):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 30))
     basis = draw_basis(30, 64, sigma, "gamma", seed=1)
@@ -50,10 +49,11 @@ def test_the_deviation_keeps_its_digits(sigma):
         [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
     ) - np.array(oracle.feature([0] * 29 + [1], np.zeros((30, 64)).tolist(), basis.beta.tolist()))
     scale = np.abs(exact).max()
-    ours = np.abs(deviation(basis, x) - exact).max() / scale
+    ours = np.abs(deviations(basis, x) - exact).max() / scale
     assert ours < 2e-6
     if sigma == 1e-4:
-        naive = np.abs((features(basis, x) - basis.pivot.astype(np.float32)) - exact).max() / scale
+        z = (exact + basis.pivot).astype(np.float32)
+        naive = np.abs((z - basis.pivot.astype(np.float32)) - exact).max() / scale
         assert naive > 10 * ours
 
 
@@ -71,12 +71,6 @@ def test_bases_are_nested_in_D(d, D, more, seed, orthogonal):
     cut = large.nested(D)
     np.testing.assert_array_equal(small.omega, cut.omega)
     np.testing.assert_array_equal(small.beta, cut.beta)
-
-
-def test_seeds_and_blocks_differ():
-    a, b = (draw_basis(8, 200, 1.0, "gamma", seed) for seed in (0, 1))
-    assert not np.isin(a.beta, b.beta).any()
-    assert len(np.unique(a.beta)) == 200
 
 
 def test_orthogonal_frequencies_are_orthogonal_with_gaussian_lengths():
@@ -137,6 +131,6 @@ def test_mistakes_are_named():
     with pytest.raises(ParamsError, match="among the 4"):
         draw_basis(2, 4, 1.0, "gamma", 0).nested(5)
     with pytest.raises(InputError, match="d = 2"):
-        features(draw_basis(2, 4, 1.0, "gamma", 0), np.ones((1, 3)))
+        deviations(draw_basis(2, 4, 1.0, "gamma", 0), np.ones((1, 3)))
     with pytest.raises(InputError, match="omega"):
         Basis(np.ones((2, 3), np.float32), np.ones(4, np.float32), 1.0)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pipeline.method import row_scatter
-from pipeline.method.adaptation import run_problem
-from pipeline.method.row_scatter import no_rows
+from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.row_scatter import RowScatter
 from pipeline.method.variants import variant
 from shifted_problem import SCALE, Problem
 
 
 def grown(pieces, ridge):
-    scatter = no_rows(pieces[0].shape[1], ridge)
+    scatter = RowScatter(pieces[0].shape[1], (), ridge)
     for piece in pieces:
         scatter = scatter.grown(piece)
     return scatter
@@ -23,35 +23,19 @@ def test_a_solution_is_that_of_the_formed_scatter_however_the_rows_arrive(cuts):
     rows, right = rng.normal(size=(12, 30)), rng.normal(size=(30, 4))
     scatter = grown(np.split(rows, cuts), 0.5)
     expected = np.linalg.solve(rows.T @ rows + 0.5 * np.eye(30), right)
-    np.testing.assert_allclose(scatter.solve(right), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(scatter.solve(right, 0.5), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(scatter.dense(), np.tril(rows.T @ rows), rtol=1e-13)
 
 
-def test_two_scatters_grown_from_one_do_not_touch_each_other():
-    rng = np.random.default_rng(0)
-    rows, right = rng.normal(size=(9, 12)), rng.normal(size=(12, 2))
-    stem = no_rows(12, 0.5).grown(rows[:3])
-    before = stem.solve(right)
-    one, other = stem.grown(rows[3:6]), stem.grown(rows[6:])
-    for scatter, used in [
-        (stem, rows[:3]),
-        (one, rows[:6]),
-        (other, np.delete(rows, [3, 4, 5], 0)),
-    ]:
-        expected = np.linalg.solve(used.T @ used + 0.5 * np.eye(12), right)
-        np.testing.assert_allclose(scatter.solve(right), expected, rtol=1e-10)
-    np.testing.assert_array_equal(stem.solve(right), before)
-
-
 def test_room_ends_where_the_formed_scatter_is_cheaper():
-    scatter = no_rows(8, 1.0).grown(np.ones((6, 8)))
+    scatter = RowScatter(8, (), 1.0).grown(np.ones((6, 8)))
     assert scatter.has_room(4)
     assert not scatter.has_room(5)
 
 
 @pytest.mark.parametrize("spoilt", [1e9, np.nan, np.inf])
 def test_a_ridge_too_small_for_the_rows_is_refused(spoilt):
-    assert no_rows(3, 1e-6).grown(np.full((1, 3), spoilt)) is None
+    assert RowScatter(3, (), 1e-6).grown(np.full((1, 3), spoilt)) is None
 
 
 @pytest.mark.parametrize("rows_per_feature", [0.6, 1.25, 9.0])
@@ -61,7 +45,7 @@ def test_the_released_variant_is_the_same_by_rows_and_by_features(monkeypatch, r
 
     def classifiers():
         sources = problem.sources(options)
-        adapted = run_problem(problem.basis, problem.tasks(), sources, options, SCALE)
+        adapted = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
         return [model.classifier for model in (*sources, *adapted)]
 
     monkeypatch.setattr(row_scatter, "ROWS_PER_FEATURE", rows_per_feature)

@@ -6,7 +6,7 @@ from pipeline.errors import ParamsError
 from pipeline.method.variants import VARIANTS, MethodOptions, variant
 
 
-def test_every_named_variant_is_there():
+def test_the_named_variants_and_the_default():
     assert set(VARIANTS) == {
         "calibrated", "paper", "released", "no_clip", "no_augmentation", "no_weighting",
         "clip_zero_shot", "source_only", "nearest_mean",
@@ -14,7 +14,7 @@ def test_every_named_variant_is_there():
     assert variant("calibrated") == MethodOptions()
 
 
-def test_released_is_the_contracts_column():
+def test_released_has_the_settings_of_the_authors_code():
     released = variant("released")
     assert released.prior_count == 25
     assert (released.ridge, released.ridge_kind) == (1e-6, "absolute")
@@ -28,7 +28,7 @@ def test_released_is_the_contracts_column():
 @pytest.mark.parametrize(
     ("name", "changed"),
     [
-        ("no_clip", {"use_clip", "clip_in_kernel"}),  # neither CLIP's words nor its eyes
+        ("no_clip", {"use_clip", "clip_in_kernel"}),
         ("no_augmentation", {"views"}),
         ("no_weighting", {"use_weights"}),
     ],
@@ -58,8 +58,6 @@ def test_scale_and_fusion_follow_the_options():
         ("ridge", float("nan")),
         ("rounds", -1),
         ("weight_floor", 1.5),
-        ("temperature", 0.0),
-        ("batch_images", 0),
         ("clip_scale", "its own"),
         ("clip_scale", 0.0),
         ("shrinkage", "oasis"),
@@ -78,16 +76,16 @@ def test_an_unknown_variant_names_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "wanted"),
+    ("option", "value", "kind"),
     [
         ("vote_at_test", "off", "true or false"),  # a word to YAML 1.2, and every word is true
         ("use_clip", 0, "true or false"),
         ("rounds", 2.5, "a whole number"),
-        ("batch_images", True, "a whole number"),
+        ("rounds", True, "a whole number"),
         ("ridge", True, "a number"),
         ("prior_count", "5", "a number"),
     ],
 )
-def test_a_value_of_another_type_is_refused(option, value, wanted):
-    with pytest.raises(ParamsError, match=f"^{option}: {wanted}, not "):
+def test_a_value_of_another_type_is_refused(option, value, kind):
+    with pytest.raises(ParamsError, match=f"^{option}: {kind}, not "):
         replace(MethodOptions(), **{option: value})

@@ -1,6 +1,5 @@
 """`embed` on a real Dask cluster: killed, late and slow workers change no byte; a failing cluster is one line."""
 
-import hashlib
 import os
 import shutil
 import signal
@@ -12,22 +11,15 @@ import pytest
 
 from dask_cluster import RealCluster, wait_until
 from pipeline.store.progress_log import DIGEST_BYTES, HEADER
-from small_project import ROOT, SmallProject
+from small_project import ROOT, SmallProject, tree_digest
 
 pytestmark = pytest.mark.slow
 
 STORE = "cache/embeddings/left/vit.zarr"
-IMAGES = 800
+IMAGES = 600
 VIEWS = 3
 DIGITS = {"img_size": 32, "patch_size": 4, "embed_dim": 128, "depth": 5, "num_heads": 4}
 DIGITS |= {"class_token": False, "global_pool": "avg"}
-
-
-def tree_digest(path):
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return hashlib.sha256(
-        b"".join(str(file.relative_to(path)).encode() + file.read_bytes() for file in files)
-    ).hexdigest()
 
 
 def logged(project):
@@ -57,7 +49,7 @@ def forget(project):
 
 def start(project, address):
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.stages.embed", "left", "vit"],
+        [sys.executable, "-m", "pipeline.stages", "embed", "left", "vit"],
         cwd=project.folder,
         env=project.environment(DASK_SCHEDULER_ADDRESS=address),
         stdout=subprocess.PIPE,
@@ -67,7 +59,7 @@ def start(project, address):
 
 
 def one_line(done):
-    """Return what a failed run said: one line, status 2."""
+    """Return the one line of a run that failed with status 2."""
     assert done.returncode == 2, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
@@ -81,7 +73,7 @@ def project(tmp_path_factory):
     params = made.read_params()
     params["models"]["vit"] |= {"origin": str(ROOT / "weights/digits/vit"), "kwargs": DIGITS}
     made.write_params(params)
-    made.stage("manifest", "left")
+    made.run_here(("manifest", "left"))
     return made
 
 
@@ -101,6 +93,7 @@ def cluster(tmp_path, project):
         yield made
 
 
+@pytest.mark.long
 def test_a_killed_a_late_and_a_slow_worker_change_no_byte(project, undisturbed, cluster):
     doomed, slow = cluster.add_worker(), cluster.add_worker()
     run = start(project, cluster.address)
@@ -109,12 +102,14 @@ def test_a_killed_a_late_and_a_slow_worker_change_no_byte(project, undisturbed, 
     late = cluster.add_worker()
     doomed.kill()
     killed_at = rows(project)
-    told, errors = run.communicate(timeout=300)
+    output, errors = run.communicate(timeout=300)
     assert run.returncode == 0, errors
-    assert errors == ""
+    assert {line.split(":")[0] for line in errors.splitlines()} <= {
+        "embed"
+    }  # progress and nothing else
     assert killed_at < VIEWS * IMAGES, "the worker was killed too late to matter"
     assert tree_digest(project.folder / STORE) == undisturbed
-    assert f"{IMAGES} embedded now" in told
+    assert f"{IMAGES} embedded now" in output
     found = logged(project)
     assert len(found) == IMAGES  # nothing lost
     assert set(found.values()) == {VIEWS}  # nothing doubled
@@ -130,9 +125,9 @@ def test_a_lost_scheduler_is_one_line_and_the_run_goes_on_without_a_cluster(
     wait_until(lambda: rows(project) > 0 or run.poll() is not None, "first rows")
     cluster.scheduler.kill()
     _, errors = run.communicate(timeout=120)
-    told = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
-    assert "the scheduler is gone" in told
-    assert "unset DASK_SCHEDULER_ADDRESS" in told
+    line = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
+    assert "the scheduler is gone" in line
+    assert "unset DASK_SCHEDULER_ADDRESS" in line
     assert not (project.folder / STORE).exists()
     kept = rows(project) // VIEWS
     assert 0 < kept < IMAGES
@@ -145,16 +140,17 @@ def run_with(project, cluster):
     return project.stage("embed", "left", "vit", ok=False, DASK_SCHEDULER_ADDRESS=cluster.address)
 
 
+@pytest.mark.long
 def test_a_worker_of_another_version_is_one_line(project, cluster, tmp_path):
     other = tmp_path / "other" / "pillow-1.0.0.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pillow\nVersion: 1.0.0\n")
     path = filter(None, (str(other.parent), os.environ.get("PYTHONPATH")))
     cluster.add_worker(PYTHONPATH=os.pathsep.join(path))
-    told = one_line(run_with(project, cluster))
-    assert f"worker tcp://{cluster.networks.host.rpartition('.')[0]}" in told
-    assert "has pillow 1.0.0, this process" in told
-    assert "constraints.txt" in told
+    line = one_line(run_with(project, cluster))
+    assert f"worker tcp://{cluster.networks.host.rpartition('.')[0]}" in line
+    assert "pillow 1.0.0" in line
+    assert "constraints.txt" in line
     assert rows(project) == 0
 
 
@@ -162,14 +158,14 @@ def test_a_worker_of_another_version_is_one_line(project, cluster, tmp_path):
 def test_a_worker_with_other_code_that_joins_late_is_one_line(project, cluster, tmp_path):
     shutil.copytree(ROOT / "pipeline", tmp_path / "older" / "pipeline")
     with (tmp_path / "older" / "pipeline" / "errors.py").open("a") as file:
-        file.write("\n# a change\n")
+        file.write("\nCHANGED = 1\n")
     run = start(project, cluster.address)
     assert "no worker yet" in run.stderr.readline()
     cluster.add_worker(PYTHONPATH=str(tmp_path / "older"))
     _, errors = run.communicate(timeout=120)
-    told = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
-    assert "runs other code of this package" in told
-    assert "restart the worker" in told
+    line = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
+    assert "runs other code of this package" in line
+    assert "restart the worker" in line
     assert rows(project) == 0
 
 
@@ -178,16 +174,17 @@ def can_hide_folders():
     return done.returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_hide_folders(), reason="no right to make a mount namespace")
 @pytest.mark.parametrize("hidden", ["", "data"])
 def test_a_worker_that_does_not_see_our_files_is_one_line(project, cluster, hidden):
     folder = project.folder / hidden
     hide = f'mount -t tmpfs none "{folder}" && exec "$@"'
     cluster.add_worker(before=("unshare", "--mount", "sh", "-c", hide, "sh"))
-    told = one_line(run_with(project, cluster))
+    line = one_line(run_with(project, cluster))
     # the folder itself, by the file we leave in it; or an image, where other folders are seen
-    assert f"does not see {folder}{'/' if hidden else ';'}" in told
-    assert "worker tcp://" in told
+    assert f"does not see {folder}{'/' if hidden else ';'}" in line
+    assert "worker tcp://" in line
     assert not list((project.folder / ".referee" / "scratch").iterdir())
 
 
@@ -195,8 +192,8 @@ def test_no_scheduler_is_one_line(project):
     done = project.stage(
         "embed", "left", "vit", ok=False, DASK_SCHEDULER_ADDRESS="tcp://127.0.0.1:9"
     )
-    told = one_line(done)
-    assert "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:9: no scheduler answers" in told
+    line = one_line(done)
+    assert "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:9: no scheduler answers" in line
 
 
 @pytest.mark.long
@@ -206,11 +203,11 @@ def test_an_image_that_cannot_be_read_names_the_worker_and_keeps_the_rest(projec
     bad.write_bytes(kept + b"x")
     try:
         cluster.add_worker()
-        told = one_line(run_with(project, cluster))
+        line = one_line(run_with(project, cluster))
     finally:
         bad.write_bytes(kept)
-    assert "dog/0.png" in told
-    assert "(on worker tcp://" in told
+    assert "dog/0.png" in line
+    assert "(on worker tcp://" in line
     assert rows(project) > 0
 
 
@@ -221,28 +218,16 @@ def test_a_scheduler_that_hangs_is_one_line(project, undisturbed, cluster):
     wait_until(lambda: rows(project) > 0 or run.poll() is not None, "first rows")
     cluster.scheduler.send_signal(signal.SIGSTOP)
     _, errors = run.communicate(timeout=200)
-    told = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
-    assert "the scheduler is gone" in told
+    line = one_line(subprocess.CompletedProcess([], run.returncode, "", errors))
+    assert "the scheduler is gone" in line
     assert project.stage("embed", "left", "vit").returncode == 0
     assert tree_digest(project.folder / STORE) == undisturbed
-
-
-def kill_one(cluster, workers):
-    workers[0].kill()
-
-
-def add_one(cluster, workers):
-    cluster.add_worker()
-
-
-def slow_one(cluster, workers):
-    workers[0].slow_down()
 
 
 def unplug_one(cluster, workers):
     if not cluster.networks.apart:
         pytest.skip("no right to make network namespaces")
-    cluster.networks.cut(2)  # the first worker's: nobody is told, packets vanish
+    cluster.networks.cut(2)  # the first worker's: nobody is line, packets vanish
 
 
 def kill_all_and_start_others(cluster, workers):
@@ -252,10 +237,8 @@ def kill_all_and_start_others(cluster, workers):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "disturb", [kill_one, add_one, slow_one, unplug_one, kill_all_and_start_others]
-)
-def test_each_disturbance_alone_changes_no_byte(project, undisturbed, cluster, disturb):
+@pytest.mark.parametrize("disturb", [unplug_one, kill_all_and_start_others])
+def test_lost_workers_change_no_byte(project, undisturbed, cluster, disturb):
     workers = [cluster.add_worker(), cluster.add_worker()]
     run = start(project, cluster.address)
     wait_until(lambda: rows(project) > 0 or run.poll() is not None, "first rows")

@@ -55,15 +55,17 @@ def test_the_first_gives_the_table_that_the_page_shows(clone):
     done = run("make repro", clone)
     assert done.returncode == 0, done.stderr
     found = {
-        problem: json.loads((clone / f"results/comparison/{problem}.json").read_text())
+        problem: json.loads(
+            (clone / f"results/digits/problems/{problem}/comparison.json").read_text()
+        )
         for problem in shown()
     }
     assert len(found) == 4
-    assert {p: told["calibrated"]["A_T"] for p, told in found.items()} == {
+    assert {p: entries["calibrated"]["A_T"] for p, entries in found.items()} == {
         problem: pytest.approx(mean, abs=WITHIN) for problem, mean in shown().items()
     }
-    assert "results/report.html" in done.stdout
-    assert (clone / "results/report.html").is_file()
+    assert "results/digits/report.html" in done.stdout
+    assert (clone / "results/digits/report.html").is_file()
 
 
 def test_the_second_passes_and_is_what_ci_runs(clone):

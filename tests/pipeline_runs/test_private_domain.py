@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
 from pipeline.store.embedding_store import open_embeddings
-from sharing_story import COMPUTED_ANEW, Place, commands_of, images_among, join, metrics
-from small_project import ROOT, stages_run
+from sharing_story import COMPUTED_ANEW, SharedRemote, commands_of, images_among, join, metrics
+from small_project import ALL_STAGES, ROOT, stages_run
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,8 @@ OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = comman
 def owner(run_project):
     """The project with its target made private, run again and committed."""
     run_project.change_params(data={"private": ["right"]})
-    run_project.repro()
+    run_project.run_here(*ALL_STAGES)
+    run_project.commit_stages()
     run_project.run("git", "commit", "--quiet", "-am", "right is private")
     return run_project
 
@@ -36,14 +37,14 @@ def read_truth(project, domain):
     """Return a domain's images and labels, as their owner reads them."""
     folder = project.folder / "cache/manifests" / domain
     images = read_images(folder / "images.csv")
-    return images, [row.label for row in read_labels(folder / "labels.csv", images=images)]
+    return images, read_labels(folder)[0].tolist()
 
 
 def push(project, remote, command="dvc push"):
     """Push to a folder and return its files' content."""
-    project.run("dvc", "remote", "add", "--default", "elsewhere", str(remote))
+    project.run("dvc", "remote", "add", "--default", "away", str(remote))
     project.run("bash", "-c", command)
-    project.run("dvc", "remote", "remove", "elsewhere")
+    project.run("dvc", "remote", "remove", "away")
     assert images_among(remote) == []
     return {file: file.read_bytes() for file in remote.rglob("*") if file.is_file()}
 
@@ -110,8 +111,8 @@ def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):
     pushed = push(owner, tmp_path / "remote", "dvc push --run-cache")
     assert len(pushed) > 100
     parts = of_each_side(owner, "right", labels)
-    told = {file.name: leaks(content, images, labels, parts) for file, content in pushed.items()}
-    assert told == {file.name: [] for file in pushed}
+    found = {file.name: leaks(content, images, labels, parts) for file, content in pushed.items()}
+    assert found == {file.name: [] for file in pushed}
 
 
 def test_the_order_of_rows_says_nothing_of_classes(owner):
@@ -119,12 +120,15 @@ def test_the_order_of_rows_says_nothing_of_classes(owner):
     assert [image.sha256 for image in images] == sorted(image.sha256 for image in images)
     assert sum(a != b for a, b in pairwise(labels)) > 2 * len(set(labels))
     tasks = read_tasks(owner.folder / "cache/manifests/right/tasks.csv", rows=len(images))
-    confusion = columns((owner.folder / "results/tables/left-right/confusion.csv").read_bytes())
+    confusion = columns(
+        (owner.folder / "results/toy/problems/left-right/tables/confusion.csv").read_bytes()
+    )
     in_order = [labels[row] for seed in (0, 1) for row in tasks.is_test(seed).nonzero()[0]]
     assert sorted(in_order) != in_order
     assert list(confusion[0]) == sorted(confusion[0])
 
 
+@pytest.mark.long
 def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
     pushed = push(owner, tmp_path / "remote", WITHOUT_SOURCE)
     images, labels = read_truth(owner, "left")
@@ -143,11 +147,11 @@ def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
 
 @pytest.mark.long
 def test_a_mate_adapts_and_the_owner_evaluates(owner, tmp_path):
-    place = Place("A shared folder", {"/mnt/team/referee": str(tmp_path / "team")})
-    owner.run("bash", "-c", place.recipe()[0])
+    remote = SharedRemote("A shared folder", {"/mnt/team/referee": str(tmp_path / "team")})
+    owner.run("bash", "-c", remote.recipe()[0])
     owner.run("bash", "-c", OWNER_PUSHES)
     owner.run("git", "commit", "--quiet", "-am", "where our features are")
-    mate = join(owner, tmp_path / "mate", place)
+    mate = join(owner, tmp_path / "mate", remote)
     mate.change_params(rff={"sigma": 1e-2})
     assert stages_run(mate.run("bash", "-c", MATE_ADAPTS).stdout) == COMPUTED_ANEW - READING_LABELS
     refused = mate.run("dvc", "repro", "--pull", "--allow-missing", "evaluate", ok=False)

@@ -8,68 +8,66 @@ import pytest
 from pipeline.datasets.manifest_files import read_images
 from pipeline.store.embedding_store import open_embeddings
 from real_data import REAL, needs_real_data
-from small_project import SmallProject
+from small_project import SmallProject, small_params
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, needs_real_data]
 
 DOMAIN = "dslr"
 
 
+PREPROCESSING = {  # of the code that made the given embeddings
+    "mean": [0.5] * 3,
+    "std": [0.5] * 3,
+    "crop_pct": 0.875,
+    "interpolation": "bicubic",
+    "orientation": "stored",
+    "rounding": "nearest",
+}
+
+
 def caltech_params(images: str) -> dict:
-    """Return the params of a custom suite: one domain of Office-Caltech10, an ImageNet network, CLIP imported."""
-    return {
-        "suite": "office_caltech10",
-        "datasets": {"caltech": {"classes_per_task": 2, "class_names": {}}},
-        "generated": {},
-        "lists": {},
-        "domains": {
-            DOMAIN: {
-                "dataset": "caltech",
-                "images": images,
-                "views": ["original", "zeros", "rand"],
-                "templates": ["a photo of a {}"],
-            }
-        },
+    """Return the params of one domain of Office-Caltech10, an ImageNet network, CLIP imported."""
+    params = small_params()
+    domain = params["domains"]["left"] | {"images": images}
+    given, name = REAL / "office_caltech10", "efficientnet_lite0"
+    return params | {
+        "domains": {DOMAIN: domain},
         "models": {
             "net": {
                 "library": "timm",
-                "name": "efficientnet_lite0",
-                "origin": str(REAL / "weights" / "efficientnet_lite0.safetensors"),
-                "preprocessing": {
-                    "mean": [0.5] * 3,
-                    "std": [0.5] * 3,
-                    "crop_pct": 0.875,
-                    "interpolation": "bicubic",
-                    "orientation": "stored",
-                    "rounding": "nearest",  # as the code that made the given embeddings did
-                },
+                "name": name,
+                "origin": str(REAL / "weights" / f"{name}.safetensors"),
+                "preprocessing": PREPROCESSING,
             },
             "given": {
                 "library": "imported",
-                "name": "efficientnet_lite0",
-                "origin": str(REAL / "office_caltech10" / "vision.npz"),
+                "name": name,
+                "origin": str(given / "vision.npz"),
                 "arrays": {"rand": "rand_matched"},
             },
             "clip": {
                 "library": "imported",
                 "name": "clip_space",
-                "origin": str(REAL / "office_caltech10" / "clip_space.npz"),
+                "origin": str(given / "clip_space.npz"),
                 "views": ["original"],
             },
         },
         "vision": "net",
-        "language": "clip",
         "sources": {},
         "problems": {},
-        "data": {},
-        "views": {"noise": "matched"},
-        "rff": {},
-        "method": {},
-        "refinement": {},
         "swept": {},
-        "compare": {"methods": ["calibrated"]},
-        "sensitivity": {"D": [10], "sigma": [1e-4]},
+        "steps": {},
+        "past": {},
     }
+
+
+def run_stages(folder, params, *models):
+    """Return a project whose features are made with these models."""
+    project = SmallProject(folder)
+    project.write_params(params)
+    embed = (("embed", DOMAIN, model) for model in (*models, "clip"))
+    project.run_here(("manifest", DOMAIN), *embed, ("prompts", DOMAIN), ("probe", DOMAIN))
+    return project
 
 
 @pytest.fixture(scope="module")
@@ -78,17 +76,7 @@ def project(tmp_path_factory):
     with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
         members = [member for member in archive if member.name.startswith(f"images/{DOMAIN}/")]
         archive.extractall(folder, members, filter="data")
-    made = SmallProject(folder)
-    made.write_params(caltech_params(f"images/{DOMAIN}"))
-    for stage in (
-        ("manifest", DOMAIN),
-        ("embed", DOMAIN, "net"),
-        ("embed", DOMAIN, "given"),
-        ("embed", DOMAIN, "clip"),
-        ("prompts", DOMAIN),
-    ):
-        made.stage(*stage)
-    return made
+    return run_stages(folder, caltech_params(f"images/{DOMAIN}"), "net", "given")
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -119,26 +107,15 @@ def test_matched_noise_moves_embeddings_as_far_as_the_given_one_does(project):
 
 
 def test_probe_of_the_real_features(project):
-    project.stage("probe", DOMAIN)
     assert len(read_images(project.folder / "cache" / "manifests" / DOMAIN / "images.csv")) == 157
-    told = project.run("referee", "summary").stdout
-    accuracy = float(told.split(DOMAIN)[1].split("%")[1].split()[-1])
-    assert accuracy > 90, told
+    output = project.run("referee", "summary").stdout
+    accuracy = float(output.split(DOMAIN)[1].split("%")[1].split()[-1])
+    assert accuracy > 90, output
 
 
 def test_without_images_the_manifest_is_made_from_the_paths(tmp_path):
-    made = SmallProject(tmp_path)
-    params = caltech_params(str(REAL / "office_caltech10" / "vision.npz"))
-    params["vision"] = "given"
-    made.write_params(params)
-    for stage in (
-        ("manifest", DOMAIN),
-        ("embed", DOMAIN, "given"),
-        ("embed", DOMAIN, "clip"),
-        ("prompts", DOMAIN),
-        ("probe", DOMAIN),
-    ):
-        made.stage(*stage)
+    params = caltech_params(str(REAL / "office_caltech10" / "vision.npz")) | {"vision": "given"}
+    run_stages(tmp_path, params, "given")
     rows = read_images(tmp_path / "cache" / "manifests" / DOMAIN / "images.csv")
     assert len(rows) == 157
     assert rows[0].path.startswith("dslr/")

@@ -1,6 +1,5 @@
 """The two text-only steps, end to end: off they cost nothing, on they change the target and read no label."""
 
-import hashlib
 import sys
 
 import numpy as np
@@ -10,7 +9,7 @@ from pipeline.datasets.manifest_files import read_tasks
 from pipeline.store.array_store import open_arrays
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.refined_store import SCHEMA
-from small_project import SmallProject
+from small_project import tree_digest
 
 # off by default; its parts are tested one by one elsewhere
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -18,33 +17,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 REFINED, TARGET = (f"cache/{kind}/left-right.zarr" for kind in ("refined", "target"))
 
 
-def tree_digest(path):
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return hashlib.sha256(
-        b"".join(str(f.relative_to(path)).encode() + f.read_bytes() for f in files)
-    ).hexdigest()
-
-
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    made = SmallProject(tmp_path_factory.mktemp("project")).create()
-    for stage in (
-        *(("manifest", domain) for domain in ("left", "right")),
-        *(("embed", d, model) for d in ("left", "right") for model in ("vit", "clip")),
-        ("prompts", "right"),
-        ("basis", "left"),
-        ("source", "left"),
-        ("pseudo_label", "left-right"),
-    ):
-        made.stage(*stage)
-    return made
+def project(run_project):
+    return run_project
 
 
 def refine_and_adapt(project, **settings):
     """Run both stages; return the digests of what they wrote."""
     project.change_params(refinement=settings)
-    for stage in ("refine", "adapt"):
-        project.stage(stage, "left-right")
+    project.run_here(("refine", "left-right"), ("adapt", "left-right"))
     return [tree_digest(project.folder / path) for path in (REFINED, TARGET)]
 
 
@@ -55,13 +36,13 @@ def test_off_loads_no_backbone_and_reads_no_image(project):
     for image in images:
         image.unlink()
     code = (
-        "import sys; from pipeline.stages.refine import main; main(['left-right']); "
+        "import sys; from pipeline.stage import main; main(['refine', 'left-right']); "
         "sys.exit(bool({'torch', 'timm', 'open_clip', 'PIL'} & set(sys.modules)))"
     )
-    said = project.run(sys.executable, "-c", code).stdout
+    output = project.run(sys.executable, "-c", code).stdout
     for image, content in zip(images, kept, strict=True):
         image.write_bytes(content)
-    assert said == "refine left-right: off (refinement.steps: 0, mutual_attention: false)\n"
+    assert "off (refinement.steps: 0" in output
     assert open_arrays(project.folder / REFINED, SCHEMA).attributes["off"] is True
 
 

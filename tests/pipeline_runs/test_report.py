@@ -1,36 +1,32 @@
 """The report as DVC makes it: with pictures, without, again when it is gone; the commands of its page of the docs."""
 
-import re
-
 import pytest
 
+from sharing_story import commands_of
 from small_project import ROOT
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs/how-to/report.md").read_text(encoding="utf-8")
-COMMANDS = [
-    line
-    for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
-    for line in block.splitlines()
-]
+COMMANDS = commands_of(ROOT / "docs/how-to/report.md")
 
 
-def test_the_report_of_a_run(run_project):
-    place = run_project.folder / "results" / "report.html"
-    made = place.read_text(encoding="utf-8")
-    assert "left → right" in made
-    assert "data:image/" in made
-    assert "cache/embeddings/right/vit.zarr</th>" in made  # by its hash in dvc.lock
-    assert str(run_project.folder) not in made
+def test_the_page_has_pictures_where_there_are_images_and_is_made_again_when_it_is_gone(
+    run_project,
+):
+    page = run_project.results("report.html")
+    page.unlink()
+    assert run_project.repro() <= {"report"}
+    assert page.is_file()
     (make, again) = COMMANDS
-    place.unlink()
-    assert run_project.repro() == {"report"}
-    assert run_project.run(*make.split()).stdout.count("Running stage") == 0
-    (run_project.folder / "data").rename(run_project.folder / "elsewhere")
     run_project.run(*again.split())
-    made = place.read_text(encoding="utf-8")
-    assert "No pictures: the images of right are not on this machine" in made
-    assert "data:image/" not in made
-    head = run_project.run("git", "rev-parse", "HEAD").stdout.strip()
-    assert f"<code>{head}</code>" in made  # committed since the run, and nothing changed
+    text = page.read_text(encoding="utf-8")
+    assert "data:image/" in text
+    assert "cache/embeddings/right/vit.zarr</th>" in text  # by its hash in dvc.lock
+    assert run_project.run("git", "rev-parse", "HEAD").stdout.strip() in text
+    assert str(run_project.folder) not in text
+    assert "Running stage" not in run_project.run(*make.split()).stdout
+    (run_project.folder / "data").rename(run_project.folder / "data_moved")
+    run_project.run(*again.split())
+    text = page.read_text(encoding="utf-8")
+    assert "No pictures" in text
+    assert "data:image/" not in text

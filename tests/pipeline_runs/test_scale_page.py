@@ -53,7 +53,7 @@ def project(tmp_path):
 
 def assert_was_run(project):
     assert (project.folder / STORE).is_dir()
-    assert (project.folder / "results/report.html").is_file()
+    assert (project.folder / "results/toy/report.html").is_file()
     assert project.repro() == set(), "without the cluster something is made again"
 
 

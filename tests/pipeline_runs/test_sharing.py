@@ -1,40 +1,24 @@
-"""Features shared through a folder: a teammate who pulls everything first.
+"""Features shared through a folder; the same story over S3 and SSH is in `make test-long`.
 
-The recipe is that of docs/how-to/sharing.md.
+The recipe is that of docs/how-to/sharing.md. `referee share` with real servers is in tests/cli/test_share.py.
 """
-
-import json
 
 import pytest
 
-from sharing_story import COMPUTED_ANEW, Place, give, images_among, join
+from sharing_story import SharedRemote, images_among, share_and_hand_back
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.long  # the same story over S3 and SSH is part of `make test`
-def test_a_teammate_without_images_or_weights(run_project, tmp_path):
-    place = Place("A shared folder", {"/mnt/team/referee": str(tmp_path / "remote")})
-    give(run_project, place)
+def test_a_teammate_without_images_or_weights_gets_a_result(run_project, tmp_path):
+    (tmp_path / "remote").mkdir()
+    remote = SharedRemote("A shared folder", {"/mnt/team/referee": str(tmp_path / "remote")})
+    owners_page = run_project.results("report.html").read_bytes()
+    mate = share_and_hand_back(run_project, tmp_path, remote)
     assert images_among(tmp_path / "remote") == []
-    mate = join(run_project, tmp_path / "mate", place)
-    assert not (mate.folder / "data").exists()
-    assert not (mate.folder / "weights").exists()
-    mate.run("dvc", "pull", "--allow-missing")
-    assert mate.repro("--pull", "--allow-missing") == set()
-    before = json.loads((mate.folder / "results/bases/left.json").read_text())
-    mate.change_params(rff={"sigma": 1e-2})
-    assert mate.repro("--pull", "--allow-missing") == COMPUTED_ANEW
-    after = json.loads((mate.folder / "results/bases/left.json").read_text())
-    assert after["gamma"] == 100 * before["gamma"]
     assert "left-right" in mate.run("referee", "summary").stdout
-    # the report is made here, without pictures; the owner's, which has some, was never sent
-    assert "No pictures" in (mate.folder / "results/report.html").read_text(encoding="utf-8")
-    owners = (run_project.folder / "results/report.html").read_bytes()
-    assert b"data:image/" in owners
-    assert not [
-        file
-        for file in (tmp_path / "remote").rglob("*")
-        if file.is_file() and (b"data:image/" in (sent := file.read_bytes()) or sent == owners)
-    ]
-    assert not (mate.folder / "data").exists()
+    # each makes a report; the owner's, which has pictures, was never sent
+    assert "No pictures" in mate.results("report.html").read_text(encoding="utf-8")
+    assert b"data:image/" in owners_page
+    sent = [file.read_bytes() for file in (tmp_path / "remote").rglob("*") if file.is_file()]
+    assert not [content for content in sent if b"data:image/" in content]

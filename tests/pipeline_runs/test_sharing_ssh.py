@@ -10,9 +10,9 @@ import pytest
 
 from servers.counting_relay import counting_relay
 from servers.openssh import running_ssh
-from sharing_story import Place, tell
+from sharing_story import SharedRemote, share_and_hand_back
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def server():
 
 def test_a_teammate_without_images_or_weights(run_project, server, tmp_path):
     with counting_relay(server.port) as relay:
-        place = Place(
+        remote = SharedRemote(
             section="SSH",
             instead={
                 "host.example.org:22": f"127.0.0.1:{relay.port}",
@@ -34,5 +34,5 @@ def test_a_teammate_without_images_or_weights(run_project, server, tmp_path):
             secrets=(f"user = {server.user}", str(server.keyfile)),
             relay=relay,
         )
-        tell(run_project, tmp_path, place)
+        share_and_hand_back(run_project, tmp_path, remote)
     assert list((tmp_path / "remote/files/md5").iterdir())

@@ -9,7 +9,7 @@ import pytest
 
 from dask_cluster import wait_until
 from real_slurm import RealSlurm, why_not
-from small_project import ROOT, SmallProject
+from small_project import ROOT, SmallProject, tree_digest
 
 pytestmark = [
     pytest.mark.long,
@@ -19,20 +19,15 @@ pytestmark = [
 STORE = "cache/embeddings/left/vit.zarr"
 
 
-def contents(folder):
-    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
-
-
 def test_embed_as_slurm_jobs_of_which_one_is_cancelled(tmp_path):
     project = SmallProject(tmp_path / "project")
     project.folder.mkdir()
     project.create(per_class=250)
-    project.stage("manifest", "left")
-    project.stage("embed", "left", "vit")
-    here = contents(project.folder / STORE)
+    project.run_here(("manifest", "left"), ("embed", "left", "vit"))
+    here = tree_digest(project.folder / STORE)
     shutil.rmtree(project.folder / STORE)
     shutil.rmtree(project.folder / ".referee")
-    stage = [sys.executable, "-m", "pipeline.stages.embed", "left", "vit"]
+    stage = [sys.executable, "-m", "pipeline.stages", "embed", "left", "vit"]
     options = ["--jobs", "2", "--partition", "gpu", "--cores", "1", "--memory", "2GB"]
     with RealSlurm(tmp_path / "slurm") as slurm:
         run = subprocess.Popen(
@@ -45,9 +40,9 @@ def test_embed_as_slurm_jobs_of_which_one_is_cancelled(tmp_path):
         )
         wait_until(lambda: " R " in slurm.run("squeue", "--noheader"), "a running job")
         slurm.run("scancel", "1")
-        told, errors = run.communicate(timeout=300)
+        output, errors = run.communicate(timeout=300)
         assert run.returncode == 0, errors
-        assert "1000 embedded now" in told
+        assert "1000 embedded now" in output
         wait_until(lambda: not slurm.run("squeue", "--noheader").strip(), "the jobs to be gone")
-    assert contents(project.folder / STORE) == here
+    assert tree_digest(project.folder / STORE) == here
     assert list((project.folder / ".referee" / "cluster").glob("dask-worker-*.err"))

@@ -1,9 +1,6 @@
 """The statistics stages on a real Dask cluster: by seeds to the byte, by ranges of rows to 1e-12."""
 
-import hashlib
-import importlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,16 +13,17 @@ import zarr
 
 from benchmarks.imported_project import ImportedProject
 from dask_cluster import RealCluster
-from pipeline.execution.cluster import ADDRESS, Cluster
-from pipeline.execution.cluster_ranges import ClusterRanges
-from pipeline.method import task_features
-from pipeline.method.row_ranges import IMAGES
-from pipeline.stages import places
-from small_project import SmallProject
+from pipeline import paths
+from pipeline.extraction.cluster_reduction import ClusterReduction
+from pipeline.method import kernel_rows
+from pipeline.method.rows import BLOCK_IMAGES
+from pipeline.stage import main
+from small_project import SmallProject, tree_digest
 
 pytestmark = pytest.mark.slow
 
-CACHE = (
+ADDRESS = "DASK_SCHEDULER_ADDRESS"
+FEATURES = (
     *(("manifest", "a"), ("manifest", "b"), ("model", "vit"), ("model", "clip")),
     *(("embed", "a", "vit"), ("embed", "a", "clip"), ("embed", "b", "vit"), ("embed", "b", "clip")),
     *(("prompts", "a"), ("prompts", "b"), ("basis", "a")),
@@ -34,38 +32,25 @@ STAGES = (
     *(("source", "a"), ("pseudo_label", "a-b"), ("refine", "a-b"), ("adapt", "a-b")),
     *(("evaluate", "a-b"), ("compare", "a-b")),
 )
-METHODS = ["source_only", "calibrated", "released", "ranpac-pseudo"]
-OUTPUTS = (
-    *("cache/source", "cache/pseudo_labels", "cache/target"),
-    *("results/metrics", "results/tables", "results/comparison"),
-)
+OUTPUTS = ("cache/source", "cache/pseudo_labels", "cache/target", "results/toy/problems")
+TARGET = paths.target_model("a-b")
 
 
 def run(*stages):
-    for stage, *arguments in stages:
-        assert importlib.import_module(f"pipeline.stages.{stage}").main(arguments) == 0
+    for stage in stages:
+        assert main(stage) == 0, stage
 
 
-def made(folder, rows):
-    """Make everything before the statistics, in this process."""
-    project = ImportedProject(folder)
+def write_features(folder, rows, **sections):
+    """Write features and run everything before the statistics."""
     sizes = {"source": rows, "target": rows, "classes": 4, "per_task": 2, "width": 64}
-    project.write(
-        **sizes,
-        rff={"D": 40, "sigma": 1e-4},
-        data={"seeds": [0, 1, 2]},
-        compare={"methods": METHODS},
-    )
-    run(*CACHE)
+    settings = {"rff": {"D": 40, "sigma": 1e-4}, "data": {"seeds": [0, 1]}} | sections
+    ImportedProject(folder).write(**sizes, **settings)
+    run(*FEATURES)
 
 
 def digests():
-    files = sorted(file for folder in OUTPUTS for file in walk(folder))
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
-def walk(folder):
-    return [file for file in Path(folder).rglob("*") if file.is_file()]
+    return {name: tree_digest(Path(name)) for name in OUTPUTS}
 
 
 def forget():
@@ -82,36 +67,29 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture
-def spied(monkeypatch):
-    """Count the calls that hand work out."""
-    calls = {"seeds": 0, "sums": 0, "lists": 0}
+def reductions(monkeypatch):
+    """Record the number of rows of every reduction that is handed to the cluster."""
+    calls, original = [], ClusterReduction.__call__
 
-    def count(owner, name, key):
-        original = getattr(owner, name)
+    def counted(self, function, shared, rows, combine):
+        calls.append(len(rows))
+        return original(self, function, shared, rows, combine)
 
-        def counted(*args):
-            calls[key] += 1
-            return original(*args)
-
-        monkeypatch.setattr(owner, name, counted)
-
-    count(Cluster, "each", "seeds")
-    count(ClusterRanges, "summed", "sums")
-    count(ClusterRanges, "listed", "lists")
+    monkeypatch.setattr(ClusterReduction, "__call__", counted)
     return calls
 
 
-def test_whole_seeds_give_the_same_bytes(tmp_path, monkeypatch, address, spied):
+def test_whole_seeds_give_the_same_bytes(tmp_path, monkeypatch, address, reductions):
     monkeypatch.chdir(tmp_path)
-    made(tmp_path, 400)
+    methods = ["source_only", "calibrated", "ranpac-pseudo"]
+    write_features(tmp_path, 200, compare={"methods": methods})
     run(*STAGES)
     here = digests()
-    assert len(here) > 10
     forget()
     monkeypatch.setenv(ADDRESS, address)
     run(*STAGES)
     assert digests() == here
-    assert spied == {"seeds": 5, "sums": 0, "lists": 0}
+    assert reductions == []  # whole seeds were handed out, not rows
 
 
 def read(path):
@@ -119,41 +97,40 @@ def read(path):
     return {name: np.asarray(array[...]) for name, array in group.arrays()}
 
 
-def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address, spied):
+def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address, reductions):
     monkeypatch.chdir(tmp_path)
-    made(tmp_path, 6 * IMAGES)  # two tasks of three blocks
+    write_features(tmp_path, 6 * BLOCK_IMAGES, data={"seeds": [0]})  # two tasks of three blocks
     run(*STAGES[:5])
-    here = {path: read(path) for path in (places.source_model("a"), places.target_model("a-b"))}
-    told = json.loads(places.metrics("a-b").read_text())
+    here = {path: read(path) for path in (paths.source_model("a"), TARGET)}
+    metrics = json.loads(paths.metrics("toy", "a-b").read_text())
     forget()
     monkeypatch.setenv(ADDRESS, address)
-    monkeypatch.setattr(task_features, "KEPT_BYTES", 0)  # as if there were a hundred times the rows
+    monkeypatch.setattr(kernel_rows, "KEPT_BYTES", 0)  # as if there were a hundred times the rows
     run(*STAGES[:5])
-    assert spied["seeds"] == 0
-    assert spied["sums"] >= 2 * 3 * 2  # source and target, seeds, tasks
-    assert spied["lists"] > 0
+    assert len(reductions) >= 2 * 2  # source and target, tasks
+    assert max(reductions) > 2 * BLOCK_IMAGES
     for path, arrays in here.items():
-        there = read(path)
-        assert set(there) == set(arrays)
-        for name, mine in arrays.items():
-            assert_same(there[name], mine, f"{path}/{name}")
-    assert json.loads(places.metrics("a-b").read_text()) == told
+        others = read(path)
+        assert set(others) == set(arrays)
+        for name, array in arrays.items():
+            assert_same(others[name], array, f"{path}/{name}")
+    assert json.loads(paths.metrics("toy", "a-b").read_text()) == metrics
 
 
-def assert_same(theirs, mine, name):
+def assert_same(one, other, name):
     """Statistics to 1e-12 of the largest; a solve may make more of the last bits, float32 of a stored scatter less."""
-    if mine.dtype.kind in "ib":
-        assert np.array_equal(theirs, mine), name
+    if other.dtype.kind in "ib":
+        assert np.array_equal(one, other), name
         return
     tolerance = {"scatter": 1e-7, "W": 1e-8, "b": 1e-8, "fused": 1e-8, "weight": 1e-8}
     allowed = tolerance.get(name.rpartition("/")[2], 1e-12)
-    assert np.array_equal(np.isnan(theirs), np.isnan(mine)), name
-    assert np.nanmax(np.abs(theirs - mine)) <= allowed * np.nanmax(np.abs(mine)), name
+    assert np.array_equal(np.isnan(one), np.isnan(other)), name
+    assert np.nanmax(np.abs(one - other)) <= allowed * np.nanmax(np.abs(other)), name
 
 
-def process(stage, *arguments):
+def process(*stage):
     """Run a stage as DVC does."""
-    subprocess.run([sys.executable, "-m", f"pipeline.stages.{stage}", *arguments], check=True)
+    subprocess.run([sys.executable, "-m", "pipeline.stages", *stage], check=True)
 
 
 @pytest.mark.long
@@ -161,18 +138,15 @@ def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch)
     """Rows that are really too many to be kept, in stages that are processes of their own."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    project = ImportedProject(tmp_path / "project")
-    project.write(
-        source=48_000, target=48_000, classes=4, per_task=2, width=64,
-        rff={"D": 1000, "sigma": 1e-4}, data={"seeds": [0]},
-    )  # fmt: skip
-    run(*CACHE)
+    write_features(
+        tmp_path / "project", 48_000, rff={"D": 1000, "sigma": 1e-4}, data={"seeds": [0]}
+    )
     for stage in STAGES[:5]:
         process(*stage)
-    here = read(places.target_model("a-b"))
+    here = read(TARGET)
     forget()
     with RealCluster(tmp_path / "cluster") as cluster:
-        doomed, slow = cluster.add_worker(), cluster.add_worker()
+        killed, slow = cluster.add_worker(), cluster.add_worker()
         slow.slow_down()
         monkeypatch.setenv(ADDRESS, cluster.address)
         for stage in STAGES[:3]:
@@ -180,16 +154,16 @@ def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch)
 
         def disturb():
             cluster.add_worker()
-            doomed.kill()
+            killed.kill()
 
         disturber = threading.Timer(4.0, disturb)
         disturber.start()
         process(*STAGES[3])
         disturber.join()
-        assert doomed.process.poll() is not None
+        assert killed.process.poll() is not None
         process(*STAGES[4])
-    for name, mine in here.items():
-        assert_same(read(places.target_model("a-b"))[name], mine, name)
+    for name, array in here.items():
+        assert_same(read(TARGET)[name], array, name)
 
 
 @pytest.mark.long
@@ -198,20 +172,16 @@ def test_dvc_repro_on_a_cluster_leaves_the_same_lock_file(tmp_path):
     project = SmallProject(tmp_path / "project")
     project.folder.mkdir()
     project.create(dvc=True)
-    project.run("dvc", "repro", "--no-run-cache", "evaluate@left-right")
-    here = (project.folder / "dvc.lock").read_text()
-    for folder in ("cache/embeddings", "cache/source", "cache/pseudo_labels", "cache/target"):
+    command = ("dvc", "repro", "--no-run-cache", "evaluate@left-right")
+    project.run(*command)
+    lock = project.folder / "dvc.lock"
+    here = lock.read_text()
+    for folder in ("cache", "results", ".referee", ".dvc/cache"):
         shutil.rmtree(project.folder / folder)
-    for folder in (".referee", ".dvc/cache", "results/metrics"):
-        shutil.rmtree(project.folder / folder)
-    (project.folder / "dvc.lock").unlink()
+    lock.unlink()
     with RealCluster(tmp_path / "cluster") as cluster:
         cluster.add_worker()
         cluster.add_worker()
-        os.environ[ADDRESS] = cluster.address
-        try:
-            project.run("dvc", "repro", "--no-run-cache", "evaluate@left-right")
-        finally:
-            del os.environ[ADDRESS]
-    assert (project.folder / "dvc.lock").read_text() == here
+        project.run(*command, **{ADDRESS: cluster.address})
+    assert lock.read_text() == here
     assert project.repro("evaluate@left-right") == set()

@@ -33,11 +33,28 @@ def repro(project):
     return ran - {"tables", "report"}
 
 
+def edit(project, module, text):
+    with (project.folder / "pipeline" / module).open("a") as file:
+        file.write(text)
+
+
 def test_how_the_work_is_done_reruns_nothing(project):
     project.change_params(runtime={"workers": 1, "batch_size": 5})
     assert project.repro() == set()
 
 
+def test_comments_rerun_nothing_and_code_reruns_no_extraction(project):
+    for module in ("method/rows.py", "encoders/preprocessing.py", "stages/embed.py"):
+        edit(project, module, "# a comment\n")
+    assert project.repro() == {"code"}
+    edit(project, "encoders/preprocessing.py", "UNUSED = 1\n")
+    edit(project, "stages/probe.py", "UNUSED = 1\n")
+    ran = repro(project)
+    assert ran >= {"code"} | PROBE
+    assert not ran & (EMBED | {"manifest@left", "manifest@right", "prompts@left", "prompts@right"})
+
+
+@pytest.mark.long  # D is changed in the tests of experiments and sigma in those of sharing
 def test_D_or_sigma_re_embeds_nothing(project):
     project.change_params(rff={"D": 80, "sigma": 1e-3})
     assert repro(project) == METHOD
@@ -90,27 +107,11 @@ def test_the_clip_model_re_embeds_only_clip(project):
     assert ran - EMBED == {"model@clip"} | prompts | PROBE | METHOD
 
 
-def test_one_image_re_embeds_its_domain_and_computes_only_that_image(project):
+def test_one_new_image_re_embeds_its_domain_and_computes_only_that_image(project):
     draw_image(project.folder / "data" / "right" / "bee" / "new.png", seed=77)
-    done = project.run("dvc", "repro")
-    ran = {
-        line.split("'")[1] for line in done.stdout.splitlines() if line.startswith("Running stage")
-    }
-    embedded = {"manifest@right", "embed@right-vit", "embed@right-clip", "probe@right"}
-    assert ran - {"tables", "report"} == embedded | ADAPT | COMPARE
-    told = [line for line in done.stdout.splitlines() if line.startswith("embed right")]
-    assert [line.split("; ")[1].split(" (")[0] for line in told] == ["1 embedded now"] * 2
-
-
-@pytest.mark.long
-def test_code_reruns_the_stages_that_import_it(project):
-    def edit(name):
-        with (project.folder / "pipeline" / name).open("a") as file:
-            file.write("# edited\n")
-
-    edit("cli/main.py")  # no stage imports it
-    assert project.repro() == {"code"}
-    edit("stages/probe.py")
-    assert project.repro() == {"code"} | PROBE
-    edit("method/continual_metrics.py")
-    assert not project.repro() & EMBED
+    done = project.run("dvc", "repro", "adapt@left-right")
+    ran = {line.split("'")[1] for line in done.stdout.splitlines() if line.startswith("Running")}
+    embedded = {"manifest@right", "embed@right-vit", "embed@right-clip"}
+    assert ran == embedded | ADAPT - {"evaluate@left-right"}
+    messages = [line for line in done.stdout.splitlines() if line.startswith("embed right")]
+    assert ["; 1 embedded now" in message for message in messages] == [True, True]

@@ -1,50 +1,70 @@
-"""Naive oracle of FeCAM: class by class, entry by entry, an explicit inverse."""
+"""Naive oracle of FeCAM's two programs: class by class, entry by entry, an explicit inverse.
+
+tukey: embeddings are nonnegative (the authors' ResNet program); otherwise signed (their ViT script).
+"""
 
 import numpy as np
 
 
+def unit(row):
+    return np.array(row, dtype=float) / np.sqrt(sum(float(v) ** 2 for v in row))
+
+
+def root(row):
+    return np.array([float(v) ** 0.5 for v in row])
+
+
 def feature(row, tukey):
-    row = [float(v) ** 0.5 if tukey else float(v) for v in row]
-    return np.array(row) / np.sqrt(sum(v**2 for v in row))
+    return unit(root(row)) if tukey else unit(row)
 
 
-def gaussian(rows, weights, tukey, gamma1, gamma2):
-    """Return the mean and the correlation matrix of a class, shrunk before it is normalised."""
-    phi = [feature(row, tukey) for row in rows]
-    total, d = sum(weights), len(phi[0])
-    mean = sum(w * f for w, f in zip(weights, phi, strict=True)) / total
+def weighted_mean(rows, weights):
+    return sum(w * row for w, row in zip(weights, rows, strict=True)) / sum(weights)
+
+
+def covariance(rows, weights):
+    mean, d = weighted_mean(rows, weights), len(rows[0])
     S = np.zeros((d, d))
     for i in range(d):
         for j in range(d):
-            S[i, j] = (
-                sum(
-                    w * (f[i] - mean[i]) * (f[j] - mean[j])
-                    for w, f in zip(weights, phi, strict=True)
-                )
-                / total
-            )
+            terms = [(row[i] - mean[i]) * (row[j] - mean[j]) for row in rows]
+            S[i, j] = sum(w * t for w, t in zip(weights, terms, strict=True)) / sum(weights)
+    return S
+
+
+def shrink(S, gamma1, gamma2):
+    d = len(S)
     V1 = np.mean([S[i, i] for i in range(d)])
-    V2 = np.mean([S[i, j] for i in range(d) for j in range(d) if i != j])
-    R = np.zeros((d, d))
-    shrunk = S + gamma1 * V1 * np.eye(d) + gamma2 * V2 * (np.ones((d, d)) - np.eye(d))
-    for i in range(d):
-        for j in range(d):
-            R[i, j] = shrunk[i, j] / np.sqrt(shrunk[i, i] * shrunk[j, j])
-    return mean, R
+    V2 = np.mean([S[i, j] for i in range(d) for j in range(d) if i != j and S[i, j] != 0])
+    return S + gamma1 * V1 * np.eye(d) + gamma2 * V2 * (np.ones((d, d)) - np.eye(d))
 
 
-def distances(tasks, test, *, tukey, gamma2, fallback=None):
+def gaussian(rows, weights, tukey):
+    """Return the mean and the correlation matrix of a class."""
+    if tukey:
+        mean = feature(weighted_mean(np.array(rows, dtype=float), weights), tukey)
+        S = covariance([root(row) for row in rows], weights)
+        S = shrink(shrink(S, 1.0, 1.0), 1.0, 1.0)
+    else:
+        units = [unit(row) for row in rows]
+        mean = weighted_mean(units, weights)
+        S = shrink(covariance(units, weights), 1.0, 0.0)
+    d = len(S)
+    return mean, np.array(
+        [[S[i, j] / np.sqrt(S[i, i] * S[j, j]) for j in range(d)] for i in range(d)]
+    )
+
+
+def distances(tasks, test, *, tukey, fallback=None):
     """Return the squared Mahalanobis distances (n, C) of test rows to each class, in order of arrival."""
     columns = []
     for classes, rows, labels, weights in tasks:
         for c in classes:
-            members = [i for i, label in enumerate(labels) if label == c]
-            if not members:
+            index = [i for i, label in enumerate(labels) if label == c]
+            if not index:
                 columns.append(fallback[:, c])
                 continue
-            mean, R = gaussian(
-                [rows[i] for i in members], [weights[i] for i in members], tukey, 1.0, gamma2
-            )
+            mean, R = gaussian([rows[i] for i in index], [weights[i] for i in index], tukey)
             inverse = np.linalg.inv(R)
             gaps = [feature(row, tukey) - mean for row in test]
             columns.append(np.array([gap @ inverse @ gap for gap in gaps]))

@@ -26,8 +26,8 @@ def fit(tasks, projection, ridges, source_tasks=None):
     K = sum(len(classes) for classes, *_ in tasks)
     h, labels, weights, held = [], [], [], []
     count = dict.fromkeys(range(K), 0)
-    for _, rows, of_rows, of_weights in tasks:
-        for row, c, w in zip(rows, of_rows, of_weights, strict=True):
+    for _, rows, row_labels, row_weights in tasks:
+        for row, c, w in zip(rows, row_labels, row_weights, strict=True):
             count[c] += 1
             h.append(lift(row, projection))
             labels.append(c)
@@ -37,8 +37,8 @@ def fit(tasks, projection, ridges, source_tasks=None):
         if not count[c]:
             lifted = [
                 lift(row, projection)
-                for _, rows, of_rows, _ in source_tasks
-                for row, label in zip(rows, of_rows, strict=True)
+                for _, rows, row_labels, _ in source_tasks
+                for row, label in zip(rows, row_labels, strict=True)
                 if label == c
             ]
             h += [np.mean(lifted, axis=0)] * len(lifted)

@@ -1,6 +1,7 @@
 """Independent re-implementation of METHOD.md's column "released code", float64, sample by sample.
 
-Rows are features z (lists of float64 vectors). Nothing is vectorised over samples.
+Rows are features z (lists of float64 vectors). Nothing is vectorised over samples. A task is one batch: the authors'
+program calls its update once per task, with all rows of the task.
 """
 
 import numpy as np
@@ -34,16 +35,11 @@ class Model:
         return [-float((self.means[c] - z) @ inverse @ (self.means[c] - z)) for c in classes]
 
 
-def batches(n, size):
-    return [range(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def source_models(tasks, size):
+def source_models(tasks):
     """tasks: list of (rows, labels). Returns a deep copy of the model after each task."""
     model, models = Model(len(tasks[0][0][0])), []
     for rows, labels in tasks:
-        for b in batches(len(rows), size):
-            model.batch([rows[i] for i in b], [labels[i] for i in b], [1.0] * len(b))
+        model.batch(rows, labels, [1.0] * len(rows))
         snapshot = Model(len(rows[0]))
         snapshot.means = {c: m.copy() for c, m in model.means.items()}
         snapshot.S = model.S.copy()
@@ -51,7 +47,7 @@ def source_models(tasks, size):
     return models
 
 
-def adapt(models, tasks, size):
+def adapt(models, tasks):
     """tasks: list of (classes, views, cosines): views a list of row lists, cosines over all classes.
 
     Returns per task (labels, fused, weights) and the target models after each task.
@@ -69,13 +65,8 @@ def adapt(models, tasks, size):
             weights.append(weight(mixed, FLOOR))
         for c in classes:
             target.warm_start(c, source.means[c])
-        for b in batches(len(labels), size):
-            rows = [view[i] for view in views for i in b]
-            target.batch(
-                rows,
-                [labels[i] for _ in views for i in b],
-                [weights[i] for _ in views for i in b],
-            )
+        rows = [z for view in views for z in view]
+        target.batch(rows, labels * len(views), weights * len(views))
         results.append((labels, fusions, weights))
         copy = Model(len(target.S))
         copy.means, copy.S = dict(target.means), target.S.copy()

@@ -10,9 +10,9 @@ def unit(row):
 def stream(tasks, *, shrinkage, fallback=None):
     """Yield the means (K, d) and the shrunk covariance after each task of (classes, rows, labels, weights)."""
     means, weight = {}, {}
-    scatter, total, seen = None, 0.0, []
+    scatter, total, classes_seen = None, 0.0, []
     for classes, rows, labels, weights in tasks:
-        seen += list(classes)
+        classes_seen += list(classes)
         for row, c, w in zip(rows, labels, weights, strict=True):
             x = unit(row)
             if scatter is None:
@@ -25,7 +25,7 @@ def stream(tasks, *, shrinkage, fallback=None):
             means[c] = means[c] + share * gap
             weight[c] += w
             total += w
-        together = np.array([means[c] if c in means else fallback[c] for c in seen])
+        together = np.array([means[c] if c in means else fallback[c] for c in classes_seen])
         covariance = scatter / total
         d = len(covariance)
         yield together, (1 - shrinkage) * covariance + shrinkage * np.eye(d)

@@ -1,28 +1,55 @@
-"""The figures of a problem, from scores worked out by hand."""
+"""The figures and tables of a problem, from scores worked out by hand."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from pipeline.method.evaluation import Scores
-from pipeline.report.problem_tables import headline, write_tables
+from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.evaluation import BRANCHES, BranchOutcome, Scores
+from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, problem_figures
+from pipeline.report.problem_tables import (
+    MISTAKES,
+    TargetImages,
+    confident_mistakes,
+    problem_tables,
+    write_problem_tables,
+)
 
 NAN = np.nan
+NAMES = ["ant", "bee"]
+IMAGES = TargetImages(
+    np.array([[0.0, 0, 0], [4, 0, 0], [0, 1, 0], [4, 1, 0]]),
+    lambda rows: {row: (f"{row}.png", f"{row:02d}") for row in rows},
+)
 
 
-def scores(last):
+def scores(last, labels=(0, 1, 1, 0), confidence=(0.9, 0.99, 0.9, 0.99)):
+    branch = BranchOutcome(np.array(labels), np.array(confidence, dtype=float))
     return Scores(
         accuracy=np.array([[1.0, NAN], [last, 0.5]]),
         references={"source": np.array([[0.5, NAN], [0.5, 0.25]])},
         ece={"klda": 0.1, "clip": 0.2, "fused": 0.05},
         per_class=np.array([last, 0.5]),
-        predicted=np.array([0, 1, 1, 0]),
+        predicted=np.array(labels),
+        branches=dict.fromkeys(BRANCHES, branch),
     )
 
 
-SEEDS = [scores(0.5), scores(1.0)]
-QUALITY = np.array([[[1.0, 1.0], [0.5, 0.5]], [[1.0, 1.0], [NAN, 0.0]]])
+def problem(*seeds, test_rows=None, labels=(0, 1, 0, 1)):
+    return EvaluatedProblem(
+        class_names=NAMES,
+        labels=np.array(labels),
+        seeds=[10 + i for i in range(len(seeds))],
+        test_rows=[np.array(rows) for rows in test_rows or [[0, 1, 2, 3]] * len(seeds)],
+        scores=seeds,
+        quality=np.array([[[1.0, 1.0], [0.5, 0.5]], [[1.0, 1.0], [NAN, 0.0]]])[: len(seeds)],
+        weight=np.array([0.5, 0.5, 1.0]),
+        right=np.array([True, False, True]),
+    )
+
+
+PROBLEM = problem(scores(0.5), scores(1.0))
 
 
 def read(path):
@@ -30,43 +57,134 @@ def read(path):
         return list(csv.reader(file))
 
 
-def test_headline():
-    told = headline(SEEDS, QUALITY)
-    assert told["A_T"] == pytest.approx(62.5)  # of 50 and 75
-    assert told["A_T_sd"] == pytest.approx(12.5)
-    assert told["average_incremental"] == pytest.approx((75 + 87.5) / 2)
-    assert told["forgetting"] == pytest.approx(
-        25
-    )  # the first task fell from 100 to 50, and not at all
-    assert told["source_only_A_T"] == pytest.approx(37.5)
-    assert told["pseudo_label_accuracy"] == pytest.approx(
-        83.33
-    )  # a task with nothing kept has no accuracy
-    assert told["pseudo_labels_kept"] == pytest.approx(62.5)
-    assert told["ece"] == {"klda": 10.0, "clip": 20.0, "fused": 5.0}
+def records(table):
+    header, rows = table
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def test_tables(tmp_path):
-    truth = [np.array([0, 1, 0, 1])] * 2
-    more = {"extra": (("a", "b"), [(1, "x")])}
-    write_tables(tmp_path / "t", SEEDS, QUALITY, ["ant", "bee"], truth, more=more)
-    assert read(tmp_path / "t" / "extra.csv") == [["a", "b"], ["1", "x"]]
+def test_figures_are_means_over_the_seeds_in_percent():
+    figures = problem_figures(PROBLEM)
+    assert figures == {
+        "A_T": 62.5,  # of 50 and 75
+        "A_T_sd": 12.5,
+        "average_incremental": 81.25,  # of 75 and 87.5
+        "forgetting": 25.0,  # the first task fell from 100 to 50, and not at all
+        "source_only_A_T": 37.5,
+        "pseudo_label_accuracy": 83.33,  # a task with nothing kept has no accuracy
+        "pseudo_labels_kept": 62.5,
+        "ece": {"klda": 10.0, "clip": 20.0, "fused": 5.0},
+        "A_T_per_seed": [50.0, 75.0],
+        "weight_auroc": 75.0,
+    }
+    all_right = replace(PROBLEM, right=np.array([True] * 3), quality=np.full((2, 2, 2), NAN))
+    assert "weight_auroc" not in problem_figures(all_right)
+    assert problem_figures(all_right)["pseudo_label_accuracy"] is None
+
+
+def test_weights_are_those_of_pseudo_labels_that_were_kept_for_training():
+    label, kept = np.array([0, 1, 1, 1]), np.array([True, True, False, True])
+    one = PseudoLabels(label, np.zeros((4, 2)), np.array([0.1, 0.2, 0.3, 0.4]), kept)
+    is_test = np.array([False, False, False, True])
+    weight, right = kept_weights([one, one], [is_test, is_test], np.array([0, 0, 1, 1]))
+    assert weight.tolist() == [0.1, 0.2, 0.1, 0.2]
+    assert right.tolist() == [True, False, True, False]
+
+
+def test_tables_are_written_as_csv(tmp_path):
+    write_problem_tables(tmp_path / "t", problem_tables(PROBLEM, IMAGES))
     # the first task fell by 50 and by 0 points, and ended at 50 and at 100
-    assert read(tmp_path / "t" / "forgetting.csv") == [
-        ["task", "best", "final", "forgotten"],
-        ["1", "100.0", "75.0", "25.0"],
-    ]
-    assert read(tmp_path / "t" / "tasks.csv") == [
-        ["after_task", "adapted", "sd", "source_only"],
-        ["1", "100.0", "0.0", "50.0"],
-        ["2", "62.5", "12.5", "37.5"],
-    ]
-    assert read(tmp_path / "t" / "accuracy_matrix.csv")[1:] == [
-        ["1", "1", "100.0"],
-        ["2", "1", "75.0"],
-        ["2", "2", "50.0"],
-    ]
-    assert read(tmp_path / "t" / "classes.csv")[1:] == [["ant", "75.0"], ["bee", "50.0"]]
+    expected = {
+        "forgetting": [["task", "best", "final", "forgotten"], ["1", "100.0", "75.0", "25.0"]],
+        "tasks": [
+            ["after_task", "adapted", "sd", "source_only"],
+            ["1", "100.0", "0.0", "50.0"],
+            ["2", "62.5", "12.5", "37.5"],
+        ],
+        "accuracy_matrix": [
+            ["after_task", "task", "accuracy"],
+            ["1", "1", "100.0"],
+            ["2", "1", "75.0"],
+            ["2", "2", "50.0"],
+        ],
+        "classes": [["class", "accuracy"], ["ant", "75.0"], ["bee", "50.0"]],
+        "pseudo_labels": [
+            ["task", "accuracy", "kept"],
+            ["1", "100.0", "100.0"],
+            ["2", "50.0", "25.0"],
+        ],
+        "weights": [
+            ["lowest", "highest", "weight", "images", "accuracy"],
+            ["0.5", "0.5", "0.5", "2", "50.0"],
+            ["1", "1", "1", "1", "100.0"],
+        ],
+    }
+    for name, rows in expected.items():
+        assert read(tmp_path / "t" / f"{name}.csv") == rows
+    # sorted, so that the order does not reveal the labels of single images
     pairs = [["ant", "ant"], ["ant", "bee"], ["bee", "ant"], ["bee", "bee"]]
-    assert read(tmp_path / "t" / "confusion.csv")[1:] == [p for p in pairs for _ in SEEDS]  # sorted
-    assert read(tmp_path / "t" / "pseudo_labels.csv")[2] == ["2", "50.0", "25.0"]
+    assert read(tmp_path / "t" / "confusion.csv")[1:] == [pair for pair in pairs for _ in range(2)]
+
+
+def test_a_private_target_names_no_image():
+    tables = problem_tables(PROBLEM, None)
+    assert records(tables["shown"]) == records(tables["map"]) == []
+    assert records(tables["reliability"])
+
+
+def test_reliability_pools_the_seeds_and_leaves_empty_bins_out():
+    both = problem(
+        scores(1, (0, 1), (0.9, 0.99)), scores(1, (0,), (0.91,)), test_rows=[[0, 2], [0]]
+    )
+    fused = [
+        row
+        for row in records(problem_tables(both, None)["reliability"])
+        if row["branch"] == "fused"
+    ]
+    keys = ("from", "to", "images", "confidence", "accuracy")
+    assert [tuple(row[key] for key in keys) for row in fused] == [
+        (86.67, 93.33, 2, 90.5, 100.0),
+        (93.33, 100.0, 1, 99.0, 0.0),
+    ]
+
+
+def test_the_most_confident_mistakes_of_any_seed_each_image_once():
+    labels = np.zeros(10, int)
+    labels[[8, 9]] = 1
+    both = problem(
+        scores(1, (1, 0, 0), (0.6, 0.99, 0.7)),
+        scores(1, (0, 0), (0.9, 0.65)),
+        test_rows=[[3, 5, 8], [8, 9]],
+        labels=labels,
+    )
+    assert [(image.seed, image.row) for image in confident_mistakes(both)] == [
+        (1, 8),
+        (1, 9),
+        (0, 3),
+    ]
+    many = problem(
+        scores(1, [1] * 50, np.linspace(0.5, 1, 50)), test_rows=[range(50)], labels=[0] * 50
+    )
+    assert len(confident_mistakes(many)) == MISTAKES
+
+
+def test_shown_images_have_their_path_and_the_prediction_of_each_branch():
+    one = problem(scores(1, (1, 1), (0.75, 0.9)), test_rows=[[2, 1]])
+    rows = records(problem_tables(one, IMAGES)["shown"])
+    assert [(row["role"], row["path"], row["actual"]) for row in rows] == [
+        ("mistake", "2.png", "ant"),
+        ("example", "2.png", "ant"),
+        ("example", "1.png", "bee"),
+    ]
+    assert rows[0]["seed"] == 10
+    assert (rows[0]["fused_says"], rows[0]["fused_confidence"]) == ("bee", 75.0)
+
+
+def test_the_map_has_predictions_of_test_images_only():
+    one = problem(scores(1, (1, 1), (0.75, 0.9)), test_rows=[[1, 2]])
+    _, rows = problem_tables(one, IMAGES)["map"]
+    assert list(rows) == [
+        (-1.0, -0.25, "ant", "train", ""),
+        (1.0, -0.25, "bee", "test", "bee"),
+        (-1.0, 0.25, "ant", "test", "bee"),
+        (1.0, 0.25, "bee", "train", ""),
+    ]

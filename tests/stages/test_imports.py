@@ -1,75 +1,63 @@
 """Start-up time is a feature: a stage imports torch, timm or open_clip only where it runs a model."""
 
 import json
-import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 
-from small_project import ROOT, SmallProject
+from pipeline.stage import stage_names
+from small_project import ADAPTING, ALL_STAGES, ROOT
 
 pytestmark = pytest.mark.slow
 
 HEAVY = ("torch", "torchvision", "timm", "open_clip", "pandas", "sklearn", "matplotlib", "dvc")
 HEAVY += ("dask", "distributed")
-STAGES = sorted(set(re.findall(r"pipeline\.stages\.(\w+)", (ROOT / "dvc.yaml").read_text())))
-WATCHED = """
-import atexit, json, runpy, sys
-def tell():
-    with open("imported.json", "w") as file:
-        json.dump([name for name in {heavy!r} if name in sys.modules], file)
-atexit.register(tell)
-sys.argv = {arguments!r}
-runpy.run_module({module!r}, run_name="__main__")
+# Forks a child per stage, so that each starts without what the others imported; prints what each has imported.
+FORKING = """
+import importlib, json, os, sys
+import pipeline.stage, pipeline.problem.problem  # what they have in common
+for name, arguments in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        if arguments is None:
+            importlib.import_module(f"pipeline.stages.{name}")
+        else:
+            from pipeline.stage import main
+            sys.stdout = sys.stderr
+            assert main(arguments) == 0
+        found = [heavy for heavy in json.loads(sys.argv[2]) if heavy in sys.modules]
+        os.write(1, (json.dumps([name, found]) + "\\n").encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, name
 """
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return SmallProject(tmp_path_factory.mktemp("project")).create(per_class=4)
+def imported(cases, folder):
+    """Return {name: heavy packages that it imported}."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, json.dumps(cases), json.dumps(HEAVY)],
+        capture_output=True, text=True, check=False, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {name: set(found) for name, found in map(json.loads, done.stdout.splitlines())}
 
 
-def imported_by(project, stage, *arguments):
-    """Run a stage as dvc.yaml does; return which heavy packages it had imported when it ended."""
-    module = f"pipeline.stages.{stage}"
-    script = WATCHED.format(heavy=HEAVY, arguments=[module, *arguments], module=module)
-    project.run(sys.executable, "-c", script)
-    return set(json.loads((project.folder / "imported.json").read_text()))
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_that_has_nothing_to_run_imports_nothing_heavy(stage):
-    """Modules alone; the long test below runs every stage."""
-    script = f"import pipeline.stages.{stage}, sys; print(*set({HEAVY!r}) & set(sys.modules))"
-    found = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert set(found.stdout.split()) == ({"matplotlib"} if stage == "generate" else set())
+def test_the_module_of_a_stage_imports_nothing_heavy():
+    """pandas reads the tables of a page; matplotlib has the fonts of printed digits."""
+    found = imported([(name, None) for name in stage_names()], ROOT)
+    allowed = {"report": {"pandas"}, "generate": {"matplotlib"}}
+    assert found == {name: allowed.get(name, set()) for name in stage_names()}
 
 
 @pytest.mark.long
-def test_only_what_runs_a_model_imports_one(project):
-    (project.folder / "pipeline").symlink_to(ROOT / "pipeline")
-    for stage in (("code",), ("model", "vit"), ("model", "clip")):
-        assert imported_by(project, *stage) == set(), stage
-    for domain in ("left", "right"):
-        assert imported_by(project, "manifest", domain) == set()
-    vit = imported_by(project, "embed", "left", "vit")
-    assert vit == {"torch", "torchvision", "timm"}  # and not open_clip
-    project.stage("embed", "right", "vit")
-    assert "open_clip" in imported_by(project, "embed", "right", "clip")
-    project.stage("embed", "left", "clip")
-    assert "open_clip" in imported_by(project, "prompts", "right")
-    project.stage("prompts", "left")
-    for stage in (
-        *(("probe", "right"), ("basis", "left"), ("source", "left")),
-        *(("pseudo_label", "left-right"), ("refine", "left-right"), ("adapt", "left-right")),
-        *(("evaluate", "left-right"), ("compare", "left-right"), ("sensitivity", "left-right")),
-        ("tables",),
-    ):
-        assert imported_by(project, *stage) == set(), stage
-    assert imported_by(project, "report") == {"torch"}  # which draws the views of images
-    shutil.rmtree(project.folder / "data")
-    assert imported_by(project, "report") == set()
+def test_only_what_runs_a_model_imports_one(run_project):
+    names = {" ".join(stage): stage for stage in ALL_STAGES}
+    found = imported(list(names.items()), run_project.folder)
+    assert found["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
+    assert "open_clip" in found["embed right clip"]
+    assert "open_clip" in found["prompts right"]
+    assert "torch" in found["report"]  # which draws the views of images
+    light = ("code", "manifest", "model", "probe", "basis", "source", "evaluate", "compare")
+    light += ("sensitivity", *(stage for stage, _ in ADAPTING))
+    assert not {name: heavy for name, heavy in found.items() if name.split()[0] in light and heavy}

@@ -1,58 +1,55 @@
-"""The stage `tables`: all tables or none, the same bytes every time, one line for what is wrong."""
+"""The stage `tables`: all tables or none, the same bytes every time, one line for what is wrong.
+
+What a malformed comparison or sweep says is in tests/report/test_result_files.py.
+"""
 
 import csv
 import json
 
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.params import load_params
-from pipeline.stages import places
-from pipeline.stages.tables import main, read_sweeps
+from pipeline import paths
+from pipeline.stage import main
 from small_project import SmallProject, small_params
 
-TITLES = {
+SUITE = "office31"
+GROUPS = {
     "clip_zero_shot": "reference",
     "source_only": "reference",
     "no_clip": "ablation",
-    "paper": "referee",
-    "released": "referee",
     "calibrated": "referee",
-    "ewc": "peer",
+    "ewc-head": "head",
 }
 
 
-def compared(base):
+def comparison(base):
     """Return a comparison as the stage `compare` writes it."""
-    told = {}
-    for step, (method, group) in enumerate(TITLES.items()):
-        seeds = [base + step, base + step + 1.5]
-        told[method] = {
+    return {
+        method: {
             "title": f"the {method}",
             "group": group,
-            "source_samples": method == "ewc",
-            "A_T": sum(seeds) / 2,
+            "source_samples": method == "ewc-head",
+            "A_T": base + step + 0.75,
             "A_T_sd": 0.75,
-            "average_incremental": base,
-            "forgetting": 1.2,
-            "A_T_per_seed": seeds,
+            "A_T_per_seed": [base + step, base + step + 1.5],
         }
-    return told
+        for step, (method, group) in enumerate(GROUPS.items())
+    }
 
 
-def write(path, told):
+def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(told if isinstance(told, str) else json.dumps(told))
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Return a project with two compared problems of Office-31."""
+    """A project with two compared problems of Office-31."""
     params = small_params()
-    domain = {**params["domains"]["left"], "dataset": "office31"}
+    domain = {**params["domains"]["left"], "dataset": SUITE}
     params |= {
-        "suite": "office31",
-        "datasets": {"office31": {"classes_per_task": 2, "class_names": {}}},
+        "suite": SUITE,
+        "datasets": {SUITE: {"classes_per_task": 2, "class_names": {}}},
         "domains": dict.fromkeys(("amazon", "dslr"), domain),
         "sources": {"amazon": {}, "dslr": {}},
         "problems": {
@@ -60,167 +57,87 @@ def project(tmp_path, monkeypatch):
             "dslr-amazon": {"source": "dslr", "target": "amazon"},
         },
         "swept": {},
+        "steps": {},
+        "past": {},
     }
     SmallProject(tmp_path).write_params(params)
     monkeypatch.chdir(tmp_path)
     for base, name in enumerate(params["problems"]):
-        write(places.comparison(name), compared(50 + 20 * base))
+        write(paths.comparison(SUITE, name), comparison(50 + 20 * base))
     return SmallProject(tmp_path)
 
 
-def list_as_swept(project, *names):
+def sweep(project, problem):
+    """Write a sweep of the problem and list it under `swept`."""
+    folder = paths.sensitivity(SUITE, problem)
+    write(folder / "D.csv", "D,A_T,sd\n50,80.5,1.0\n500,85.0,0.5\n")
+    write(folder / "sigma.csv", "sigma,A_T,sd\n1e-4,85.0,0.5\n")
     params = project.read_params()
-    params["swept"] = {name: params["problems"][name] for name in names}
-    project.write_params(params)
-
-
-def sweep(problem):
-    write(places.sensitivity(problem) / "D.csv", "D,A_T,sd\n50,80.5,1.0\n500,85.0,0.5\n")
-    write(places.sensitivity(problem) / "sigma.csv", "sigma,A_T,sd\n1e-4,85.0,0.5\n")
+    project.write_params(params | {"swept": {problem: params["problems"][problem]}})
 
 
 def written():
-    return {path.name: path.read_bytes() for path in sorted(places.suite_tables().iterdir())}
+    folder = paths.suite_tables(SUITE)
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def refused(capsys):
-    """Run the stage, which must fail without touching results/suite; return its one line."""
-    before = written() if places.suite_tables().exists() else None
-    assert main([]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    (line,) = said.err.splitlines()
-    assert (written() if places.suite_tables().exists() else None) == before
-    return line.removeprefix("referee: error: ")
-
-
-def test_every_table_in_every_format(project, capsys):
-    sweep("amazon-dslr")
-    list_as_swept(project, "amazon-dslr")
-    assert main([]) == 0
+def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
+    sweep(project, "amazon-dslr")
+    assert main(["tables"]) == 0
     names = ("ablation", "comparison", "headline", "sensitivity")
     assert list(written()) == [f"{name}.{e}" for name in names for e in ("csv", "md", "tex")]
-    said = capsys.readouterr().out
-    assert "Final accuracy, Office-31" in said
-    assert "dslr-amazon" in said
-    assert max(map(len, said.splitlines())) <= 120
-    with (places.suite_tables() / "headline.csv").open() as file:
-        rows = {r["problem"]: r for r in csv.DictReader(file)}
-    assert rows["amazon-dslr"]["calibrated"] == "55.75"
-    assert rows["mean"]["gain"] == "4.00"
-    comparison = (places.suite_tables() / "comparison.md").read_text()
-    assert "#### published (other protocol)" in comparison
-    assert "the ewc†" in comparison
-    assert "| sensitivity" not in comparison
-
-
-def test_the_same_bytes_again(project):
-    assert main([]) == 0
+    output = capsys.readouterr().out
+    assert "dslr-amazon" in output
+    assert max(map(len, output.splitlines())) <= 120
+    with (paths.suite_tables(SUITE) / "headline.csv").open() as file:
+        rows = {row["problem"]: row for row in csv.DictReader(file)}
+    assert rows["amazon-dslr"]["calibrated"] == "53.75"
+    assert rows["mean"]["gain"] == "2.00"
+    assert "published (other protocol)" in written()["comparison.md"].decode()
     before = written()
-    assert main([]) == 0
+    assert main(["tables"]) == 0
     assert written() == before
 
 
-def test_without_ablations_or_sweeps_these_are_left_out_even_where_they_were(project):
-    sweep("amazon-dslr")
-    list_as_swept(project, "amazon-dslr")
-    assert main([]) == 0
+def test_tables_without_figures_are_left_out_even_where_they_were(project):
+    sweep(project, "amazon-dslr")
+    assert main(["tables"]) == 0
     for name in ("amazon-dslr", "dslr-amazon"):
-        told = json.loads(places.comparison(name).read_text())
-        del told["no_clip"]
-        write(places.comparison(name), told)
-    list_as_swept(project)
-    assert main([]) == 0
+        entries = json.loads(paths.comparison(SUITE, name).read_text())
+        del entries["no_clip"]
+        write(paths.comparison(SUITE, name), entries)
+    project.write_params(project.read_params() | {"swept": {}})  # the files of the sweep remain
+    assert main(["tables"]) == 0
     assert {name.split(".")[0] for name in written()} == {"comparison", "headline"}
 
 
-def test_problems_of_a_former_suite_are_not_read(project):
-    write(places.comparison("left-right"), "not JSON")
-    sweep("left-right")
-    assert main([]) == 0
-    assert "sensitivity.md" not in written()
+def test_results_of_problems_that_are_not_in_the_suite_are_not_read(project):
+    write(paths.comparison(SUITE, "left-right"), "not JSON")
+    assert main(["tables"]) == 0
     assert b"left" not in written()["comparison.csv"]
 
 
-def test_no_problems_no_tables(project, capsys):
-    params = project.read_params()
-    params |= {"problems": {}, "sources": {}, "swept": {}}
-    project.write_params(params)
-    assert main([]) == 0
+def test_a_suite_without_problems_has_no_tables(project):
+    project.write_params(project.read_params() | {"problems": {}, "sources": {}})
+    assert main(["tables"]) == 0
     assert written() == {}
-    assert "no problems" in capsys.readouterr().out
 
 
-def test_sweeps_are_those_that_params_list(project):
-    sweep("amazon-dslr")  # of a former run: not listed any more
-    list_as_swept(project, "dslr-amazon")
-    listing = load_params()
-    with pytest.raises(StoreError, match=r"sensitivity/dslr-amazon/D.csv: no such file"):
-        read_sweeps(listing)
-    sweep("dslr-amazon")
-    assert list(read_sweeps(listing)) == ["dslr-amazon"]
-    assert read_sweeps(listing)["dslr-amazon"]["D"] == {50.0: (80.5, 1.0), 500.0: (85.0, 0.5)}
-
-
-def test_a_comparison_that_is_missing(project, capsys):
-    assert main([]) == 0
+@pytest.mark.parametrize(
+    ("missing", "stage"),
+    [
+        (paths.comparison(SUITE, "dslr-amazon"), "compare@dslr-amazon"),
+        (paths.sensitivity(SUITE, "amazon-dslr") / "D.csv", "sensitivity@amazon-dslr"),
+    ],
+)
+def test_a_missing_result_is_named_and_the_former_tables_stay(project, capsys, missing, stage):
+    sweep(project, "amazon-dslr")
+    assert main(["tables"]) == 0
+    before = written()
+    missing.unlink()
     capsys.readouterr()
-    places.comparison("dslr-amazon").unlink()
-    assert refused(capsys) == (
-        "results/comparison/dslr-amazon.json: no such file; "
-        "run dvc repro compare@dslr-amazon, or dvc pull --allow-missing"
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("{", "not JSON"),
-        ("[]", "no methods in it"),
-        ("{}", "no methods in it"),
-        ('{"x": 1}', "x: not a mapping"),
-        ({"title": None}, "ewc.title: missing or not a str"),
-        ({"group": "pear"}, "ewc.group: 'pear'; did you mean 'peer'?"),
-        ({"source_samples": 1}, "ewc.source_samples: missing or not a bool"),
-        ({"A_T": "96"}, "ewc.A_T: '96' is not a number from 0 to 100"),
-        ({"A_T": float("nan")}, "ewc.A_T: nan is not a number from 0 to 100"),
-        ({"A_T": True}, "ewc.A_T: True is not a number from 0 to 100"),
-        ({"A_T": 100.1}, "ewc.A_T: 100.1 is not a number from 0 to 100"),
-        ({"A_T_sd": -1}, "ewc.A_T_sd: -1 is not a number from 0 to 100"),
-        ({"A_T_sd": None}, "ewc.A_T_sd: None is not a number from 0 to 100"),
-        ({"A_T_per_seed": []}, "ewc.A_T_per_seed: no seed"),
-        ({"A_T_per_seed": [1, "2"]}, "ewc.A_T_per_seed: '2' is not a number from 0 to 100"),
-    ],
-)
-def test_a_comparison_that_is_malformed(project, capsys, change, message):
-    path = places.comparison("amazon-dslr")
-    if isinstance(change, dict):
-        told = json.loads(path.read_text())
-        told["ewc"] |= change
-        change = told
-    write(path, change)
-    assert refused(capsys) == f"{path}: {message}; run dvc repro --force compare@amazon-dslr"
-    assert not places.suite_tables().exists()
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("D.csv", "", "not a table of D,A_T,sd"),
-        ("D.csv", "D,A_T,sd\n", "not a table of D,A_T,sd"),
-        ("sigma.csv", "D,A_T,sd\n1,2,3\n", "not a table of sigma,A_T,sd"),
-        ("D.csv", "D,A_T,sd\n50,x,1\n", "line 2: 'x' is not a number"),
-        ("D.csv", "D,A_T,sd\n50,1\n", "line 2: 2 values, not 3"),
-        ("D.csv", "D,A_T,sd\n50,1,1\n50,2,1\n", "line 3: D 50 stands there twice"),
-        ("D.csv", "D,A_T,sd\nnan,1,1\n", "line 2: D: 'nan' is not a number above 0"),
-        ("D.csv", "D,A_T,sd\n50,101,1\n", "line 2: A_T: 101.0 is not a number from 0 to 100"),
-    ],
-)
-def test_a_sweep_that_is_malformed(project, capsys, file, content, message):
-    sweep("amazon-dslr")
-    list_as_swept(project, "amazon-dslr")
-    write(places.sensitivity("amazon-dslr") / file, content)
-    assert refused(capsys) == (
-        f"results/sensitivity/amazon-dslr/{file}: {message}; "
-        "run dvc repro --force sensitivity@amazon-dslr"
-    )
+    assert main(["tables"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(missing) in line
+    assert f"dvc repro {stage}" in line
+    assert written() == before

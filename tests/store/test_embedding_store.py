@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
-from pipeline.store.embedding_store import ViewRows, open_embeddings, rows_digest, write_embeddings
+from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 
 
 def values(n: int = 300, d: int = 6) -> np.ndarray:
@@ -21,10 +20,8 @@ def write(
     path: Path, x: np.ndarray, *, shard: int = 128, views: tuple[str, ...] = ("original", "zeros")
 ) -> None:
     shards = [x[i : i + shard] for i in range(0, len(x), shard)]
-    made = {
-        view: ViewRows(*x.shape, "float16", {"wavelet": "haar"}, list(shards)) for view in views
-    }
-    write_embeddings(path, made, {"domain": "a", "weights": "w1"})
+    rows = ViewRows(*x.shape, "float16", {"wavelet": "haar"}, shards)
+    write_embeddings(path, dict.fromkeys(views, rows), {"domain": "a", "weights": "w1"})
 
 
 def tree_digest(path: Path) -> str:
@@ -40,7 +37,7 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(embedding_store, "CHUNK_ROWS", 32)
 
 
-def test_round_trip(tmp_path):
+def test_what_is_written_is_read(tmp_path):
     x = values()
     write(tmp_path / "a.zarr", x)
     store = open_embeddings(tmp_path / "a.zarr")
@@ -52,36 +49,14 @@ def test_round_trip(tmp_path):
     assert store.provenance["weights"] == "w1"
 
 
-def test_the_same_rows_give_the_same_bytes_in_another_place(tmp_path):
+def test_the_same_rows_give_the_same_bytes_in_another_folder(tmp_path):
     write(tmp_path / "a.zarr", values())
-    write(tmp_path / "elsewhere" / "b.zarr", values())
-    assert tree_digest(tmp_path / "a.zarr") == tree_digest(tmp_path / "elsewhere" / "b.zarr")
+    write(tmp_path / "other" / "b.zarr", values())
+    assert tree_digest(tmp_path / "a.zarr") == tree_digest(tmp_path / "other" / "b.zarr")
     text = "".join(p.read_text() for p in (tmp_path / "a.zarr").rglob("zarr.json"))
     assert str(tmp_path) not in text
-
-
-def test_few_files(tmp_path):
-    write(tmp_path / "a.zarr", values())
-    assert len([p for p in (tmp_path / "a.zarr").rglob("*") if p.is_file()]) == 1 + 2 * (1 + 3)
-
-
-@pytest.mark.parametrize("position", [0, 1000, -3])
-def test_a_flipped_bit_is_an_error_that_names_the_store(tmp_path, position):
-    write(tmp_path / "a.zarr", values())
-    shard = tmp_path / "a.zarr" / "original" / "c" / "1" / "0"
-    data = bytearray(shard.read_bytes())
-    data[position] ^= 4
-    shard.write_bytes(data)
-    with pytest.raises(StoreError, match=r"a\.zarr/original: damaged .*dvc checkout"):
-        open_embeddings(tmp_path / "a.zarr").read("original")
-
-
-def test_a_truncated_shard_is_an_error(tmp_path):
-    write(tmp_path / "a.zarr", values())
-    shard = tmp_path / "a.zarr" / "original" / "c" / "0" / "0"
-    shard.write_bytes(shard.read_bytes()[:500])
-    with pytest.raises(StoreError, match="damaged"):
-        open_embeddings(tmp_path / "a.zarr").read("original")
+    files = [path for path in (tmp_path / "a.zarr").rglob("*") if path.is_file()]
+    assert len(files) == 1 + 2 * (1 + 3), "few files: metadata, and three shards of each view"
 
 
 def test_a_missing_shard_or_view_or_store_is_an_error(tmp_path):
@@ -96,25 +71,15 @@ def test_a_missing_shard_or_view_or_store_is_an_error(tmp_path):
         open_embeddings(tmp_path / "b.zarr")
 
 
-def test_another_schema_is_refused(tmp_path):
-    write(tmp_path / "a.zarr", values())
-    file = tmp_path / "a.zarr" / "zarr.json"
-    content = json.loads(file.read_text())
-    content["attributes"]["schema"] = "referee-embeddings/0"
-    file.write_text(json.dumps(content))
-    with pytest.raises(StoreError, match=r"schema 'referee-embeddings/0', this version reads"):
-        open_embeddings(tmp_path / "a.zarr")
-    file.write_text("{")
-    with pytest.raises(StoreError, match="not a readable Zarr store"):
-        open_embeddings(tmp_path / "a.zarr")
-
-
 def test_a_mismatch_names_both_sides(tmp_path):
     write(tmp_path / "a.zarr", values())
     store = open_embeddings(tmp_path / "a.zarr")
     store.require({"weights": "w1"})
-    with pytest.raises(StoreError, match=r"made with weights = 'w1', but 'w2' is wanted"):
+    with pytest.raises(StoreError, match=r"a\.zarr: .*'w1'.*'w2'.*dvc"):
         store.require({"weights": "w2"})
+    store.require_backbone({"weights": "w1"}, tmp_path / "b.zarr")
+    with pytest.raises(StoreError, match=r"a\.zarr: .*'w1'.*b\.zarr.*'w2'.*dvc repro"):
+        store.require_backbone({"weights": "w2"}, tmp_path / "b.zarr")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -131,21 +96,9 @@ def test_what_is_not_finite_is_refused_and_nothing_is_left(tmp_path, bad):
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
-def test_fewer_rows_than_announced_are_refused(tmp_path):
-    views = {"original": ViewRows(300, 6, "float16", {}, [values()[:10]])}
-    with pytest.raises(StoreError, match="10 rows were produced where 300 were announced"):
-        write_embeddings(tmp_path / "a.zarr", views, {})
-    assert not (tmp_path / "a.zarr").exists()
-
-
-def test_rows_digest_tells_order_and_content_apart():
-    assert rows_digest(["a", "b"]) != rows_digest(["b", "a"])
-    assert rows_digest(["a", "b"]) == rows_digest(iter(["a", "b"]))
-
-
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES])
 def test_what_the_machine_lacks_is_no_damage(tmp_path, monkeypatch, code):
-    """Whoever is told that a store is damaged removes it."""
+    """An error that calls a store damaged makes people remove it."""
     view = ViewRows(3, 2, "float32", {}, [np.ones((3, 2), np.float32)])
     write_embeddings(tmp_path / "s.zarr", {"original": view}, {})
     opened = open_embeddings(tmp_path / "s.zarr")

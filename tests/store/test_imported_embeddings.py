@@ -1,13 +1,18 @@
-"""Embeddings computed elsewhere: matched by path or order, and refused by name when they do not fit."""
+"""Imported embeddings: matched by path or order, and refused by name when they do not fit."""
 
 import numpy as np
 import pytest
 
-from pipeline.array_files import read_paths
 from pipeline.errors import InputError
-from pipeline.store.imported_embeddings import import_rows, row_order
+from pipeline.store.imported_embeddings import (
+    embeddings_file,
+    import_rows,
+    import_views,
+    row_order,
+    texts_file,
+)
 
-WANTED = ["data/a/cat/1.jpg", "data/a/cat/2.jpg", "data/a/dog/1.jpg"]
+IMAGES = ["data/a/cat/1.jpg", "data/a/cat/2.jpg", "data/a/dog/1.jpg"]
 PATHS = ["b/cat/9.jpg", "a/dog/1.jpg", "a/cat/2.jpg", "a/cat/1.jpg"]
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 
@@ -20,30 +25,31 @@ def file(tmp_path):
 
 
 def test_rows_are_matched_by_class_and_file_within_the_domain(file):
-    order = row_order(file, read_paths(file), WANTED, "a")
-    assert import_rows(file, "original", order, file_rows=4, dtype="float16").tolist() == [
-        [6, 7],
-        [4, 5],
-        [2, 3],
-    ]
+    names = {"zeros": "original"}
+    views = import_views(file, "a", IMAGES, ["original", "zeros"], arrays=names, dtype="float16")
+    for rows in views.values():
+        assert (rows.rows, rows.width, rows.settings) == (3, 2, {"imported_as": "original"})
+        assert rows.shards[0].tolist() == [[6, 7], [4, 5], [2, 3]]
 
 
 def test_images_in_subfolders_of_a_class_are_told_apart(file):
-    wanted = ["data/a/cat/x/1.jpg", "data/a/dog/x/1.jpg", "data/a/dog/2.jpg"]
+    images = ["data/a/cat/x/1.jpg", "data/a/dog/x/1.jpg", "data/a/dog/2.jpg"]
     paths = ["a/dog/2.jpg", "a/dog/x/1.jpg", "a/cat/x/1.jpg"]
-    assert row_order(file, paths, wanted, "a").tolist() == [2, 1, 0]
-
-
-def test_a_domain_with_a_space_is_the_domain_with_an_underscore(file):
-    paths = ["Real World/cat/1.jpg", "Real World/cat/2.jpg", "Real World/dog/1.jpg"]
-    assert row_order(file, paths, WANTED, "real_world").tolist() == [0, 1, 2]
+    assert row_order(file, paths, images, "a").tolist() == [2, 1, 0]
 
 
 def test_npy_is_in_manifest_order(tmp_path):
-    np.save(tmp_path / "f.npy", X[:3])
-    assert read_paths(tmp_path / "f.npy") is None
-    rows = import_rows(tmp_path / "f.npy", None, np.arange(3), file_rows=3, dtype="float32")
-    assert np.array_equal(rows, X[:3])
+    np.save(tmp_path / "a.npy", X[:3])
+    file = embeddings_file(tmp_path, "a")
+    views = import_views(file, "a", IMAGES, ["original"], arrays={}, dtype="float32")
+    np.testing.assert_array_equal(views["original"].shards[0], X[:3])
+
+
+def test_an_origin_is_one_file_or_a_folder_with_a_file_per_domain(tmp_path, file):
+    assert embeddings_file(file, "a") == texts_file(file) == file
+    assert texts_file(tmp_path) == tmp_path / "text.npz"
+    with pytest.raises(InputError, match=r"neither b\.npz nor b\.npy"):
+        embeddings_file(tmp_path, "b")
 
 
 @pytest.mark.parametrize(
@@ -56,13 +62,13 @@ def test_npy_is_in_manifest_order(tmp_path):
 )
 def test_paths_that_do_not_fit(file, paths, message):
     with pytest.raises(InputError, match=message):
-        row_order(file, paths, WANTED, "a")
+        row_order(file, paths, IMAGES, "a")
 
 
 @pytest.mark.parametrize(
     ("array", "rows", "message"),
     [
-        ("original", 3, "array 'original' has 4 rows where 3 are wanted"),
+        ("original", 3, "array 'original' has 4 rows where 3"),
         ("integers", 4, "holds int64, not floating-point"),
         ("flat", 4, r"has shape \(2,\)"),
         ("orginal", 4, "has no array 'orginal'; did you mean 'original'?"),

@@ -42,7 +42,7 @@ def test_rows_are_those_of_zarr(store, start, stop):
     assert direct.tobytes() == general.tobytes()
 
 
-def test_the_store_reads_in_this_way_and_takes_any_range(store, monkeypatch):
+def test_the_store_reads_any_range_without_zarr_python(store, monkeypatch):
     monkeypatch.setattr(zarr.Array, "__getitem__", lambda *_: pytest.fail("read by zarr"))
     opened = open_embeddings(store)
     whole = opened.read("original")
@@ -65,34 +65,15 @@ def test_the_store_reads_in_this_way_and_takes_any_range(store, monkeypatch):
 )
 def test_another_layout_is_refused(store, change):
     layout = metadata(store)
-    assert shard_reader(store / "original", layout) is not None
+    shard_reader(store / "original", layout)
     change(layout)
-    assert shard_reader(store / "original", layout) is None
+    with pytest.raises(ValueError, match="another layout"):
+        shard_reader(store / "original", layout)
 
 
 def test_compressed_rows_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(embedding_store, "Crc32cCodec", zarr.codecs.GzipCodec)
     x = np.ones((40, 3), np.float16)
     write_embeddings(tmp_path / "a.zarr", {"zeros": ViewRows(40, 3, "float16", {}, [x])}, {})
-    with pytest.raises(StoreError, match="another layout than this version writes"):
+    with pytest.raises(StoreError, match=r"a.zarr/zeros: .*another layout"):
         open_embeddings(tmp_path / "a.zarr")
-
-
-def test_every_flipped_bit_is_noticed(store):
-    shard = store / "original" / "c" / "1" / "0"
-    whole = shard.read_bytes()
-    opened = open_embeddings(store)
-    for position in range(0, len(whole), 61):
-        damaged = bytearray(whole)
-        damaged[position] ^= 1
-        shard.write_bytes(damaged)
-        with pytest.raises(StoreError, match="damaged"):
-            opened.read("original")
-
-
-@pytest.mark.parametrize("kept", [0, 3, 100, 1000])
-def test_a_shard_cut_short_is_noticed(store, kept):
-    shard = store / "original" / "c" / "0" / "0"
-    shard.write_bytes(shard.read_bytes()[:kept])
-    with pytest.raises(StoreError, match="damaged"):
-        open_embeddings(store).read("original")

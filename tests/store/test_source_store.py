@@ -6,56 +6,60 @@ import numpy as np
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.source_model import fit_source
-from pipeline.method.variants import MethodOptions
-from pipeline.store.source_store import read_source, writing_source
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.source_model import SourceModel, SourceScatter
+from pipeline.store.source_store import read_backbones, read_source, write_scatters, writing_source
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
+D = 3
 
 
-@pytest.fixture(scope="module")
+def model(rng, means, embedding_means, K):
+    classifier = Classifier(rng.standard_normal((D, K)), rng.standard_normal(K))
+    triangle = rng.standard_normal(D * (D + 1) // 2).astype(np.float32)
+    return SourceModel(means[:K], classifier, embedding_means[:K], SourceScatter(triangle, 9.5, K))
+
+
+@pytest.fixture
 def models():
-    generator = np.random.default_rng(0)
-    labels = np.repeat(np.arange(4), 12)
-    x = generator.standard_normal((48, 5)) + 3 * np.eye(4, 5)[labels]
-    tasks = [np.array([0, 1]), np.array([2, 3])]
-    options = MethodOptions(source_views=False)
-    return [
-        fit_source(draw_basis(5, 20, 0.1, "gamma", seed), {"original": x}, labels, tasks, options)
-        for seed in (0, 1)
-    ]
+    """Two seeds of two tasks of two classes each."""
+    rng = np.random.default_rng(0)
+    seeds = [(rng.standard_normal((4, D)), rng.standard_normal((4, 5))) for _ in range(2)]
+    return [[model(rng, *means, K) for K in (2, 4)] for means in seeds]
 
 
 def write(path, models, *, with_scatter):
     with writing_source(path, CLASSES, BACKBONES, seeds=2, tasks=2) as writer:
         if with_scatter:
-            writer.reserve(1, 20)
+            writer.reserve_scatter(D)
         for index in (1, 0):  # seeds end in any order
-            bare = [
-                model if with_scatter else replace(model, spreads=()) for model in models[index]
-            ]
-            writer.write_seed(index, bare)
+            given = [m if with_scatter else replace(m, scatter=None) for m in models[index]]
+            writer.keep(index, write_scatters(writer.path, index, given))
 
 
-def test_round_trip(tmp_path, models):
-    write(tmp_path / "s.zarr", models, with_scatter=True)
-    for index, of_seed in enumerate(models):
-        read = read_source(tmp_path / "s.zarr", index, CLASSES, with_scatter=True)
-        for given, got in zip(of_seed, read, strict=True):
-            assert np.array_equal(got.classifier.W, given.classifier.W)
-            assert np.array_equal(got.classifier.b, given.classifier.b)
-            assert np.array_equal(got.means, given.means)
-            assert np.array_equal(got.embedding_means, given.embedding_means)
-            for a, b in zip(got.spreads, given.spreads, strict=True):
-                assert np.array_equal(a.triangle, b.triangle)
-                assert (a.total, a.degrees) == (b.total, b.degrees)
+@pytest.mark.parametrize("with_scatter", [True, False])
+def test_models_are_read_as_written(tmp_path, models, with_scatter):
+    write(tmp_path / "s.zarr", models, with_scatter=with_scatter)
+    assert read_backbones(tmp_path / "s.zarr") == BACKBONES
+    for index, tasks in enumerate(models):
+        read = read_source(tmp_path / "s.zarr", index, CLASSES, with_scatter=with_scatter)
+        for given, got in zip(tasks, read, strict=True):
+            np.testing.assert_array_equal(got.classifier.W, given.classifier.W)
+            np.testing.assert_array_equal(got.classifier.b, given.classifier.b)
+            np.testing.assert_array_equal(got.means, given.means)
+            np.testing.assert_array_equal(got.embedding_means, given.embedding_means)
+            if with_scatter:
+                np.testing.assert_array_equal(got.scatter.triangle, given.scatter.triangle)
+                assert got.scatter.total == given.scatter.total
+                assert got.scatter.degrees == given.scatter.degrees
+            else:
+                assert got.scatter is None
 
 
-def test_other_classes_are_refused(tmp_path, models):
+def test_other_classes_and_absent_scatters_are_refused(tmp_path, models):
     write(tmp_path / "s.zarr", models, with_scatter=False)
-    with pytest.raises(StoreError, match="its classes differ from the target's"):
+    with pytest.raises(StoreError, match=r"s\.zarr: its classes differ .*same class folders"):
         next(read_source(tmp_path / "s.zarr", 0, [*CLASSES[:3], "eel"]))
-    with pytest.raises(StoreError, match="has no array 'total'"):
+    with pytest.raises(StoreError, match=r"s\.zarr: has no array 'total'.*dvc repro"):
         next(read_source(tmp_path / "s.zarr", 0, CLASSES, with_scatter=True))

@@ -15,21 +15,21 @@ def stored(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "places",
+    "index",
     [[], [0], [4999], [0, 1, 2], [1023, 1024], [5, 3000, 4999], list(range(0, 5000, 7))],
 )
-def test_rows_are_those_of_the_array(stored, places):
+def test_rows_are_those_of_the_array(stored, index):
     store, x = stored
     rows = StoredRows(store, "original", np.arange(5000))
-    index = np.array(places, dtype=np.intp)
+    index = np.array(index, dtype=np.intp)
     np.testing.assert_array_equal(rows[index], x[index])
     assert rows.shape == x.shape
 
 
-def test_a_subset_of_a_subset(stored):
+def test_rows_are_taken_of_rows_taken(stored):
     store, x = stored
-    odd = StoredRows(store, "original", np.arange(5000)).subset(np.arange(1, 5000, 2))
-    some = odd.subset(np.array([10, 2000]))
+    odd = StoredRows(store, "original", np.arange(5000)).take(np.arange(1, 5000, 2))
+    some = odd.take(np.array([10, 2000]))
     np.testing.assert_array_equal(some[np.arange(2)], x[[21, 4001]])
     assert len(some) == 2
 
@@ -50,5 +50,6 @@ def test_only_the_chunks_that_are_needed_are_read(stored, monkeypatch):
 def test_small_views_are_arrays_and_large_ones_are_not(stored, monkeypatch):
     store, x = stored
     np.testing.assert_array_equal(rows_of(store, "original"), x)
+    assert isinstance(rows_of(store, "original", lazy=True), StoredRows)
     monkeypatch.setattr(stored_rows, "WHOLE_BYTES", 29_999)  # the view has 30,000
     assert isinstance(rows_of(store, "original"), StoredRows)

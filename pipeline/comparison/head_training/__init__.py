@@ -1,6 +1,6 @@
-"""What the head-only baselines share: one small head over frozen embeddings and one training loop.
+"""What the nine head-only baselines share: a small head over frozen embeddings and one training loop.
 
-The paper trains these baselines end to end; here the backbone is frozen and its cached embeddings are the input, so
-that a method costs seconds and every row of a table has seen the same features. torch is imported inside functions:
-a stage that compares no head does not load it.
+The paper trains these baselines end to end. Here the backbone is frozen and its cached embeddings are the input: a
+method takes seconds, and every row of a table rests on the same features. The registry imports a head's file only when
+it is compared, so that torch is not loaded for tables without heads.
 """

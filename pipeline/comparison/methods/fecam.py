@@ -1,116 +1,128 @@
-"""FeCAM (Goswami et al., 2023): a mean and a covariance for each class, Mahalanobis distance to the means.
+"""FeCAM (Goswami et al., NeurIPS 2023): a mean and a covariance for each class, Mahalanobis distance to the means.
 
-Features φ are Tukey's square root (λ = 0.5) of the embedding, scaled to length 1, where embeddings are nonnegative (a
-ReLU before the pooling); signed ones (a ViT's) have no square root and are only scaled, as the authors do with a ViT.
-Which it is, the first source task's rows decide; for all domains and tasks, since the backbone is one.
+The authors have a program for backbones that end in a ReLU and one for vision transformers. The signs of the first
+source task's embeddings decide which of the two applies, for all domains and tasks:
 
-A class's covariance S is shrunk, S + γ₁V₁I + γ₂V₂(11ᵀ − I) with V₁ its mean variance and V₂ its mean covariance
-(γ₁ = γ₂ = 1 after Tukey, γ₂ = 0 for signed features: the authors' settings for each), and normalised to a
-correlation matrix R, so that the classes' distances (φ − μ)ᵀR⁻¹(φ − μ) compare. A class of one row has R = I.
+- Nonnegative embeddings: rows pass Tukey's transform, a square root (λ = 0.5). The covariance is that of the
+  transformed rows as they are and is shrunk twice, with γ₁ = γ₂ = 1. The mean is transformed after averaging:
+  normalize(sqrt(mean(x))). Distances are measured from normalize(sqrt(x)).
+- Signed embeddings (a ViT's), which have no square root: rows are scaled to length 1; the mean and the covariance are
+  theirs, shrunk once with γ₁ = 1, γ₂ = 0.
 
-A class is final after its task, and its distances depend on no other class: they are measured when the class
-arrives and R is dropped. One d×d matrix is alive at a time, not C of them, with the same predictions.
+Shrinking adds γ₁V₁ to the variances and γ₂V₂ to the covariances, V₁ being the mean variance and V₂ the mean of the
+covariances that are not zero. The result is normalised to a correlation matrix R, which makes the classes' distances
+(φ − μ)ᵀR⁻¹(φ − μ) comparable.
 
-`fecam` is fitted to the source. `fecam-pseudo` to the target's pseudo-labelled rows, weights and all; a class with no
-kept row has the source's mean and R.
+Deviations from the authors: rows may have weights; a class of one row, for which a covariance is undefined, has
+R = I; the first task is classified like the others, not by a trained layer.
+
+A class is final after its task and its distances depend on no other class, so they are measured when the class
+arrives and R is dropped: one d×d matrix is in memory at a time.
+
+`fecam` is fitted to the source, `fecam-pseudo` to the target's weighted pseudo-labelled rows; a class with no kept
+row has the source's mean and R.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.linalg
 
-from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
-from pipeline.comparison.problem import ComparedMethod, SeedProblem
+from pipeline.comparison.labelled_tasks import LabelledTask, source_tasks, target_test_rows
+from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.blas_products import gram
-from pipeline.method.class_statistics import Labels, Matrix64, Vector64
-from pipeline.method.zero_shot import Matrix, unit_rows
+from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, unit_rows
+from pipeline.problem.seed import Seed
 
-FLOOR = 1e-12  # on variances of unit features: far above rounding, far below any real spread
+# on variances of rows of length about 1: far above rounding, far below any real spread
+FLOOR = 1e-12
 
 
-def are_nonnegative(problem: SeedProblem) -> bool:
-    """Return whether Tukey's transform applies: one bit that the source leaves behind."""
+def are_nonnegative(seed: Seed) -> bool:
+    """Return whether Tukey's transform applies."""
     key = "fecam: nonnegative"
-    return problem.shared(key, lambda: bool((next(source_tasks(problem)).rows >= 0).all()))
+    return seed.shared(key, lambda: bool((next(source_tasks(seed)).rows >= 0).all()))
+
+
+def fit(
+    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Matrix64] | None
+) -> list[Matrix64]:
+    """Return for each task the squared distances (n, C_t) of the test rows to its classes."""
+    tukey = are_nonnegative(seed)
+    phi = features(target_test_rows(seed), tukey)
+    distances = []
+    for t, task in enumerate(tasks):
+        columns = np.full((len(phi), len(task.classes)), np.inf)
+        for column, c in enumerate(task.classes):
+            index = task.labels == c
+            if index.any():
+                mean, R = class_gaussian(task.rows[index], task.weights[index], tukey)
+                columns[:, column] = _squared_distances(phi - mean, R)
+            elif fallback is not None:
+                columns[:, column] = fallback()[t][:, column]
+        distances.append(columns)
+    return distances
 
 
 def features(x: Matrix, tukey: bool) -> Matrix64:
-    """Return φ, (n, d), of embeddings (n, d); should a negative number stray in, its root is taken as 0."""
-    return unit_rows(np.sqrt(np.maximum(x.astype(np.float64), 0)) if tukey else x)
+    """Return the unit rows φ (n, d) that distances are measured from."""
+    return unit_rows(_transformed(x) if tukey else x)
 
 
-def distances(
-    tasks: Iterable[LabelledTask],
-    test: Matrix,
-    tukey: bool,
-    fallback: Callable[[], Sequence[Matrix64]] | None = None,
-) -> list[Matrix64]:
-    """Return for each task the squared distances (n, |classes|) of test rows (n, d) to its classes.
-
-    fallback: the same of what stands in for classes without a row; asked for only if there are any.
-    """
-    phi = features(test, tukey)
-    measured = []
-    for t, task in enumerate(tasks):
-        columns = np.full((len(phi), len(task.classes)), np.inf)
-        for column, c in enumerate(np.sort(task.classes)):
-            members = task.labels == c
-            if members.any():
-                rows = features(task.rows[members], tukey)
-                columns[:, column] = to_class(phi, rows, task.weights[members], tukey)
-            elif fallback is not None:
-                columns[:, column] = fallback()[t][:, column]
-        measured.append(columns)
-    return measured
+def _transformed(x: Matrix) -> Matrix64:
+    """Return Tukey's transform of embeddings; a stray negative number counts as 0."""
+    return np.asarray(np.sqrt(np.maximum(x, 0, dtype=np.float64)))
 
 
-def to_class(phi: Matrix64, rows: Matrix64, weights: Vector64, tukey: bool) -> Vector64:
-    """Return the squared distances (n,) of features (n, d) to the class of weighted rows (m, d)."""
+def class_gaussian(x: Matrix, weights: Vector64, tukey: bool) -> tuple[Vector64, Matrix64]:
+    """Return the mean (d,) and the correlation matrix R (d, d) of a class's embeddings (n, d) and weights (n,)."""
     shares = weights / weights.sum()
-    mean = shares @ rows
-    centred = np.sqrt(shares)[:, None] * (rows - mean)
-    R = correlation(gram(centred), 1.0 if tukey else 0.0)
-    factor = scipy.linalg.cholesky(R, lower=True)
-    whitened = scipy.linalg.solve_triangular(factor, (phi - mean).T, lower=True)
+    if not tukey:
+        rows = unit_rows(x)
+        return shares @ rows, correlation(shrunk(_covariance(rows, shares), off_diagonal=0.0))
+    rows = _transformed(x)
+    rows /= np.linalg.norm(shares @ rows) or 1.0  # R does not depend on the scale, FLOOR does
+    covariance = shrunk(shrunk(_covariance(rows, shares), off_diagonal=1.0), off_diagonal=1.0)
+    mean = features((shares @ x.astype(np.float64))[None], tukey)[0]
+    return mean, correlation(covariance)
+
+
+def _covariance(rows: Matrix64, shares: Vector64) -> Matrix64:
+    return gram(np.sqrt(shares)[:, None] * (rows - shares @ rows))
+
+
+def shrunk(covariance: Matrix64, off_diagonal: float) -> Matrix64:
+    """Return a covariance (d, d) shrunk with γ₁ = 1 and γ₂ = ``off_diagonal``."""
+    variances = np.diag(covariance)
+    apart = covariance - np.diag(variances)
+    result = covariance + off_diagonal * apart.sum() / max(np.count_nonzero(apart), 1)
+    np.fill_diagonal(result, variances + variances.mean() + FLOOR)
+    return np.asarray(result)
+
+
+def correlation(covariance: Matrix64) -> Matrix64:
+    """Return the correlation matrix of a covariance (d, d)."""
+    deviation = np.sqrt(np.diag(covariance))
+    return np.asarray(covariance / deviation[:, None] / deviation)
+
+
+def _squared_distances(gaps: Matrix64, R: Matrix64) -> Vector64:
+    """Return gᵀR⁻¹g for each row g of gaps (n, d)."""
+    try:
+        factor = scipy.linalg.cholesky(R, lower=True)
+    except (
+        scipy.linalg.LinAlgError
+    ):  # where many features of a class are all zero, V₂ may exceed V₁
+        return np.asarray(np.einsum("nd,nd->n", gaps @ np.linalg.pinv(R, hermitian=True), gaps))
+    whitened = scipy.linalg.solve_triangular(factor, gaps.T, lower=True)
     return np.asarray(np.einsum("dn,dn->n", whitened, whitened))
 
 
-def correlation(covariance: Matrix64, off_diagonal: float) -> Matrix64:
-    """Return R, (d, d), of a covariance, shrunk with γ₁ = 1 and γ₂ = ``off_diagonal``."""
-    d = len(covariance)
-    trace = float(np.trace(covariance))
-    mean_covariance = (float(covariance.sum()) - trace) / max(d * (d - 1), 1)
-    shrunk = covariance + off_diagonal * mean_covariance
-    np.fill_diagonal(shrunk, np.diag(covariance) + trace / d + FLOOR)
-    deviation = np.sqrt(np.diag(shrunk))
-    shrunk /= deviation[:, None]
-    shrunk /= deviation
-    return shrunk
+def predict(seed: Seed, distances: Sequence[Matrix64]) -> list[Labels]:  # noqa: ARG001
+    """Return the class (n,) of each test row after each task."""
+    return [np.hstack(distances[: t + 1]).argmin(axis=1) for t in range(len(distances))]
 
 
-def of_source(problem: SeedProblem) -> list[Matrix64]:
-    """Return each task's distances to the source's classes."""
-    test, tukey = problem.test.views["original"], are_nonnegative(problem)
-    key = "fecam: source"
-    return problem.shared(key, lambda: distances(source_tasks(problem), test, tukey))
-
-
-def of_pseudo_labels(problem: SeedProblem) -> list[Matrix64]:
-    """Return each task's distances to the target's classes, the source's where no row was kept."""
-    test, tukey = problem.test.views["original"], are_nonnegative(problem)
-    return distances(pseudo_labelled_tasks(problem), test, tukey, lambda: of_source(problem))
-
-
-def _predict(measured: Sequence[Matrix64]) -> list[Labels]:
-    return [np.hstack(measured[: t + 1]).argmin(axis=1) for t in range(len(measured))]
-
-
-METHODS = {
-    "fecam": ComparedMethod(lambda problem: _predict(of_source(problem)), "FeCAM", "peer"),
-    "fecam-pseudo": ComparedMethod(
-        lambda problem: _predict(of_pseudo_labels(problem)), "FeCAM, pseudo-labels", "peer"
-    ),
-}
+METHODS = peer_methods("fecam", "FeCAM", fit, predict)

@@ -1,54 +1,49 @@
 """IL2M on a head (Belouadah and Popescu, ICCV 2019).
 
-Fine-tuning with a memory of exemplars, and a second memory of statistics. Eq. (1): where the predicted class is a new
+Fine-tuning with a memory of exemplars and a second memory of statistics. Eq. (1): where the predicted class is a new
 one, the score of every earlier class c is multiplied by μ_P(c)/μ_N(c) · μ(M_N)/μ(M_P). μ_P(c) is the mean score of c
-over its own rows in the state P that first learned it, μ_N(c) that over its exemplars now, μ(M) the mean top score of
-a state's new rows. Scores are softmax probabilities. Budget: 20 exemplars per class (exemplars.py).
+over its own rows in the state P that first learned it, μ_N(c) the same over its exemplars now, μ(M) the mean top score
+of a state's new rows. Scores are softmax probabilities. Budget: 20 exemplars per class, see exemplars.py.
 
 Head-only: the backbone is frozen.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
+from torch import Tensor
 
 from pipeline.comparison.head_training.exemplars import Rehearsal
-from pipeline.comparison.head_training.training_loop import run_head
-from pipeline.comparison.problem import ComparedMethod
+from pipeline.comparison.head_training.growing_head import GrowingHead, TaskRows
+from pipeline.comparison.head_training.training_loop import head_method
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from pipeline.comparison.head_training.growing_head import GrowingHead
-    from pipeline.comparison.head_training.task_rows import TaskRows
-
-LEAST = (
-    1e-6  # a mean score below this is taken for this: a forgotten class is not raised without end
-)
+LEAST = 1e-6  # least mean score: it bounds the factor of a forgotten class
 
 
 class DualMemory(Rehearsal):
-    """Rehearsal with rectified scores: per class seen, the mean score at first and the confidence of that state."""
+    """Rehearsal with rectified scores."""
 
-    def begin_task(self, head: GrowingHead, rows: TaskRows, generator: Generator) -> None:  # noqa: ARG002
-        """Start the memory of statistics before the first task."""
+    initial: Tensor  # (C,) μ_P of each class seen
+    confidence: Tensor  # (C,) μ(M_P) of the state that first learned it
+    now: Tensor  # (C,) μ_N
+    first: int  # number of classes before the current task
+
+    def begin_task(self, head: GrowingHead, rows: TaskRows) -> None:  # noqa: ARG002
+        """Create the memory of statistics before the first task."""
         if not rows.first:
             self.initial = rows.x.new_zeros(0)
             self.confidence = rows.x.new_zeros(0)
 
-    def end_task(self, head: GrowingHead, rows: TaskRows, generator: Generator) -> None:
+    def end_task(self, head: GrowingHead, rows: TaskRows) -> None:
         """Record μ_P of the task's classes and μ(M_P), and μ_N of the earlier ones."""
-        import torch
-
         scores = head.frozen().logits(rows.x).softmax(dim=1)
-        of_class = class_means(scores, rows.y)
+        self.now = class_means(scores, rows.y)
         new = rows.y >= rows.first
         top = scores[new].max(dim=1).values.mean().nan_to_num(nan=1.0)
-        self.initial = torch.cat([self.initial, of_class[rows.first :]])
-        self.confidence = torch.cat([self.confidence, top.expand(rows.seen - rows.first)])
-        self.now = of_class
+        self.initial = torch.cat([self.initial, self.now[rows.own]])
+        self.confidence = torch.cat([self.confidence, top.expand(rows.classes_seen - rows.first)])
         self.first = rows.first
-        super().end_task(head, rows, generator)
+        super().end_task(head, rows)
 
     def predict(self, head: GrowingHead, x: Tensor) -> Tensor:
         """Return the class (n,) of the largest rectified score."""
@@ -58,7 +53,7 @@ class DualMemory(Rehearsal):
 
 
 def class_means(scores: Tensor, y: Tensor) -> Tensor:
-    """Return the mean (C,) of scores (n, C) in the column of each row's own class; `LEAST` where a class has no row."""
+    """Return the mean (C,) of scores (n, C) in the column of each row's own class; `LEAST` for a class without rows."""
     own = scores.gather(1, y[:, None])[:, 0]
     sums = scores.new_zeros(scores.shape[1]).index_add(0, y, own)
     counts = y.bincount(minlength=scores.shape[1])
@@ -66,18 +61,11 @@ def class_means(scores: Tensor, y: Tensor) -> Tensor:
 
 
 def rectified(scores: Tensor, ratio: Tensor, first: int) -> Tensor:
-    """Return scores (n, C), eq. (1): times ratio (C,) for classes before ``first`` in rows whose top is a new class."""
+    """Return scores (n, C), eq. (1): where a new class is on top, classes before ``first`` are multiplied by ratio."""
     new_on_top = scores.argmax(dim=1) >= first
     factor = ratio.clone()
     factor[first:] = 1.0
     return (scores * factor).where(new_on_top[:, None], scores)
 
 
-METHODS = {
-    "il2m-head": ComparedMethod(
-        lambda problem: run_head(problem, DualMemory()),
-        "IL2M (head)",
-        "head",
-        source_samples=True,
-    )
-}
+METHODS = {"il2m-head": head_method("IL2M", DualMemory)}

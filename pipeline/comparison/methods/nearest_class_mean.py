@@ -1,59 +1,48 @@
-"""Nearest class mean of unit embeddings, in Euclidean distance: the plainest peer.
+"""Nearest class mean of unit embeddings, in Euclidean distance: the simplest peer.
 
-`nearest-class-mean`: means of the source's rows, never adapted. `nearest-class-mean-pseudo`: means Σωx / Σω of the
-target's pseudo-labelled rows; a class with no kept row has the source's mean. A class's mean is final after its task.
+`nearest-class-mean` uses the means of the source's rows and never adapts. `nearest-class-mean-pseudo` uses the
+weighted means of the target's pseudo-labelled rows; a class with no kept row has the source's mean. A class's mean is
+final after its task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
-from pipeline.comparison.problem import ComparedMethod, SeedProblem
+from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
+from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.blas_products import product
-from pipeline.method.class_statistics import Labels, Matrix64
 from pipeline.method.nearest_mean import nearest_mean
-from pipeline.method.zero_shot import unit_rows
+from pipeline.method.rows import Labels, Matrix64, unit_rows
+from pipeline.problem.seed import Seed
 
 
-def new_means(task: LabelledTask) -> Matrix64:
-    """Return the weighted means (|classes|, d) of a task's unit rows; NaN for a class with no row."""
-    one_hot = (task.labels == np.sort(task.classes)[:, None]) * task.weights  # (|classes|, n)
+def fit(
+    seed: Seed,  # noqa: ARG001
+    tasks: Iterable[LabelledTask],
+    fallback: Fallback[Matrix64] | None,
+) -> list[Matrix64]:
+    """Return for each task the means (C_t, d) of its classes."""
+    means = [task_means(task) for task in tasks]
+    if fallback is None:
+        return means
+    return [np.where(np.isnan(a), b, a) for a, b in zip(means, fallback(), strict=True)]
+
+
+def task_means(task: LabelledTask) -> Matrix64:
+    """Return the weighted means (C_t, d) of a task's unit rows; NaN for a class with no row."""
+    one_hot = (task.labels == task.classes[:, None]) * task.weights  # (C_t, n)
     weight = one_hot.sum(axis=1, keepdims=True)
     sums = product(one_hot, unit_rows(task.rows))
     return np.asarray(sums / np.where(weight > 0, weight, np.nan))
 
 
-def source_means(problem: SeedProblem) -> list[Matrix64]:
-    """Return the source's means (|classes|, d) of each task's classes."""
-    key = "nearest-class-mean: source"
-    return problem.shared(key, lambda: [new_means(task) for task in source_tasks(problem)])
-
-
-def pseudo_means(problem: SeedProblem) -> list[Matrix64]:
-    """Return the target's means of each task's classes, the source's where no row was kept."""
-    found = zip(pseudo_labelled_tasks(problem), source_means(problem), strict=True)
-    return [_filled(new_means(task), of_source) for task, of_source in found]
-
-
-def _filled(means: Matrix64, fallback: Matrix64) -> Matrix64:
-    return np.where(np.isnan(means), fallback, means)
-
-
-def _predict(problem: SeedProblem, means: Sequence[Matrix64]) -> list[Labels]:
-    test = problem.test.views["original"]
+def predict(seed: Seed, means: Sequence[Matrix64]) -> list[Labels]:
+    """Return the class (n,) of each test row after each task."""
+    test = target_test_rows(seed)
     return [nearest_mean(test, np.vstack(means[: t + 1])) for t in range(len(means))]
 
 
-METHODS = {
-    "nearest-class-mean": ComparedMethod(
-        lambda problem: _predict(problem, source_means(problem)), "nearest class mean", "peer"
-    ),
-    "nearest-class-mean-pseudo": ComparedMethod(
-        lambda problem: _predict(problem, pseudo_means(problem)),
-        "nearest class mean, pseudo-labels",
-        "peer",
-    ),
-}
+METHODS = peer_methods("nearest-class-mean", "nearest class mean", fit, predict)

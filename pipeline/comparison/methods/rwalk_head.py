@@ -1,114 +1,88 @@
 """Riemannian walk on a head (Chaudhry et al., ECCV 2018).
 
-Eq. (6), EWC++: F ← α F_batch + (1 − α) F, a Fisher information that moves along with training. Eq. (7): the score of a
-parameter is Σ over intervals of Δt steps of ΔL / (½ F Δθ² + ε): its share of the fall of the loss per distance walked
-on the manifold of the model's distributions, negative ones zero. Eq. (8): L + λ Σ (F + s)(θ − θ*)², F and s each scaled
-to [0, 1]; s is averaged with the scores before. α = 0.9 and Δt = 10 as in the paper for MNIST, ε = 1e-3 as in its
-author's code.
+Eq. (6), EWC++: F ← α F_batch + (1 − α) F, a running Fisher information. Eq. (7): the score of a parameter is
+Σ over intervals of Δt steps of ΔL / (½ F Δθ² + ε), its share of the decrease of the loss per distance moved on the
+manifold of the model's distributions; negative terms count as zero. Eq. (8): L + λ Σ (F + s)(θ − θ*)², F and s each
+scaled to [0, 1]; s is averaged with the earlier scores. α = 0.9 and Δt = 10 as in the paper for MNIST, ε = 1e-3 as in
+the authors' code.
 
-Head-only: the backbone is frozen, so that only the head's layers have an importance. Left out: the paper's optional
-memory of earlier rows. F_batch is exact, not empirical, as in ewc-head.
+Head-only: the backbone is frozen, so only the head's layers have an importance. Left out: the paper's optional memory
+of earlier rows. F_batch is exact, not empirical, as in ewc-head.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from torch import Tensor
 
 from pipeline.comparison.head_training.anchored_penalty import (
     Anchor,
+    AnchoredTuning,
     Parameters,
-    anchored,
+    fisher,
     summed,
 )
-from pipeline.comparison.head_training.gradient_magnitudes import fisher
-from pipeline.comparison.head_training.training_loop import FineTuning, run_head
-from pipeline.comparison.problem import ComparedMethod
+from pipeline.comparison.head_training.growing_head import GrowingHead, TaskRows
+from pipeline.comparison.head_training.training_loop import Step, head_method
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from pipeline.comparison.head_training.growing_head import GrowingHead
-    from pipeline.comparison.head_training.task_rows import TaskRows
-    from pipeline.comparison.head_training.training_loop import Step
-
-STRENGTH = 0.01  # λ
 AVERAGING = 0.9  # α
 INTERVAL = 10  # Δt
 EPSILON = 1e-3  # ε
 
 
-class RiemannianWalk(FineTuning):
+class RiemannianWalk(AnchoredTuning):
     """Fine-tuning with eq. (8)."""
 
-    strength = STRENGTH
-    anchor: Anchor | None = None
-    information: dict[str, Tensor] | None = None
-    earlier_scores: dict[str, Tensor] | None = None
+    strength = 0.01  # λ
+    information: Parameters | None = None
+    earlier_scores: Parameters | None = None
 
-    def penalty(self, head: GrowingHead) -> Tensor | None:
-        """Return λ Σ (F + s)(θ − θ*)²."""
-        return None if self.anchor is None else self.strength * self.anchor.penalty(head)
-
-    def begin_task(self, head: GrowingHead, rows: TaskRows, generator: Generator) -> None:  # noqa: ARG002
-        """Start the walk anew."""
-        self.since = head.frozen().parameters
-        self.fall = {name: start * 0 for name, start in self.since.items()}
-        self.scores = {name: start * 0 for name, start in self.since.items()}
+    def begin_task(self, head: GrowingHead, rows: TaskRows) -> None:  # noqa: ARG002
+        """Set the scores to zero."""
+        self.interval_start = head.frozen().parameters
+        zeros = {name: start * 0 for name, start in self.interval_start.items()}
+        self.decrease, self.scores = zeros, zeros
         self.steps = 0
 
     def after_step(self, head: GrowingHead, rows: TaskRows, step: Step) -> None:
-        """Add a step to the fall of the loss; at the end of an interval update F, eq. (6), and the scores, eq. (7)."""
-        for name, fall in self.fall.items():
-            fall.sub_(step.gradient[name] * (head.parameters[name].detach() - step.before[name]))
+        """Add to the decrease of the loss; at the end of an interval update F, eq. (6), and the scores, eq. (7)."""
+        self.decrease = summed(self.decrease, step.loss_decrease(head))
         self.steps += 1
         if self.steps % INTERVAL == 0:
-            self.information = moved(self.information, fisher(head, step.batch.x, rows.own))
-            self._score_interval(head)
+            self.information = running_mean(
+                self.information, fisher(head, step.batch.x, rows.own), AVERAGING
+            )
+            self._score_interval(head, self.information)
 
-    def _score_interval(self, head: GrowingHead) -> None:
+    def _score_interval(self, head: GrowingHead, information: Parameters) -> None:
         now = head.frozen().parameters
-        information = self.information or {}
-        for name, fall in self.fall.items():
-            distance = information[name] * (now[name] - self.since[name]) ** 2 / 2
-            self.scores[name] += (fall / (distance + EPSILON)).clamp(min=0)
-            fall.zero_()
-        self.since = now
+        scores = {}
+        for name, decrease in self.decrease.items():
+            distance = information[name] * (now[name] - self.interval_start[name]) ** 2 / 2
+            scores[name] = (decrease / (distance + EPSILON)).clamp(min=0)  # eq. (7)
+        self.scores = summed(self.scores, scores)
+        self.decrease = {name: decrease * 0 for name, decrease in self.decrease.items()}
+        self.interval_start = now
 
-    def end_task(self, head: GrowingHead, rows: TaskRows, generator: Generator) -> None:  # noqa: ARG002
-        """Average the scores with those before, and anchor where the task ended."""
-        if self.information is None:
-            return
-        self.earlier_scores = averaged(self.earlier_scores, self.scores)
-        importance = summed(scaled(self.information), scaled(self.earlier_scores))
-        self.anchor = anchored(head, importance)
+    def end_task(self, head: GrowingHead, rows: TaskRows) -> None:  # noqa: ARG002
+        """Average the scores with the earlier ones, and anchor the parameters where they are."""
+        if self.information is not None:
+            self.earlier_scores = running_mean(self.earlier_scores, self.scores, 0.5)
+            importance = summed(scaled(self.information), scaled(self.earlier_scores))
+            self.anchor = Anchor(head.frozen().parameters, importance)
 
 
-def moved(earlier: Parameters | None, new: Parameters) -> dict[str, Tensor]:
-    """Return α new + (1 − α) earlier, eq. (6)."""
+def running_mean(earlier: Parameters | None, new: Parameters, share: float) -> dict[str, Tensor]:
+    """Return share · new + (1 − share) · earlier by parameter, or ``new`` if nothing is earlier."""
     if earlier is None:
         return dict(new)
-    kept = {name: (1 - AVERAGING) * tensor for name, tensor in earlier.items()}
-    return summed(kept, {name: AVERAGING * tensor for name, tensor in new.items()})
-
-
-def averaged(earlier: Parameters | None, new: Parameters) -> dict[str, Tensor]:
-    """Return the mean of the scores before and the new ones; the first task has only its own."""
-    if earlier is None:
-        return dict(new)
-    return {name: tensor / 2 for name, tensor in summed(earlier, new).items()}
+    kept = {name: (1 - share) * tensor for name, tensor in earlier.items()}
+    return summed(kept, {name: share * tensor for name, tensor in new.items()})
 
 
 def scaled(values: Parameters) -> dict[str, Tensor]:
-    """Return values from 0 on, of all parameters together, divided by the largest one."""
+    """Return nonnegative values divided by the largest of all parameters."""
     largest = max(float(tensor.max()) for tensor in values.values() if tensor.numel())
     return {name: tensor / (largest or 1.0) for name, tensor in values.items()}
 
 
-METHODS = {
-    "rwalk-head": ComparedMethod(
-        lambda problem: run_head(problem, RiemannianWalk()),
-        "RWalk (head)",
-        "head",
-        source_samples=True,
-    )
-}
+METHODS = {"rwalk-head": head_method("RWalk", RiemannianWalk)}

@@ -1,1 +1,1 @@
-"""The report: one HTML file from what the stages wrote."""
+"""The report: one HTML file from the results that the stages wrote."""

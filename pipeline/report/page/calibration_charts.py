@@ -1,26 +1,18 @@
-"""Whether weights and confidences mean something."""
+"""Whether the weights of pseudo-labels and the confidences of predictions can be trusted."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pipeline.report.page.chart import (
-    Chart,
-    Spec,
-    dot,
-    kind,
-    percent_floor,
-    quantity,
-    spec,
-    tip,
-)
+from pipeline.report.figures import format_figure
+from pipeline.report.page.chart import Chart, chart_spec, percent_scale
 from pipeline.report.page.problem_results import ProblemResults
 
 BRANCH_TITLES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
-TIMID = 20  # images; a bin with fewer is drawn paler
+FEW = 20  # test images; a bin with fewer is drawn paler
 HOW_TO_READ = (
-    " On the dashed line, 80 % confident means right 80 times in 100; bars below it: overconfident. Pale bars: fewer "
-    f"than {TIMID} test images."
+    " On the dashed line, a confidence of 80 % means right 80 times in 100; a bar below the line is overconfident. "
+    f"Pale bars have fewer than {FEW} test images."
 )
 HEIGHT = 260
 
@@ -29,112 +21,63 @@ def weights(results: ProblemResults) -> Chart:
     """Draw the accuracy of pseudo-labels over their weight."""
     values: list[dict[str, Any]] = [
         {
-            "bin": f"{float(r['weight']):.3g}",
-            "place": place,
-            "range": f"{float(r['lowest']):.4g} to {float(r['highest']):.4g}",
-            "n": int(r["images"]),
-            "a": float(r["accuracy"]),
+            "bin": f"{row['weight']:.3g}",
+            "tenth": tenth,
+            "range": f"{row['lowest']:.4g} to {row['highest']:.4g}",
+            "n": row["images"],
+            "a": row["accuracy"],
         }
-        for place, r in enumerate(results.weights, start=1)
+        for tenth, row in enumerate(results.tables["weights"].to_dict("records"), start=1)
     ]
-    knows = results.metrics.get("weight_auroc")
-    answer = "Every label is right or every one wrong, so there is nothing for the weight to know."
-    if knows is not None:
-        answer = f"A right label weighs more than a wrong one in {knows:.1f} % of all pairs (50: it knows nothing)."
+    auroc = results.metrics.weight_auroc
+    answer = "All pseudo-labels are right or all are wrong, so weights cannot tell them apart."
+    if auroc is not None:
+        answer = (
+            f"A right label weighs more than a wrong one in {format_figure(auroc)} % of all pairs "
+            "(50 %: no better than chance)."
+        )
     ends = ""
     if values:
         ends = f"Of the lightest pseudo-labels {values[0]['a']} % are right, of the heaviest {values[-1]['a']} %. "
     return Chart(
         "weights",
-        "Does the weight know?",
+        "Do heavier pseudo-labels tend to be right?",
         ends + answer,
-        _line(values),
+        chart_spec(
+            "weights", values, height=HEIGHT, scale=percent_scale([value["a"] for value in values])
+        ),
         f"{answer} Pseudo-labels that were kept, sorted by weight and cut into tenths (fewer where weights are equal), "
         "all seeds together.",
-        results.origin("weights.csv"),
+        results.origin("weights"),
         header=("tenth", "weight", "pseudo-labels", "right, %"),
-        rows=[(v["place"], v["range"], v["n"], v["a"]) for v in values],
-    )
-
-
-def _line(values: list[dict[str, Any]]) -> Spec:
-    floor = percent_floor([v["a"] for v in values])
-    tips = [
-        tip("range", "weight"),
-        tip("bin", "mean weight"),
-        tip("n", "pseudo-labels", "d"),
-        tip("a", "right, %", ".2f"),
-    ]
-    return spec(
-        values,
-        height=HEIGHT,
-        encoding={
-            "x": kind(
-                "place", "tenth of the pseudo-labels, lightest first", axis={"labelAngle": 0}
-            ),
-            "y": quantity("a", "right, %", scale={"domain": [floor, 100], "zero": False}),
-        },
-        layer=[
-            {"mark": {"type": "line", "style": "bar-line"}},
-            {"mark": dot(90, "bar-point"), "encoding": {"tooltip": tips}},
-        ],
+        rows=[(v["tenth"], v["range"], v["n"], v["a"]) for v in values],
     )
 
 
 def reliability(results: ProblemResults, branch: str) -> Chart:
     """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
-    values: list[dict[str, Any]] = [
-        {
-            **{key: float(r[key]) for key in ("from", "to", "confidence", "accuracy")},
-            "n": int(r["images"]),
-            "sure": int(r["images"]) >= TIMID,
-        }
-        for r in results.reliability
-        if r["branch"] == branch
-    ]
-    ece = results.metrics.get("ece", {}).get(branch)
-    error = "" if ece is None else f"Calibration error (ECE) {ece:.1f} %."
+    table = results.tables["reliability"]
+    table = table[table["branch"] == branch].drop(columns="branch")
+    table = table.assign(enough=table["images"] >= FEW)
+    ece = results.metrics.ece.get(branch)
+    error = "" if ece is None else f"Calibration error (ECE) {format_figure(ece)} %."
+    first = branch == next(iter(BRANCH_TITLES))
     return Chart(
         f"reliability-{branch}",
         f"Reliability: {BRANCH_TITLES[branch]}",
-        f"Accuracy over confidence in {len(values)} bins. {error}",
-        _bins(values),
-        error + (HOW_TO_READ if branch == next(iter(BRANCH_TITLES)) else ""),
-        results.origin("reliability.csv"),
+        f"Accuracy over confidence in {len(table)} bins. {error}",
+        chart_spec("reliability", table.to_dict("records"), height=HEIGHT),
+        error + (HOW_TO_READ if first else ""),
+        results.origin("reliability"),
         header=("confidence, %", "mean, %", "right, %", "test images"),
         rows=[
-            (f"{v['from']:.0f}–{v['to']:.0f}", v["confidence"], v["accuracy"], v["n"])
-            for v in values
+            (
+                f"{row['from']:.0f}–{row['to']:.0f}",
+                row["confidence"],
+                row["accuracy"],
+                row["images"],
+            )
+            for row in table.to_dict("records")
         ],
         columns=4,
     )
-
-
-def _bins(values: list[dict[str, Any]]) -> Spec:
-    axes = {"scale": {"domain": [0, 100]}, "axis": {"tickCount": 5}}
-    x = quantity("confidence", "confidence, %", **axes)
-    y = quantity("accuracy", "right, %", **axes)
-    tips = [
-        tip("confidence", "mean confidence, %", ".1f"),
-        tip("accuracy", "right, %", ".1f"),
-        tip("n", "test images", "d"),
-    ]
-    pale = {"condition": {"test": "datum.sure", "value": 1}, "value": 0.4}
-    bars = {
-        "mark": {"type": "rect", "style": "bin"},
-        "encoding": {
-            "x": {**x, "field": "from"},
-            "x2": {"field": "to"},
-            "y": y,
-            "y2": {"datum": 0},
-            "opacity": pale,
-            "tooltip": tips,
-        },
-    }
-    diagonal = {
-        "data": {"values": [{"x": 0, "y": 0}, {"x": 100, "y": 100}]},
-        "mark": {"type": "line", "style": "diagonal"},
-        "encoding": {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}},
-    }
-    points = {"mark": dot(50, "marker"), "encoding": {"x": x, "y": y, "tooltip": tips}}
-    return spec(values, height=HEIGHT, layer=[bars, diagonal, points])

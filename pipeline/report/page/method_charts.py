@@ -1,93 +1,66 @@
-"""Methods side by side: all of them on one problem, and what adapting gains on every problem."""
+"""Final accuracies: of every method on one problem, over D and sigma, and what adapting gains on every problem."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pipeline.report.comparison_files import Figures
-from pipeline.report.page.chart import (
-    Chart,
-    Origin,
-    Spec,
-    dot,
-    kind,
-    percent_floor,
-    quantity,
-    series,
-    spec,
-    tip,
-)
+from pipeline.report.compared_methods import GROUPS
+from pipeline.report.page.chart import Chart, Origin, band, chart_spec, percent_scale
 from pipeline.report.page.problem_results import ProblemResults
-from pipeline.report.suite_tables import HEADINGS, HEADLINE
+from pipeline.report.suite_tables import HEADLINE
 
 GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods of the overview
-AXIS = "final accuracy A_T, %"
+MEANING = {"D": "number of random features, D", "sigma": "sigma"}
+FORMS = {"D": "d", "sigma": ".0e"}
 
 
 def methods(results: ProblemResults) -> Chart:
     """Draw A_T of every compared method, the best on top."""
+    ran = [figures for figures in results.methods.values() if not figures.failed]
     values: list[dict[str, Any]] = [
         {
-            "method": told.title,
-            "group": HEADINGS[told.group],
-            "a": told.mean,
-            "sd": told.sd,
-            "low": max(0.0, told.mean - told.sd),
-            "high": min(100.0, told.mean + told.sd),
+            "method": figures.title,
+            "group": GROUPS[figures.group],
+            "a": figures.A_T,
+            "sd": figures.A_T_sd,
+            **band(figures.A_T, figures.A_T_sd),
         }
-        for told in sorted(results.methods.values(), key=lambda told: (-told.mean, told.title))
+        for figures in sorted(ran, key=lambda figures: (-figures.A_T, figures.title))
     ]
+    present = {value["group"] for value in values}
     best = values[0]
     return Chart(
         "methods",
         "Every method on the same features",
         f"{len(values)} methods; the best is {best['method']} with {best['a']} %.",
-        _ranges(values),
+        chart_spec(
+            "methods",
+            values,
+            height=max(260, 24 * len(values)),
+            scale=percent_scale([value["low"] for value in values]),
+            groups=[heading for heading in GROUPS.values() if heading in present],
+        ),
         "Final accuracy A_T, mean and ± one standard deviation over the seeds.",
-        Origin(f"compare@{results.name}", f"results/comparison/{results.name}.json"),
+        Origin(f"compare@{results.name}", results.files.comparison.as_posix()),
         header=("method", "kind", "A_T, %", "sd"),
         rows=[(v["method"], v["group"], v["a"], v["sd"]) for v in values],
     )
 
 
-def _ranges(values: list[dict[str, Any]]) -> Spec:
-    present = {v["group"] for v in values}
-    group = series("group", [heading for heading in HEADINGS.values() if heading in present])
-    x = _accuracy([v["low"] for v in values])
-    tips = [
-        tip("method", "method"),
-        tip("group", "kind"),
-        tip("a", "A_T, %", ".2f"),
-        tip("sd", "sd", ".2f"),
-    ]
-    rules = {
-        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-    }
-    points = {"mark": dot(90), "encoding": {"x": x, "shape": group, "tooltip": tips}}
-    y = kind("method", None, axis={"labelPadding": 6, "ticks": False})
-    return spec(
-        values,
-        height=max(260, 24 * len(values)),
-        encoding={"y": y, "color": group},
-        layer=[rules, points],
-    )
-
-
-def gains(problems: Mapping[str, tuple[str, Mapping[str, Figures]]]) -> Chart | None:
-    """Draw, per problem (name -> title, figures), what does not adapt, what does, and the way between."""
+def gains(problems: Sequence[ProblemResults]) -> Chart | None:
+    """Draw, for each problem, A_T with and without adapting; None where no such method was compared."""
     values: list[dict[str, Any]] = [
         {
-            "problem": title,
+            "problem": problem.title,
             "method": HEADLINE[method],
-            "adapts": method != "clip_zero_shot",
-            "a": told[method].mean,
-            "sd": told[method].sd,
+            "joined": method != "clip_zero_shot",
+            "a": problem.methods[method].A_T,
+            "sd": problem.methods[method].A_T_sd,
         }
-        for title, told in problems.values()
-        for method in reversed(GAINS)  # what adapts is drawn last, on top
-        if method in told
+        for problem in problems
+        for method in reversed(GAINS)  # the method that adapts is drawn last, on top
+        if method in problem.methods and not problem.methods[method].failed
     ]
     if not values:
         return None
@@ -96,36 +69,45 @@ def gains(problems: Mapping[str, tuple[str, Mapping[str, Figures]]]) -> Chart | 
     return Chart(
         "gains",
         "What adapting gains",
-        f"{len(problems)} problems; of each the final accuracy of {', '.join(names)}, as in the table above.",
-        _ways(values, names, len(problems)),
-        "The line runs from the source model, which does not adapt, to the calibrated method.",
-        Origin("compare", "results/comparison"),
+        f"{len(problems)} problems; for each the final accuracy of {', '.join(names)}, as in the table above.",
+        chart_spec(
+            "gains",
+            values,
+            height=max(120, 30 * len(problems)),
+            scale=percent_scale([value["a"] for value in values]),
+            names=names,
+        ),
+        "The line goes from the source model, which does not adapt, to the calibrated method.",
+        Origin("compare", problems[0].files.comparison.parent.as_posix()),
         columns=12,
     )
 
 
-def _ways(values: list[dict[str, Any]], names: Sequence[str], problems: int) -> Spec:
-    x = _accuracy([v["a"] for v in values])
-    method = series("method", names)
-    tips = [
-        tip("problem", "problem"),
-        tip("method", "method"),
-        tip("a", "A_T, %", ".2f"),
-        tip("sd", "sd", ".2f"),
+def sensitivity(results: ProblemResults, swept: str) -> Chart:
+    """Draw A_T over the number of features D or the kernel's width sigma, on a logarithmic axis."""
+    values: list[dict[str, Any]] = [
+        {"v": value, "a": mean, "sd": sd, **band(mean, sd)}
+        for value, (mean, sd) in results.sweeps[swept].items()
     ]
-    ways = {
-        "transform": [{"filter": "datum.adapts"}],
-        "mark": {"type": "line", "style": "way"},
-        "encoding": {"x": x, "detail": {"field": "problem"}},
-    }
-    points = {
-        "mark": dot(130),
-        "encoding": {"x": x, "color": method, "shape": method, "tooltip": tips},
-    }
-    y = kind("problem", None, axis={"labelPadding": 8, "ticks": False, "grid": True})
-    return spec(values, height=max(120, 30 * problems), encoding={"y": y}, layer=[ways, points])
-
-
-def _accuracy(lowest: Sequence[float]) -> Spec:
-    scale = {"domain": [percent_floor(lowest), 100], "zero": False}
-    return quantity("a", AXIS, scale=scale, axis={"tickCount": 6})
+    low, high = min(values, key=lambda v: v["a"]), max(values, key=lambda v: v["a"])
+    folder = results.files.sensitivity
+    return Chart(
+        f"over-{swept}",
+        f"Sensitivity to {swept}",
+        f"A_T over {len(values)} values of {swept}: lowest {low['a']} % at {low['v']:g}, highest {high['a']} % "
+        f"at {high['v']:g}.",
+        chart_spec(
+            "sweep",
+            values,
+            height=240,
+            scale=percent_scale([value["low"] for value in values]),
+            title=MEANING[swept],
+            ticks=[value["v"] for value in values],
+            form=FORMS[swept],
+            swept=swept,
+        ),
+        "Everything else as in params.yaml. The band is ± one standard deviation over the seeds.",
+        Origin(f"sensitivity@{results.name}", f"{folder.as_posix() if folder else ''}/{swept}.csv"),
+        header=(swept, "A_T, %", "sd"),
+        rows=[(f"{v['v']:g}", v["a"], v["sd"]) for v in values],
+    )

@@ -1,65 +1,102 @@
-"""The whole page: one HTML file that asks the network for nothing, and may not."""
+"""The whole page: one HTML file that loads nothing from the network, and may not."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
-from pipeline.report.page import method_charts
-from pipeline.report.page.markup import anchor, json_island, text
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pipeline.report.figures import format_figure
+from pipeline.report.page.calibration_charts import BRANCH_TITLES, reliability, weights
+from pipeline.report.page.chart import Chart, Spec
+from pipeline.report.page.class_charts import confusion, embedding_map
+from pipeline.report.page.method_charts import gains, methods, sensitivity
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_results import ProblemResults
-from pipeline.report.page.problem_section import figure, problem_section
-from pipeline.report.page.provenance import Provenance, provenance_section
-from pipeline.report.page.sortable_table import sortable_table
+from pipeline.report.page.provenance import Provenance
+from pipeline.report.page.task_charts import accuracy_matrix, accuracy_over_tasks, forgetting
 from pipeline.report.suite_tables import FULL
-from pipeline.report.table import Table, rounded
+from pipeline.report.table import Table, is_mean
 
-EMPTY = "<p>params.yaml has no problems, so there is nothing to report yet.</p>"
+SUITE_FILE = "suite.yaml"  # where problems are listed
 
 
 @dataclass(frozen=True)
 class PageContent:
-    """All that the page shows. drawing: the JavaScript of the plotting library."""
+    """Everything that the page shows."""
 
     suite: str
     variant: str
-    headline: Table | None
-    methods: Sequence[Table]
+    headline: Table | None  # None where the suite has no problems
+    methods: Sequence[Table]  # the comparison, one table per dataset
     problems: Sequence[ProblemResults]
     pictures: Mapping[str, ProblemPictures]  # by problem
-    album: Mapping[str, str]
+    album: Mapping[str, str]  # key of a picture -> data address
     provenance: Provenance
-    drawing: str
+    drawing: str  # the JavaScript of the plotting library, from `drawing_library`
 
 
-def asset(name: str) -> str:
-    """Return a file of pipeline/report/page/assets."""
-    return resources.files("pipeline.report.page").joinpath("assets", name).read_text("utf-8")
-
-
-def page(content: PageContent) -> str:
-    """Return the page."""
-    scripts = (content.drawing, asset("report.js"))
+def render_page(content: PageContent) -> str:
+    """Return the page as HTML; the same content gives the same text."""
+    scripts = (content.drawing, _asset("report.js"))
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{text(policy(scripts))}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{text(content.suite)} · REFEREE report</title>"
-        f'<link rel="icon" href="data:,"><style>{asset("report.css")}</style></head><body>'
-        f'{_top(content)}<main id="main">{_body(content)}</main>'
-        f"{json_island('album', content.album)}"
-        + "".join(f"<script>{script}</script>" for script in scripts)
-        + "</body></html>\n"
+        _environment()
+        .get_template("page.html")
+        .render(
+            content=content,
+            policy=security_policy(scripts),
+            css=_asset("report.css"),
+            scripts=scripts,
+            lead=lead(content.headline, len(content.problems)) if content.headline else None,
+            gains=gains(content.problems),
+            links={problem.name: anchor(problem.name) for problem in content.problems},
+            suite_file=SUITE_FILE,
+        )
     )
 
 
-def policy(scripts: Sequence[str]) -> str:
-    """Return the content security policy: these scripts and no others, pictures from the page itself, no network."""
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pipeline.report.page", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False,
+        "separators": (",", ":"),
+        "allow_nan": False,
+    }
+    functions = (anchor, format_figure, is_mean, means_first, mistake_rows, problem_charts, specs)
+    environment.globals |= {function.__name__: function for function in functions}
+    return environment
+
+
+def _asset(name: str) -> str:
+    return resources.files("pipeline.report.page").joinpath("assets", name).read_text("utf-8")
+
+
+@functools.cache
+def drawing_library() -> str:
+    """Return Vega, Vega-Lite and vega-embed as one script, which defines ``vegaEmbed`` on the window.
+
+    It lies inside the package vl-convert-python: nothing is fetched, now or when the page is opened.
+    """
+    import vl_convert
+
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="6.4"))
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def security_policy(scripts: Sequence[str]) -> str:
+    """Return the Content-Security-Policy: these scripts and no others, pictures in the page itself, no network."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in scripts
@@ -70,64 +107,58 @@ def policy(scripts: Sequence[str]) -> str:
     )
 
 
-def means_first(table: Table) -> Table:
-    """Return the table with its means before the single problems, so that nobody has to scroll for them."""
-    is_mean = [column.key == "mean" or column.key.endswith(".mean") for column in table.columns]
-    return table.only(sorted(range(len(is_mean)), key=lambda place: not is_mean[place]))
-
-
-def _lead(headline: Table, problems: int) -> str:
-    """Return the one sentence to remember; nothing where the full method was not compared."""
-    block = headline.blocks[-1]
-    cells = dict(
-        zip((column.key for column in headline.columns), block.rows[-1].cells, strict=True)
-    )
+def lead(headline: Table, problems: int) -> tuple[str, str] | None:
+    """Return the headline figure and what it is; None where the full method was not compared."""
+    keys = (column.key for column in headline.columns)
+    cells = dict(zip(keys, headline.rows()[-1].cells, strict=True))
     full, gain = cells.get(FULL), cells.get("gain")
     if full is None:
-        return ""
+        return None
     over = f"on average over {problems} problems" if problems > 1 else "final accuracy"
-    by = "" if gain is None else f", {rounded(gain.mean, 1):+} points over the source model alone"
-    spread = "" if full.sd is None else f" ± {rounded(full.sd, 1)}"
-    return f"<b>{text(f'{rounded(full.mean, 1)}{spread} %')}</b> {text(f'{over}{by}')}"
+    by = f", {gain.text(signed=True)} points over the source model alone" if gain else ""
+    return full.text(), over + by
 
 
-def _top(content: PageContent) -> str:
-    return (
-        '<a class="skip" href="#main">Skip to the results</a>'
-        f'<header><h1>REFEREE <span>{text(content.suite)}</span></h1><nav aria-label="Sections">'
-        '<a href="#headline">Headline</a><a href="#methods">Methods</a><a href="#problems">Problems</a>'
-        '<a href="#run">What was run</a></nav>'
-        '<button type="button" id="theme">Dark</button></header>'
-        "<noscript><p>The charts need JavaScript; every value is in the tables.</p></noscript>"
-    )
+def means_first(table: Table) -> Table:
+    """Return the table with its means before the single problems, visible without scrolling."""
+    order = range(len(table.columns))
+    return table.with_columns(sorted(order, key=lambda i: not is_mean(table.columns[i].key)))
 
 
-def _body(content: PageContent) -> str:
-    if content.headline is None:
-        return EMPTY + provenance_section(content.provenance)
-    links = {problem.name: anchor(problem.name) for problem in content.problems}
-    gains = method_charts.gains({p.name: (p.title, p.methods) for p in content.problems})
-    overview = ""
-    if gains:
-        overview = f'<div class="grid">{figure(gains, "suite")}</div>'
-        overview += json_island("charts-suite", {gains.key: gains.spec})
-    methods = "".join(
-        sortable_table(means_first(table), {}, blocks="kind") for table in content.methods
-    )
-    sections = "".join(
-        problem_section(problem, content.pictures[problem.name], is_open=place == 0)
-        for place, problem in enumerate(content.problems)
-    )
-    return (
-        '<section id="headline" aria-labelledby="headline-h"><h2 id="headline-h">Headline</h2>'
-        f'<p class="lead">{_lead(content.headline, len(content.problems))}</p>'
-        "<p>Source-free continual learning across domains: a model of the source, adapted to an unlabelled "
-        "target task by task. A problem is called source-target; the charts show the variant "
-        f"<b>{text(content.variant)}</b>.</p>"
-        f"{sortable_table(content.headline, links)}{overview}</section>"
-        f'<section id="methods" aria-labelledby="methods-h"><h2 id="methods-h">Every method</h2>{methods}</section>'
-        '<section id="problems" aria-labelledby="problems-h"><h2 id="problems-h">Problem by problem</h2>'
-        '<p class="buttons"><button type="button" id="open-all">Open all</button>'
-        f'<button type="button" id="close-all">Close all</button></p>{sections}</section>'
-        f"{provenance_section(content.provenance)}"
-    )
+def anchor(name: str) -> str:
+    """Return the id of a problem's section, which no other part of the page has.
+
+    Examples
+    --------
+    >>> anchor("amazon-dslr")
+    'p-amazon-dslr'
+    """
+    kept = (c if c.isascii() and (c.isalnum() or c in "-_") else f"_{ord(c):x}_" for c in name)
+    return f"p-{''.join(kept)}"
+
+
+def problem_charts(results: ProblemResults) -> list[Chart]:
+    """Return the charts of a problem, in the page's order."""
+    charts = [
+        accuracy_over_tasks(results),
+        accuracy_matrix(results),
+        forgetting(results),
+        confusion(results),
+        embedding_map(results),
+        methods(results),
+        weights(results),
+        *(reliability(results, branch) for branch in BRANCH_TITLES),
+        *(sensitivity(results, swept) for swept in results.sweeps),
+    ]
+    return [chart for chart in charts if chart is not None]
+
+
+def specs(charts: Sequence[Chart]) -> dict[str, Spec]:
+    """Return the specifications of charts by their keys."""
+    return {chart.key: chart.spec for chart in charts}
+
+
+def mistake_rows(rows: Sequence[Mapping[Any, Any]]) -> list[tuple[object, ...]]:
+    """Return the rows of the table of mistakes, shown where there are no pictures."""
+    keys = ("path", "actual", "fused_says", "fused_confidence", "klda_says", "clip_says")
+    return [tuple(row[key] for key in keys) for row in rows]

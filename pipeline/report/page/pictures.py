@@ -1,59 +1,130 @@
-"""Pictures inside the page: small copies of images as data addresses, each once however often it is shown."""
+"""The pictures of a problem, where its images are: thumbnails of mistakes and the views of a few images.
+
+Images are no dependency of the report: without them the page is the same, with a sentence in place of the pictures.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-Pixels = npt.NDArray[np.uint8]
+from pipeline.encoders.image_decoding import decode
+from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.errors import RefereeError
+from pipeline.report.page.problem_results import ProblemResults
 
+if TYPE_CHECKING:
+    from pipeline.method.frequency_views import ViewSettings  # imports torch
+
+THUMBNAIL, VIEW = 128, 168  # pixels of the longer side
 LOSSLESS = 64  # pixels; up to this side a PNG is small enough, and scans of digits stay sharp
 QUALITY = 82
-
-
-def data_address(pixels: Pixels, side: int) -> str:
-    """Return an image (h, w, 3), scaled down to ``side`` at most, as a data address."""
-    image = Image.fromarray(pixels)
-    image.thumbnail((side, side), Image.Resampling.LANCZOS)
-    held = io.BytesIO()
-    if max(image.size) <= LOSSLESS:
-        image.save(held, "PNG", optimize=True)
-        kind = "png"
-    else:
-        image.save(held, "WEBP", quality=QUALITY, method=6)
-        kind = "webp"
-    return f"data:image/{kind};base64,{base64.b64encode(held.getvalue()).decode('ascii')}"
+CROP = Preprocessing(  # of features that were imported, whose model's own is not known
+    height=224,
+    width=224,
+    crop_pct=0.875,
+    resize_mode="shortest",
+    interpolation="bicubic",
+    mean=(0.5, 0.5, 0.5),
+    std=(0.5, 0.5, 0.5),
+)
 
 
 @dataclass(frozen=True)
 class ProblemPictures:
-    """The pictures of a problem by the path of their image, as keys of the page's album; or why there are none.
+    """The pictures of a problem, as keys of the page's album."""
 
-    mistakes: path -> key. views: path -> view -> key.
+    mistakes: Mapping[str, str] = field(default_factory=dict)  # path of an image -> key
+    views: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # path -> view -> key
+    missing: str = ""  # why there are no pictures and how to get them; shown where there is none
+    views_note: str = ""  # how the views were made
+
+
+def read_pictures(
+    results: ProblemResults,
+    album: dict[str, str],
+    *,
+    images: str,
+    preprocessing: Preprocessing | None,
+    views: ViewSettings,
+    max_pixels: int,
+) -> ProblemPictures:
+    """Read the pictures of a problem; images that are absent or damaged are left out.
+
+    Parameters
+    ----------
+    results : ProblemResults
+    album : dict of str to str
+        The page's pictures, key -> data address; new ones are added.
+    images : str
+        ``images`` of the target in suite.yaml: a folder, or the ``.npz`` file of imported features.
+    preprocessing : Preprocessing or None
+        As the store of embeddings records it; None if the features were imported.
+    views : ViewSettings
+    max_pixels : int
+        Larger images are not decoded.
     """
+    crop = preprocessing or CROP
+    mistakes: dict[str, str] = {}
+    shown: dict[str, Mapping[str, str]] = {}
+    for row in results.tables["shown"].to_dict("records"):
+        path = row["path"]
+        try:
+            file = _image_file(images, path)
+            image = decode(file, max_pixels=max_pixels, upright=crop.upright)
+        except RefereeError:
+            continue  # absent, or damaged since the manifest was written
+        if row["role"] == "mistake":
+            mistakes[path] = add_picture(album, np.asarray(image), THUMBNAIL)
+        else:
+            from pipeline.report.view_picture import view_pixels  # imports torch
 
-    mistakes: Mapping[str, str] = field(default_factory=dict)
-    views: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    missing: str = ""
-    views_note: str = ""
+            panels = view_pixels(crop.crop(image), bytes.fromhex(row["sha256"]), views)
+            shown[path] = {
+                view: add_picture(album, (255 * panel).round().astype(np.uint8), VIEW)
+                for view, panel in panels.items()
+            }
+    folder = f"{Path(images).parent.as_posix()}/images" if images.endswith(".npz") else images
+    missing = (
+        f"No pictures: the images of {results.target} are not on this machine. Put them at {folder} and run "
+        "dvc repro --force --single-item report."
+    )
+    how = f"{views.wavelet}, level {views.level}, noise {views.noise}"
+    note = f"As the vision model sees the image ({how})."
+    if preprocessing is None:
+        note = (
+            f"A centre crop of {CROP.width}×{CROP.height} ({how}); the features were imported, so the crop they "
+            "were computed from is not known."
+        )
+    return ProblemPictures(mistakes, shown, missing, note)
 
 
-class Album:
-    """All pictures of the page, key -> data address."""
+def _image_file(images: str, path: str) -> Path:
+    """Return where an image of the manifest should be; those of imported features may be beside them."""
+    if not images.endswith(".npz"):
+        return Path(path)
+    beside = Path(images).parent
+    return beside / "images" / path if (beside / "images" / path).is_file() else beside / path
 
-    def __init__(self) -> None:
-        self.pictures: dict[str, str] = {}
-        self._keys: dict[str, str] = {}
 
-    def add(self, address: str) -> str:
-        """Return the key of a picture; the same picture has the same key."""
-        if address not in self._keys:
-            self._keys[address] = f"p{len(self._keys)}"
-            self.pictures[self._keys[address]] = address
-        return self._keys[address]
+def add_picture(album: dict[str, str], pixels: npt.NDArray[np.uint8], side: int) -> str:
+    """Add a copy of an image (h, w, 3), at most ``side`` pixels long, to the album; return its key."""
+    image = Image.fromarray(pixels)
+    image.thumbnail((side, side), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    kind = "png" if max(image.size) <= LOSSLESS else "webp"
+    options = {"optimize": True} if kind == "png" else {"quality": QUALITY, "method": 6}
+    image.save(buffer, kind, **options)
+    content = buffer.getvalue()
+    key = hashlib.sha256(content).hexdigest()[:16]
+    album[key] = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return key

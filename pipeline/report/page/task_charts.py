@@ -2,153 +2,105 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pipeline.report.page.chart import (
-    Chart,
-    Spec,
-    dot,
-    kind,
-    percent_floor,
-    quantity,
-    series,
-    spec,
-    tip,
-)
-from pipeline.report.page.heat_map import heat_map
+from pipeline.report.page.chart import Chart, band, chart_spec, percent_scale, tips
 from pipeline.report.page.problem_results import ProblemResults
 
 SERIES = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
-WRITTEN_TASKS = 8  # up to so many, cells carry their value
+WRITTEN_TASKS = 8  # up to so many tasks, cells carry their value
 HEIGHT = 250
 LEVEL = {"labelAngle": 0}
 
 
 def accuracy_over_tasks(results: ProblemResults) -> Chart:
-    """Draw A_k of the adapted model and of those that do not adapt."""
-    there = [field for field in SERIES if field in results.tasks[0]]
-    first, last = results.tasks[0], results.tasks[-1]
-    others = " and ".join(f"{SERIES[f]} at {last[f]} %" for f in there if f != "adapted")
+    """Draw A_k of the adapted model and of the models that do not adapt."""
+    table = results.tables["tasks"]
+    names = [name for name in SERIES if name in table]
+    values = []
+    for row in table.to_dict("records"):
+        for name in reversed(names):  # the adapted model last, on top
+            point = {"task": row["after_task"], "model": SERIES[name], "A": row[name]}
+            values.append(point | band(row[name], row["sd"] if name == "adapted" else 0.0))
+    first, last = table.iloc[0], table.iloc[-1]
+    others = " and ".join(f"{SERIES[n]} with {last[n]} %" for n in names if n != "adapted")
     return Chart(
         "tasks",
         "Accuracy after each task",
-        f"The adapted model goes from {first['adapted']} % after the first task to {last['adapted']} % "
-        f"after the last, where {others or 'nothing else'} ends.",
-        _lines(results, there),
-        "A_k: mean accuracy over the tasks seen so far, no task id given. The band is ± one standard deviation "
-        "over the seeds.",
-        results.origin("tasks.csv"),
-        header=("after task", *(SERIES[f] for f in there), "sd of adapted"),
-        rows=[
-            (row["after_task"], *(float(row[f]) for f in there), float(row["sd"]))
-            for row in results.tasks
-        ],
+        f"The adapted model starts with {first['adapted']} % after the first task and ends with "
+        f"{last['adapted']} % after the last; {others or 'no other model'} for comparison.",
+        chart_spec(
+            "tasks",
+            values,
+            height=HEIGHT,
+            scale=percent_scale([value["low"] for value in values]),
+            models=[SERIES[name] for name in names],
+        ),
+        "A_k: mean accuracy over tasks 1 to k after task k, no task id given. The band is ± one standard "
+        "deviation over the seeds.",
+        results.origin("tasks"),
+        header=("after task", *(SERIES[name] for name in names), "sd of adapted"),
+        rows=table[["after_task", *names, "sd"]].astype(object).to_numpy().tolist(),
         columns=5,
     )
 
 
-def _lines(results: ProblemResults, there: list[str]) -> Spec:
-    values: list[dict[str, Any]] = []
-    for row in results.tasks:
-        for field in reversed(there):  # the adapted one last, on top
-            a, sd = float(row[field]), float(row["sd"]) if field == "adapted" else 0.0
-            place = {"task": int(row["after_task"]), "who": SERIES[field], "A": a}
-            values.append({**place, "low": max(0.0, a - sd), "high": min(100.0, a + sd)})
-    scale = {"domain": [percent_floor([v["low"] for v in values]), 100], "zero": False}
-    y = quantity("A", "accuracy so far, %", scale=scale)
-    who = series("who", [SERIES[field] for field in there])
-    tips = [tip("who", "model"), tip("task", "after task", "d"), tip("A", "accuracy, %", ".2f")]
-    band = {
-        "transform": [{"filter": "datum.who === 'adapted'"}],
-        "mark": {"type": "errorband", "opacity": 0.18},
-        "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-    }
-    line = {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {"y": y}}
-    points = {"mark": dot(70), "encoding": {"y": y, "shape": who, "tooltip": tips}}
-    return spec(
-        values,
-        height=HEIGHT,
-        encoding={"x": kind("task", "after task", axis=LEVEL), "color": who},
-        layer=[band, line, points],
-    )
-
-
 def accuracy_matrix(results: ProblemResults) -> Chart:
-    """Draw the accuracy of every task after every task."""
-    values: list[dict[str, Any]] = [
-        {"after": int(r["after_task"]), "task": int(r["task"]), "a": float(r["accuracy"])}
-        for r in results.matrix
-    ]
-    floor = percent_floor([v["a"] for v in values], step=10)
-    tasks = max(v["after"] for v in values)
-    drawn = heat_map(
-        values,
-        "a",
-        x=kind("task", "on the test images of task", axis=LEVEL),
-        y=kind("after", "after task"),
-        scale={"domain": [floor, 100], "clamp": True},
-        tips=[
-            tip("after", "after task", "d"),
-            tip("task", "on task", "d"),
-            tip("a", "accuracy, %", ".2f"),
-        ],
+    """Draw the accuracy on every task after every task."""
+    table = results.tables["accuracy_matrix"]
+    (floor, _) = percent_scale(list(table["accuracy"]), step=10)["domain"]
+    tasks = int(table["after_task"].max())
+    axis = {"type": "ordinal", "sort": None}
+    drawn = chart_spec(
+        "heat_map",
+        table.to_dict("records"),
         height=HEIGHT,
+        field="accuracy",
+        x={**axis, "field": "task", "title": "on the test images of task", "axis": LEVEL},
+        y={**axis, "field": "after_task", "title": "after task"},
+        scale={"domain": [floor, 100], "clamp": True},
+        tips=tips(
+            ("after_task", "after task", "d"),
+            ("task", "on task", "d"),
+            ("accuracy", "accuracy, %", ".2f"),
+        ),
+        lines=True,
         written=(".1f", (floor + 100) / 2) if tasks <= WRITTEN_TASKS else None,
     )
-    worst = min(values, key=lambda v: v["a"])
-    of = {(v["after"], v["task"]): v["a"] for v in values}
-    numbers = range(1, tasks + 1)
+    worst = table.loc[table["accuracy"].idxmin()]
+    square = table.pivot_table(index="after_task", columns="task", values="accuracy")
+    square = square.astype(object).where(square.notna(), "").reset_index()
     return Chart(
         "matrix",
         "Accuracy matrix",
-        f"Heat map of {tasks} by {tasks} tasks; the lowest accuracy, {worst['a']} %, is on task {worst['task']} "
-        f"after task {worst['after']}.",
+        f"Heat map of {tasks} by {tasks} tasks; the lowest accuracy, {worst['accuracy']} %, is on task "
+        f"{worst['task']:g} after task {worst['after_task']:g}.",
         drawn,
-        "A row: the model after that task. A column: the same test images over time; read downwards for forgetting.",
-        results.origin("accuracy_matrix.csv"),
-        header=("after task", *(f"task {j}" for j in numbers)),
-        rows=[(k, *(of.get((k, j), "") for j in numbers)) for k in numbers],
+        "A row is the model after that task, a column the test images of one task. Read a column downwards "
+        "to see forgetting.",
+        results.origin("accuracy_matrix"),
+        header=("after task", *(f"task {task}" for task in square.columns[1:])),
+        rows=square.to_numpy().tolist(),
         columns=4,
     )
 
 
 def forgetting(results: ProblemResults) -> Chart | None:
-    """Draw how far each task fell from its best; nothing where there is a single task."""
-    values: list[dict[str, Any]] = [
-        {"task": int(r["task"]), **{key: float(r[key]) for key in ("best", "final", "forgotten")}}
-        for r in results.forgetting
-    ]
-    if not values:
+    """Draw how far the accuracy on each task fell from its best; None where there is a single task."""
+    table = results.tables["forgetting"]
+    if table.empty:
         return None
-    most = max(values, key=lambda v: v["forgotten"])
-    worst = f"most was lost on task {most['task']}, {most['forgotten']} points."
-    none = most["forgotten"] == 0
-    scale = {"domainMin": 0, "domainMax": max(5.0, most["forgotten"])}
-    tips = [
-        tip("task", "task", "d"),
-        tip("best", "at its best, %", ".2f"),
-        tip("final", "in the end, %", ".2f"),
-        tip("forgotten", "forgotten, points", ".2f"),
-    ]
-    drawn = spec(
-        values,
-        height=HEIGHT,
-        mark={"type": "bar", "style": "bar"},
-        encoding={
-            "x": kind("task", "task", axis=LEVEL),
-            "y": quantity("forgotten", "points lost", scale=scale),
-            "tooltip": tips,
-        },
-    )
+    worst = table.loc[table["forgotten"].idxmax()]
+    none = worst["forgotten"] == 0
+    most = f"task {worst['task']:g} lost most, {worst['forgotten']} points."
+    highest = max(5.0, float(worst["forgotten"]))
     return Chart(
         "forgetting",
         "Forgetting per task",
-        f"Bars of {len(values)} tasks; {'no task lost anything.' if none else worst}",
-        drawn,
+        f"Bars of {len(table)} tasks; {'no task lost anything.' if none else most}",
+        chart_spec("forgetting", table.to_dict("records"), height=HEIGHT, highest=highest),
         ("No task lost anything. " if none else "")
-        + "Best accuracy a task ever had minus its accuracy after the last task, mean over the seeds.",
-        results.origin("forgetting.csv"),
+        + "The best accuracy that a task ever had minus its accuracy after the last task, mean over the seeds.",
+        results.origin("forgetting"),
         header=("task", "at its best, %", "in the end, %", "forgotten"),
-        rows=[(v["task"], v["best"], v["final"], v["forgotten"]) for v in values],
+        rows=table.astype(object).to_numpy().tolist(),
         columns=3,
     )

@@ -1,15 +1,11 @@
-"""A real headless Chromium, driven by selenium; skipped by name where there is none."""
+"""A real headless Chromium, driven by selenium; tests are skipped where there is none."""
 
 import shutil
 
 import pytest
 
-from pipeline.report.page.drawing_library import drawing_library
-from pipeline.report.page.page import page
-from pipeline_runs.conftest import finished
+from pipeline.report.page.page import drawing_library, render_page
 from report_content import report_content
-
-__all__ = ["browser", "finished", "report_file"]
 
 FLAGS = (
     "--headless",
@@ -54,5 +50,5 @@ def browser(tmp_path_factory):
 def report_file(tmp_path_factory):
     """Write the page once."""
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(page(report_content(drawing_library())), encoding="utf-8")
+    path.write_text(render_page(report_content(drawing_library())), encoding="utf-8")
     return path

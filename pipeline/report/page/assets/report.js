@@ -66,7 +66,7 @@
   };
 
   // ---- charts ---------------------------------------------------------------------------------------------------
-  const drawn = new Map(); // place -> draw again
+  const drawn = new Map(); // element -> draw again
   const islands = new Map();
   const island = (id) => {
     if (!islands.has(id)) islands.set(id, JSON.parse(document.getElementById(id).textContent));
@@ -74,23 +74,23 @@
   };
   const views = new WeakMap();
 
-  const draw = (spec, place) => {
-    drawn.set(place, spec);
-    const before = views.get(place);
+  const draw = (spec, element) => {
+    drawn.set(element, spec);
+    const before = views.get(element);
     // into the inner element: Vega puts a role and a label of its own on where it draws
-    return vegaEmbed(place.firstElementChild, structuredClone(spec), {
+    return vegaEmbed(element.firstElementChild, structuredClone(spec), {
       ast: true, // expressions are interpreted, not compiled: the page's policy forbids eval
-      renderer: "svg", actions: false, config: config(place.clientWidth < 420), tooltip: { theme: "custom" },
+      renderer: "svg", actions: false, config: config(element.clientWidth < 420), tooltip: { theme: "custom" },
     }).then((result) => {
       if (before) before.finalize();
-      views.set(place, result);
-      place.firstElementChild.setAttribute("aria-hidden", "true"); // the words are on the place itself
-      const save = place.closest("figure").querySelector(".save");
+      views.set(element, result);
+      element.firstElementChild.setAttribute("aria-hidden", "true"); // the words are on the element itself
+      const save = element.closest("figure").querySelector(".save");
       if (save) save.hidden = false;
-      place.dataset.drawn = "yes";
+      element.dataset.drawn = "yes";
     }).catch((error) => {
-      place.classList.add("failed");
-      place.textContent = "This chart could not be drawn; its values are in the table.";
+      element.classList.add("failed");
+      element.textContent = "This chart could not be drawn; its values are in the table.";
       console.error(error);
     });
   };
@@ -101,9 +101,9 @@
       image.onload = () => { if (image.naturalWidth <= 64) image.classList.add("tiny"); };
       image.src = pictures[image.dataset.picture];
     }
-    for (const place of all(".chart[data-chart]:not([data-begun])", inside)) {
-      place.dataset.begun = "yes";
-      draw(island(place.dataset.charts)[place.dataset.chart], place);
+    for (const element of all(".chart[data-chart]:not([data-begun])", inside)) {
+      element.dataset.begun = "yes";
+      draw(island(element.dataset.charts)[element.dataset.chart], element);
     }
   };
 
@@ -175,11 +175,11 @@
     const filter = block.querySelector("[data-filter]");
     const group = block.querySelector("select[data-block]");
     const choose = () => {
-      const wanted = filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+      const terms = filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
         const words = row.cells[0].textContent.toLowerCase();
-        const fits = wanted.every((word) => words.includes(word)) && (!group || !group.value || row.dataset.block === group.value);
+        const fits = terms.every((word) => words.includes(word)) && (!group || !group.value || row.dataset.block === group.value);
         row.hidden = !fits;
         shown += fits;
       }

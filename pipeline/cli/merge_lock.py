@@ -1,0 +1,143 @@
+"""Merge the dvc.lock of two branches, stage by stage.
+
+Two people who extracted two domains both changed dvc.lock, and git cannot merge
+it by lines. This keeps of every stage the entry that changed, so that nobody's
+features are lost. A stage that both sides changed, and differently, is left
+out: the next `dvc repro` runs it, or takes it from the cache.
+
+Without files it resolves the conflict that git left in dvc.lock. --install
+makes git do so by itself in this clone, from the next merge on.
+
+reads:  dvc.lock of both sides and of their common ancestor
+writes: dvc.lock; with --install .gitattributes and .git/config
+examples:
+  referee merge-lock --install
+  git merge theirs && referee merge-lock && git add dvc.lock
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.write_aside import write_aside
+
+LOCK = Path("dvc.lock")
+ATTRIBUTES = Path(".gitattributes")
+DRIVER = "dvc.lock merge=referee-lock"
+SCHEMA = "2.0"
+
+Stages = dict[str, Any]
+
+
+def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]]:
+    """Return the merged stages, and the names of those that both sides changed differently.
+
+    Examples
+    --------
+    >>> base = {"source": 1, "embed": 1}
+    >>> merge(base, base | {"embed": 2}, base | {"source": 2, "basis": 1})
+    ({'source': 2, 'embed': 2, 'basis': 1}, [])
+    >>> merge(base, base | {"embed": 2}, base | {"embed": 3})
+    ({'source': 1}, ['embed'])
+    """
+    merged, both = {}, []
+    for name in {**ours, **theirs}:
+        before, mine, other = base.get(name), ours.get(name), theirs.get(name)
+        if other in (mine, before):
+            chosen = mine
+        elif mine == before:
+            chosen = other
+        else:
+            chosen = None
+            both.append(name)
+        if chosen is not None:
+            merged[name] = chosen
+    return merged, both
+
+
+def read(text: str, name: str) -> Stages:
+    """Return the stages of a dvc.lock; of an empty file none."""
+    from dvc.utils.serialize import YAMLFileCorruptedError, parse_yaml
+
+    try:
+        content = parse_yaml(text, name)
+        return dict(content.get("stages", {}))
+    except (YAMLFileCorruptedError, AttributeError, TypeError, ValueError):
+        raise InputError(
+            f"{name}: not a dvc.lock; restore it with git checkout --ours dvc.lock"
+        ) from None
+
+
+def write(stages: Stages, path: Path) -> None:
+    """Write a dvc.lock in DVC's own form."""
+    from dvc.utils.serialize import dumps_yaml
+
+    with write_aside(path) as aside:
+        aside.write_text(dumps_yaml({"schema": SCHEMA, "stages": stages}), encoding="utf-8")
+
+
+def conflicted() -> tuple[Stages, Stages, Stages]:
+    """Return the stages of the ancestor and of both sides, as git keeps them of a conflict."""
+    sides = []
+    for number in (1, 2, 3):  # git's numbers of ancestor, ours, theirs
+        shown = _git("show", f":{number}:dvc.lock", check=False)
+        if shown.returncode and number > 1:
+            raise InputError("dvc.lock: git has no conflict in it; merge a branch first")
+        sides.append(read(shown.stdout, f"dvc.lock, side {number}"))
+    return sides[0], sides[1], sides[2]
+
+
+def install() -> None:
+    """Let git merge dvc.lock by this command in this clone; the attribute is for everybody."""
+    attributes = ATTRIBUTES.read_text(encoding="utf-8") if ATTRIBUTES.is_file() else ""
+    if DRIVER not in attributes.splitlines():
+        ATTRIBUTES.write_text(f"{attributes}{DRIVER}\n", encoding="utf-8")
+    _git("config", "merge.referee-lock.name", "merge dvc.lock stage by stage")
+    _git("config", "merge.referee-lock.driver", "referee merge-lock %O %A %B")
+
+
+def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  fixed arguments
+        ["git", *arguments],  # noqa: S607  the git of the user's path
+        capture_output=True,
+        text=True,
+        check=check,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Merge, or install the merge driver."""
+    if args.install:
+        install()
+        sys.stdout.write(f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}\n")
+        return 0
+    if args.files:
+        base, ours, theirs = (
+            read(file.read_text(encoding="utf-8"), str(file)) for file in args.files
+        )
+        path = args.files[1]  # where git expects the result
+    else:
+        (base, ours, theirs), path = conflicted(), LOCK
+    merged, both = merge(base, ours, theirs)
+    write(merged, path)
+    for name in both:
+        sys.stderr.write(f"referee: {name}: changed on both sides; the next dvc repro runs it\n")
+    sys.stdout.write(f"dvc.lock: {len(merged)} stages\n")
+    return 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--install", action="store_true", help="let git call it in this clone")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        type=Path,
+        nargs="*",
+        help="ancestor, ours, theirs: as git calls it",
+    )

@@ -1,0 +1,25 @@
+"""What the comparison needs to know of a method: its function, and what a table says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.method.rows import Labels
+from pipeline.problem.seed import Seed
+
+Group = Literal["reference", "ablation", "referee", "peer", "head"]
+
+
+@dataclass(frozen=True)
+class ComparedMethod:
+    """A method of the comparison."""
+
+    # takes a `Seed`; returns a list with one array of shape (n,) per task: the class predicted for every test row
+    # once that task has been learned, among the classes seen by then
+    run: Callable[[Seed], list[Labels]]
+    title: str  # name in tables. A method that departs from its paper in a way that matters says so here
+    group: Group  # section of the tables
+    # whether source rows are read, or kept, once the source has been fitted: then it is not source-free
+    source_samples: bool = False

@@ -1,0 +1,263 @@
+"""A Dask cluster that does work: connect, check the workers, hand out, collect.
+
+The environment variable DASK_SCHEDULER_ADDRESS says whether there is one; nothing of Dask is
+imported unless it is set. Whatever goes wrong with the cluster is a `ClusterError`: one line, after
+which the same command can be run again, with or without a cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipeline.errors import ClusterError, RefereeError
+from pipeline.extraction.worker_checks import (
+    Requirements,
+    call_checked,
+    software,
+    unmet,
+    worker_name,
+)
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+ADDRESS = "DASK_SCHEDULER_ADDRESS"
+AGAIN = f"run the same command again to continue, or unset {ADDRESS} to continue on this machine"
+CONNECT_SECONDS = 10
+SILENCE_SECONDS = 30  # after which a scheduler that does not answer is given up
+COUNT_SECONDS = 1.0  # between two counts of the workers
+WARN_SECONDS = 60.0  # between two warnings that no worker is there
+AHEAD = 2  # tasks per thread of the cluster: one running, one waiting at the worker
+
+
+def cluster_address() -> str | None:
+    """Return the scheduler's address, or None: work runs in this process."""
+    return os.environ.get(ADDRESS, "").strip() or None
+
+
+@contextmanager
+def cluster_from_environment(scratch: Path, paths: Sequence[Path] = ()) -> Iterator[Cluster | None]:
+    """Connect to the cluster that the environment names; yield None if it names none.
+
+    Parameters are those of `connected`.
+    """
+    address = cluster_address()
+    if address is None:
+        yield None
+        return
+    with connected(address, scratch, paths) as cluster:
+        yield cluster
+
+
+@contextmanager
+def connected(address: str, scratch: Path, paths: Sequence[Path] = ()) -> Iterator[Cluster]:
+    """Connect to a scheduler and check that its workers see ``paths`` and the project.
+
+    ``scratch`` is a folder two levels inside the project's; a file in it shows whether a worker sees it.
+    """
+    client = _connect(address)
+    content = secrets.token_hex(16)
+    token = (scratch / f"cluster-{content[:8]}").absolute()
+    token.parent.mkdir(parents=True, exist_ok=True)
+    token.write_text(content, encoding="utf-8")
+    absolute = tuple(path.absolute() for path in paths)
+    try:
+        cluster = Cluster(client, address, Requirements(token, content, absolute, software()))
+        if not cluster.check_workers():
+            warn(f"cluster {address}: no worker yet; waiting for one")
+        yield cluster
+    finally:
+        token.unlink(missing_ok=True)
+        client.close(timeout=2)
+
+
+class Cluster:
+    """A connection to a Dask scheduler whose workers are checked; see `connected`."""
+
+    def __init__(self, client: Client, address: str, requirements: Requirements) -> None:
+        self.address = address
+        self._client = client
+        self._requirements = requirements
+        self._threads, self._counted = 0, -COUNT_SECONDS
+
+    def threads(self) -> int:
+        """Return how many tasks the cluster runs at once; counted anew every second."""
+        now = time.monotonic()
+        if now - self._counted >= COUNT_SECONDS:
+            with self._explained():
+                counts = self._client.nthreads(callback_timeout=SILENCE_SECONDS)
+            self._threads, self._counted = sum(counts.values()), now
+        return self._threads
+
+    def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
+        """Hand out one call; an argument may be the future of another."""
+        with self._explained():
+            return self._client.submit(
+                call_checked, self._requirements, function, *args, pure=False
+            )
+
+    def result(self, future: Future[Result]) -> Result:
+        """Wait for the result of a call."""
+        with self._explained():
+            return future.result()
+
+    def collect(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[Item, Result]]:
+        """Run a function over items on the workers.
+
+        Items are taken when a worker is soon free, so that a late worker finds work and a slow one
+        gets less of it. What a lost worker had is done again by another. After an error, what was
+        done by then is still yielded.
+        """
+        rest = iter(items)
+        running: dict[Future[Result], Item] = {}
+        done: SimpleQueue[Future[Result]] = SimpleQueue()
+        last = time.monotonic()
+        try:
+            while self._hand_out(function, rest, running, done):
+                try:
+                    future = done.get(timeout=COUNT_SECONDS)
+                except Empty:
+                    last = self._warn_if_idle(last)
+                    continue
+                last = time.monotonic()
+                item = running.pop(future)
+                try:
+                    result = self.result(future)
+                except RefereeError:  # one bad image costs no other its row
+                    for other, its_item in running.items():
+                        if other.status == "finished":
+                            yield its_item, self.result(other)
+                    raise
+                yield item, result
+        finally:
+            for future in running:
+                future.release()
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return ``function(item)`` of every item, in order."""
+        numbered = self.collect(lambda pair: function(pair[1]), enumerate(items))
+        results = {number: result for (number, _), result in numbered}
+        return [results[number] for number in sorted(results)]
+
+    def check_workers(self) -> int:
+        """Check every worker that is there; return how many there are."""
+        with self._explained():
+            answers = self._client.run(unmet, self._requirements, on_error="return")
+        for worker, answer in sorted(answers.items()):
+            if isinstance(answer, Exception):
+                raise ClusterError(f"{worker_name(worker)} {_cannot_start(answer)}") from None
+            if answer is not None:
+                raise ClusterError(f"{worker_name(worker)} {answer}")
+        return len(answers)
+
+    def _hand_out(
+        self,
+        function: Callable[[Item], Result],
+        rest: Iterator[Item],
+        running: dict[Future[Result], Item],
+        done: SimpleQueue[Future[Result]],
+    ) -> bool:
+        """Hand out as much as the cluster should have; return whether anything is running."""
+        most = max(1, AHEAD * self.threads())
+        while len(running) < most:
+            try:
+                item = next(rest)
+            except StopIteration:
+                break
+            future = self.submit(function, item)
+            running[future] = item
+            future.add_done_callback(done.put)
+        return bool(running)
+
+    def _warn_if_idle(self, last: float) -> float:
+        """Warn if nothing was done since ``last`` for want of workers; return the new time."""
+        now = time.monotonic()
+        if now - last < WARN_SECONDS or self.threads():
+            return last
+        warn(f"cluster {self.address}: no worker; waiting for one")
+        return now
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what Dask raises when a cluster fails into one line."""
+        from distributed import KilledWorker
+        from distributed.comm.core import CommClosedError
+
+        try:
+            yield
+        except KilledWorker as error:
+            raise ClusterError(
+                f"cluster {self.address}: {error.allowed_failures + 1} workers died at the same piece of work, "
+                f"the last was {error.last_worker.address}; look into their logs (memory?) and {AGAIN}"
+            ) from None
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "pipeline":
+                raise
+            raise ClusterError(f"cluster {self.address}: a worker {_cannot_start(error)}") from None
+        except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
+            lost = isinstance(error, CancelledError | CommClosedError | TimeoutError)
+            if not lost and self._client.status == "running":
+                raise  # an OSError of the task itself
+            raise ClusterError(f"cluster {self.address}: the scheduler is gone; {AGAIN}") from None
+
+
+def warn(text: str) -> None:
+    """Write a line to stderr, apart from what a stage reports."""
+    sys.stderr.write(f"referee: {text}\n")
+    sys.stderr.flush()
+
+
+def _cannot_start(error: Exception) -> str:
+    reason = " ".join(str(error).split())[:200]
+    return (
+        f"cannot run this package ({type(error).__name__}: {reason}); "
+        "install the same version of it there, with the extra [cluster]"
+    )
+
+
+def _connect(address: str) -> Client:
+    try:
+        import dask
+        from distributed import Client
+        from distributed.versions import VersionMismatchWarning
+    except ModuleNotFoundError as error:
+        raise ClusterError(
+            f"{ADDRESS} is set, but {error.name} is not installed; "
+            f"pip install 'referee-pipeline[cluster]', or unset {ADDRESS}"
+        ) from None
+    _silence_loggers()
+    # A classifier or a basis may be some megabytes: sent once, and kept by the scheduler.
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+    try:
+        with warnings.catch_warnings():
+            # `check_workers` reports it, by worker
+            warnings.simplefilter("ignore", VersionMismatchWarning)
+            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="referee")
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise ClusterError(
+            f"{ADDRESS}={address}: no scheduler answers ({reason}); start one, or unset {ADDRESS}"
+        ) from None
+
+
+def _silence_loggers() -> None:
+    """Silence Dask's loggers, each of which has its own level: tracebacks of a lost connection help no user."""
+    for name in ("tornado", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)

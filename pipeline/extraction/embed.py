@@ -1,0 +1,172 @@
+"""Embed images: those of a manifest through the progress log, and new ones that are in no manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ModelError
+from pipeline.extraction.batches import plan_batches
+from pipeline.extraction.cluster import Cluster
+from pipeline.extraction.embed_on_cluster import embed_on_cluster
+from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.images import Image
+from pipeline.extraction.progress import Progress
+from pipeline.extraction.row_identity import (
+    backbone_identity,
+    require_same_backbone,
+    require_same_views,
+    row_key,
+)
+from pipeline.extraction.views import settings_of_view
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows
+from pipeline.store.progress_log import ProgressLog
+
+Matrix = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class EmbeddedImages:
+    """Embeddings of a manifest's images, ready for `write_embeddings`."""
+
+    # shape, settings and rows of every view; the rows are read from the progress log when asked for
+    views: dict[str, ViewRows]
+    backbone: Provenance  # provenance of the backbone: model, weights, preprocessing and precision
+    summary: str  # one line for people
+
+
+@contextmanager
+def embed_images(
+    images: Sequence[Image],
+    views: Sequence[str],
+    settings: EmbeddingSettings,
+    *,
+    progress: Path,
+    writer: str,
+    cluster: Cluster | None = None,
+) -> Iterator[EmbeddedImages]:
+    """Embed the images that the progress log lacks, and give access to the rows of all.
+
+    A run that is killed goes on where it stopped and ends with the same bytes.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        Images in the order of the rows.
+    progress : Path
+        Folder of the progress logs.
+    writer : str
+        Name of this extraction; two processes must not extract the same at once.
+    cluster : Cluster, optional
+        Who embeds; this process by default.
+
+    Yields
+    ------
+    EmbeddedImages
+        Usable within the ``with`` block.
+    """
+    # With a cluster the workers embed; here the model only says which one it is.
+    embedder = ImageEmbedder.build(settings, device="cpu" if cluster else None)
+    encoder, dtype = embedder.encoder, settings.backbone.stored_as
+    with ExitStack() as stack:
+        logs = {}
+        for view in views:
+            folder = progress / row_key(encoder, settings, view)
+            log = ProgressLog(folder, writer, width=encoder.width, dtype=dtype)
+            logs[view] = stack.enter_context(log)
+        summary = _fill(logs, images, embedder, settings, cluster)
+        rows = {
+            view: ViewRows(
+                len(images),
+                encoder.width,
+                dtype,
+                settings_of_view(view, settings.views),
+                _shards(log, images),
+            )
+            for view, log in logs.items()
+        }
+        yield EmbeddedImages(rows, backbone_identity(encoder), summary)
+
+
+def _fill(
+    logs: dict[str, ProgressLog],
+    images: Sequence[Image],
+    embedder: ImageEmbedder,
+    settings: EmbeddingSettings,
+    cluster: Cluster | None,
+) -> str:
+    """Embed the rows that the logs lack, recording them batch by batch; return a summary."""
+    batches = plan_batches(
+        images, tuple(logs), embedder.batch_size, lambda view, digest: digest in logs[view]
+    )
+    count = sum(len(batch.images) for batch in batches)
+    began = time.perf_counter()
+    if cluster:
+        results = embed_on_cluster(cluster, settings, embedder.encoder.fingerprint, batches)
+    else:
+        results = embedder.embed(batches)
+    with Progress("embed", count) as shown:
+        for batch, embedded in results:
+            for view, rows in embedded.items():
+                logs[view].append(batch.digests, rows)
+            shown.update(len(batch.images))
+    where = f" on {cluster.address}" if cluster else ""
+    rate = f" ({count / (time.perf_counter() - began):.0f} images/s{where})" if count else ""
+    return f"{len(images)} images, {', '.join(logs)}; {count} embedded now{rate}"
+
+
+def _shards(log: ProgressLog, images: Sequence[Image]) -> Iterator[Matrix]:
+    for start in range(0, len(images), SHARD_ROWS):
+        yield log.gather(image.digest for image in images[start : start + SHARD_ROWS])
+
+
+def embed_new_images(
+    images: Sequence[Image],
+    views: Sequence[str],
+    settings: EmbeddingSettings,
+    *,
+    store: EmbeddingStore,
+    model: str,
+) -> dict[str, Matrix]:
+    """Embed images that are in no manifest exactly as those of a store were.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        New images, see `images.read_images`.
+    store : EmbeddingStore
+        Embeddings that the rows must fit; another backbone or other view settings are a `StoreError`.
+    model : str
+        Key of the model in params, for messages.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n, d)
+        Rows by view, in the order of ``images``; an image of the store gets the very row it has there.
+    """
+    embedder = ImageEmbedder.build(settings)
+    named = f"models.{model} ({settings.backbone.origin})"
+    require_same_backbone(embedder.encoder, store, named)
+    for view in views:
+        require_same_views(settings, store, view)
+    found: dict[str, dict[bytes, Matrix]] = {view: {} for view in views}
+    batches = plan_batches(images, views, embedder.batch_size)
+    with Progress("embed", sum(len(batch.images) for batch in batches)) as shown:
+        for batch, embedded in embedder.embed(batches):
+            for view, rows in embedded.items():
+                found[view].update(zip(batch.digests, rows, strict=True))
+            shown.update(len(batch.images))
+    result = {v: np.stack([rows[image.digest] for image in images]) for v, rows in found.items()}
+    for rows in result.values():
+        bad = ~np.isfinite(rows).all(axis=1)
+        if bad.any():
+            path = images[int(bad.argmax())].path
+            raise ModelError(f"{path}: {named} gives it an embedding that is not finite")
+    return result

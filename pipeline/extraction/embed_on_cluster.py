@@ -1,0 +1,162 @@
+"""Hand out images to the workers of a Dask cluster, block by block.
+
+Workers read images and return rows; this process alone writes, to the same progress log as without
+a cluster. A block that is done twice (its worker died before the rows were fetched) is recorded
+once, and a run that ends early goes on from there, with or without a cluster.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pipeline.errors import ModelError, listed
+from pipeline.extraction.batches import Batch, ViewEmbeddings, plan_batches
+from pipeline.extraction.cluster import Cluster, warn
+from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.images import Image
+
+SECONDS = 5.0  # that a block should take
+MOST = 8192  # images of a block
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a worker needs to embed as this process would."""
+
+    settings: EmbeddingSettings  # with an absolute path to the weights
+    weights: str  # fingerprint that the weights must have
+    folder: str  # the project's folder, which relative paths of images start from
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """What a worker returns: rows (n, d) by view, the processor that computed them, and the seconds."""
+
+    rows: ViewEmbeddings
+    device: str
+    seconds: float
+
+
+def embed_on_cluster(
+    cluster: Cluster, settings: EmbeddingSettings, weights: str, batches: Sequence[Batch]
+) -> Iterator[tuple[Batch, ViewEmbeddings]]:
+    """Have workers embed batches; yield several joined to one, with their rows, as soon as they are done."""
+    assignment = Assignment(settings.absolute(), weights, str(Path.cwd()))
+    devices: set[str] = set()
+    blocks = BlockSizes(batches, cluster.threads)
+    for block, result in cluster.collect(partial(embed_block, assignment), blocks):
+        yield block, result.rows
+        blocks.learn(len(block.images), result.seconds)
+        devices.add(result.device)
+    if len(devices) > 1:
+        warn(
+            f"the workers compute on {listed(sorted(devices))}, which may round differently: "
+            "embedded again, last bits may differ"
+        )
+
+
+def embed_block(assignment: Assignment, block: Batch) -> BlockRows:
+    """Embed a block of images on a worker.
+
+    On the CPU a task has one thread; as many tasks run at once as the worker has threads. An
+    accelerator takes one block at a time, and the worker's cores decode for it.
+    """
+    torch.set_num_threads(1)
+    embedder, lock = _embedder(repr(assignment), assignment)
+    began = time.perf_counter()
+    folder = Path(assignment.folder)
+    images = (Image(folder / image.path, image.digest) for image in block.images)
+    batches = plan_batches(images, block.views, embedder.batch_size)
+    on_cpu = embedder.is_thread_parallel
+    with nullcontext() if on_cpu else lock:
+        parts = [rows for _, rows in embedder.embed(batches, workers=1 if on_cpu else None)]
+    # One array per view: a thousand small ones take a network ten times as long.
+    rows = {view: np.concatenate([part[view] for part in parts]) for view in block.views}
+    return BlockRows(rows, _processor(embedder.encoder.device), time.perf_counter() - began)
+
+
+_built: dict[str, tuple[ImageEmbedder, threading.Lock]] = {}  # at most one: one model at a time
+_building = threading.Lock()
+
+
+def _embedder(key: str, assignment: Assignment) -> tuple[ImageEmbedder, threading.Lock]:
+    """Return the embedder, built once per worker, and a lock for its device."""
+    with _building:
+        if key not in _built:
+            _built.clear()
+            embedder = ImageEmbedder.build(assignment.settings)
+            if embedder.encoder.fingerprint != assignment.weights:
+                raise ModelError(
+                    f"{assignment.settings.backbone.origin}: other weights than those of the process that hands "
+                    "out the work; give every worker the same checkpoint"
+                )
+            _built[key] = embedder, threading.Lock()
+        return _built[key]
+
+
+def _processor(device: torch.device) -> str:
+    """Name the kind of processor: other kinds round differently."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type} {torch.backends.cpu.get_cpu_capability()}"
+
+
+class BlockSizes:
+    """Joins small batches to blocks that take about ``seconds``, learnt on the way; iterate to get them.
+
+    A block is small enough that a lost worker costs seconds and that all workers end together (never more than half of
+    what each of ``threads()`` has still to do), and large enough that the cluster's own work, a few milliseconds per
+    task, and an accelerator's start and stop do not show. The size decides nothing about the rows.
+    """
+
+    def __init__(
+        self, batches: Sequence[Batch], threads: Callable[[], int], *, seconds: float = SECONDS
+    ) -> None:
+        self._batches = batches
+        self._threads = threads
+        self._seconds = seconds
+        self._left = sum(len(batch.images) for batch in batches)
+        self._per_image: float | None = None
+
+    def learn(self, images: int, seconds: float) -> None:
+        """Take the time of a finished block into account; a slow worker moves the estimate by a fifth."""
+        measured = seconds / max(1, images)
+        known = self._per_image
+        self._per_image = measured if known is None else 0.8 * known + 0.2 * measured
+
+    @property
+    def images(self) -> int:
+        """How many images the next block should have."""
+        if self._per_image is None:
+            return 1  # one batch: the first answer comes soon
+        in_time = round(self._seconds / max(self._per_image, 1e-9))
+        share = math.ceil(self._left / (2 * max(1, self._threads())))
+        return max(1, min(MOST, in_time, share))
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield blocks: neighbouring batches with the same views, each image once."""
+        joined: list[Batch] = []
+        for batch in self._batches:
+            full = sum(len(part.images) for part in joined) >= self.images
+            if joined and (full or batch.views != joined[0].views):
+                yield self._block(joined)
+                joined = []
+            joined.append(batch)
+        if joined:
+            yield self._block(joined)
+
+    def _block(self, batches: Sequence[Batch]) -> Batch:
+        images = tuple(image for batch in batches for image in batch.images)
+        self._left -= len(images)
+        return Batch(images, batches[0].views)

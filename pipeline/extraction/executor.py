@@ -1,0 +1,139 @@
+"""Who computes a stage's statistics: this process, its GPU, or a Dask cluster.
+
+Seeds are independent, and at the sizes of this method one BLAS thread per seed beats all threads on
+one seed: NumPy's and SciPy's BLAS keep a pool of threads each, which wait for one another (measured
+for `adapt` at D = 1000 on 2 cores, five seeds: 18.5 s with threaded BLAS, 10.3 s with one thread in
+all, 8.8 s with one thread per seed). It also makes the bytes independent of the number of cores.
+Large statistics (four D x D matrices in float64 at once) are computed one seed at a time with all
+threads, so that memory does not grow with the cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from pipeline.extraction.cluster import Cluster, cluster_from_environment
+from pipeline.extraction.cluster_reduction import ClusterReduction, with_one_thread
+from pipeline.extraction.ordered_map import ordered_map, worker_count
+from pipeline.method.kernel_rows import kept_in_memory
+from pipeline.method.row_reduction import RowReduction, reduce_here
+
+Result = TypeVar("Result")
+
+SIDE_BY_SIDE = 2000  # the largest D at which several seeds are under way at once
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Runs the seeds of a stage; see `executor`."""
+
+    cluster: Cluster | None = None
+    reduce_rows: RowReduction = reduce_here  # how a process reduces rows: itself, or on its GPU
+    workers: int = 0  # threads of this process; 0: one per core
+
+    @property
+    def lazy(self) -> bool:
+        """Whether rows should stay in their stores, for the workers of a cluster to read."""
+        return self.cluster is not None
+
+    def for_each_seed(
+        self,
+        function: Callable[[int, RowReduction], Result],
+        seeds: int,
+        *,
+        D: int,
+        images: int,
+        views: int,
+    ) -> list[Result]:
+        """Run a function for every seed.
+
+        On a cluster, a small problem's seeds are handed out whole: a worker computes what this
+        process would, to the bit. A large problem's seeds (more features than are kept in memory)
+        run here one after another, and ranges of their rows are handed out.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(index, reduce_rows)``; the second argument is for the method's functions.
+        seeds : int
+            Number of seeds S.
+        D : int
+            Fourier features.
+        images : int
+            Most images that are looked at together.
+
+        Returns
+        -------
+        list
+            Results in the order of the seeds.
+        """
+        reduce_rows = self.reduce_rows
+        if self.cluster is not None and kept_in_memory(images, views, D):
+            return self.cluster.map(
+                lambda index: with_one_thread(function, index, reduce_rows), range(seeds)
+            )
+        if self.cluster is not None:
+            reduce_rows = ClusterReduction(self.cluster, reduce_rows)
+        return seeds_here(
+            lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers
+        )
+
+
+@contextmanager
+def executor(
+    scratch: Path, *, workers: int = 0, statistics: str = "cpu", paths: Sequence[Path] = ()
+) -> Iterator[Executor]:
+    """Yield who computes the statistics, as the environment and params say.
+
+    Parameters
+    ----------
+    scratch : Path
+        See `cluster.connected`.
+    workers : int
+        ``runtime.workers``.
+    statistics : str
+        ``runtime.statistics``: ``cpu``, ``cuda`` or ``cuda:N``; a GPU that is absent is refused here.
+    paths : sequence of Path
+        What workers of a cluster must see besides the project's folder.
+    """
+    reduce_rows: RowReduction = reduce_here
+    if statistics != "cpu":
+        reduce_rows = partial(reduce_on_device, statistics)
+    with cluster_from_environment(scratch, paths) as cluster:
+        if statistics != "cpu" and cluster is None:  # on a cluster the workers must have the GPU
+            from pipeline.encoders.device import choose_device
+
+            choose_device(statistics)
+        yield Executor(cluster, reduce_rows, workers)
+
+
+def reduce_on_device(
+    device: str,
+    function: Callable[[Any, Any], Any],
+    shared: Any,
+    rows: Any,
+    combine: Callable[[Any, Any], Any],
+) -> Any:
+    """Reduce rows on a device of this process, see `RowReduction`; an absent device is a `ModelError`."""
+    from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
+    from pipeline.method.device_statistics import DeviceReduction
+
+    reduce_rows = DeviceReduction(str(choose_device(device)))
+    return reduce_rows(function, shared, rows, combine)
+
+
+def seeds_here(
+    function: Callable[[int], Result], seeds: int, *, D: int, workers: int = 0
+) -> list[Result]:
+    """Return ``function(index)`` for each of ``seeds`` indices, in order, computed by this process."""
+    cores = worker_count(workers)
+    at_once = min(cores, seeds) if D <= SIDE_BY_SIDE else 1
+    with threadpool_limits(limits=1 if D <= SIDE_BY_SIDE else cores):
+        return list(ordered_map(function, range(seeds), workers=at_once, ahead=at_once))

@@ -1,0 +1,91 @@
+"""Image files to embed: named by a manifest, or found and read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.datasets.layouts import images_in, require_text
+from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, decode, read_image
+from pipeline.errors import InputError
+from pipeline.extraction.ordered_map import ordered_map, worker_count
+
+if TYPE_CHECKING:
+    from pipeline.datasets.manifest_files import ImageRow
+    from pipeline.encoders.preprocessing import Preprocessing
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image file to embed."""
+
+    path: Path
+    digest: bytes  # sha256 of its content, 32 bytes; a file that has changed since is an error
+
+
+@dataclass(frozen=True)
+class ReadImages:
+    """What `read_images` found."""
+
+    images: list[Image]  # the images that can be used, in the order given
+    unreadable: dict[Path, str]  # of the others, one line each that says why not
+
+
+def images_of(rows: Iterable[ImageRow]) -> list[Image]:
+    """Return the images of a manifest's rows, in order."""
+    return [Image(Path(row.path), bytes.fromhex(row.sha256)) for row in rows]
+
+
+def find_images(paths: Iterable[Path]) -> list[Path]:
+    """Return the image files that ``paths`` name, each once: files as they are, folders with all images in them."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = images_in(path, IMAGE_SUFFIXES)
+            if not inside:
+                suffixes = " ".join(sorted(IMAGE_SUFFIXES))
+                raise InputError(f"{path}: no image in this folder (looked for {suffixes})")
+            found += inside
+        elif path.exists():
+            found.append(require_text(path))
+        else:
+            raise InputError(f"{path}: no such file or folder; check the path")
+    return list(dict.fromkeys(found))
+
+
+def read_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> ReadImages:
+    """Decode and hash every image once, so that all complaints come before any embedding."""
+
+    def read(path: Path) -> Image | str:
+        try:
+            return Image(path, bytes.fromhex(read_image(path, max_pixels=max_pixels).sha256))
+        except InputError as error:
+            return str(error)
+
+    results = list(ordered_map(read, paths, workers=worker_count(workers)))
+    return ReadImages(
+        [image for image in results if isinstance(image, Image)],
+        {
+            path: reason
+            for path, reason in zip(paths, results, strict=True)
+            if isinstance(reason, str)
+        },
+    )
+
+
+def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> npt.NDArray[np.uint8]:
+    """Decode and crop images as the model's preprocessing says; (n, height, width, 3), uint8."""
+    upright = preprocessing.upright
+    return np.stack(
+        [
+            preprocessing.crop(
+                decode(image.path, expected_sha256=image.digest.hex(), upright=upright)
+            )
+            for image in images
+        ]
+    )

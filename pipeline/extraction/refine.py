@@ -1,0 +1,179 @@
+"""Refine the views of a target's train images for every seed, and embed them.
+
+A seed's pseudo-labels and source model are its own, so its refined views are too. Without steps
+(mutual attention alone) they do not depend on the seed and are computed once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.encoders.view_embedder import Crops
+from pipeline.encoders.view_refiner import ViewRefiner
+from pipeline.extraction.batches import ViewEmbeddings, stream
+from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.images import Image, load_crops
+from pipeline.extraction.ordered_map import worker_count
+from pipeline.extraction.progress import Progress
+from pipeline.method.adversarial_refinement import Ascent, SourceBranch
+
+if TYPE_CHECKING:
+    from pipeline.method.kernel_lda import Classifier
+    from pipeline.method.random_fourier_features import Basis
+
+Matrix = npt.NDArray[np.floating]
+Index = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskToRefine:
+    """Train images of one task of one seed, and the loss that their views climb."""
+
+    rows: Index  # (n,) row numbers of the images
+    branch: SourceBranch | None  # the source classifier over the task's classes; None without steps
+    # (n,) or, with CLIP in the kernel, (n, 2): pseudo-labels as `SourceBranch.log_odds` takes them
+    labels: Index
+
+
+@dataclass(frozen=True)
+class RefinedImages:
+    """Refined views, ready for `write_refined`."""
+
+    views: Mapping[str, Matrix]  # (S, n, d) by view, in files; rows of test images are NaN
+    weights: str  # fingerprint of the backbone's weights
+
+
+def task_to_refine(
+    rows: Index,
+    labels: Index,
+    classes: Index,
+    *,
+    basis: Basis,
+    classifier: Classifier,
+    clip_rows: Matrix | None = None,
+    share: float = 0.0,
+) -> TaskToRefine:
+    """Return a task's images with the source branch that their views are refined against.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,)
+        Row numbers of the task's train images.
+    labels : ndarray of shape (n,)
+        Their pseudo-labels, as classes of the problem.
+    classes : ndarray of shape (|C|,)
+        The task's classes, ascending.
+    classifier : Classifier
+        The source's classifier after this task.
+    clip_rows : ndarray of shape (n, d'), optional
+        CLIP's embeddings of the images; needed if ``share`` is not 0.
+    share : float
+        Weight of CLIP in the kernel (``clip_in_kernel``). Its part is that of the original image,
+        whatever the view's pixels.
+    """
+    in_task = np.searchsorted(classes, labels)
+    if share:
+        in_task = np.stack([in_task, np.arange(len(rows))], axis=1)
+    branch = SourceBranch(basis, classifier, classes, clip_rows, share)
+    return TaskToRefine(rows, branch, in_task)
+
+
+@contextmanager
+def refine_views(
+    images: Sequence[Image],
+    views: Sequence[str],
+    settings: EmbeddingSettings,
+    *,
+    ascent: Ascent,
+    attention: bool,
+    train: npt.NDArray[np.bool_],
+    tasks_of: Callable[[int], Iterable[TaskToRefine]],
+    scratch: Path,
+) -> Iterator[RefinedImages]:
+    """Refine and embed the views of all seeds' train images.
+
+    Parameters
+    ----------
+    images : sequence of n Image
+        The target domain's images, in the order of the rows.
+    views : sequence of str
+        Views to refine, see `views.views_to_refine`.
+    ascent : Ascent
+        Steps, step size and radius; 0 steps: no adversarial refinement.
+    attention : bool
+        Whether views and original attend to each other.
+    train : ndarray of shape (S, n), bool
+        Which images are train images of each seed.
+    tasks_of : callable
+        ``tasks_of(seed_index)`` gives the tasks of a seed; not called without steps.
+    scratch : Path
+        Folder for the rows of all seeds, which may be more than the memory holds.
+
+    Yields
+    ------
+    RefinedImages
+        Usable within the ``with`` block.
+    """
+    encoder, dtype = ImageEmbedder.build(settings).encoder, settings.backbone.stored_as
+    refiner = ViewRefiner(
+        encoder, settings.views, ascent, attention=attention, rows=settings.batch_size
+    )
+
+    def load(piece: TaskToRefine) -> Crops:
+        return load_crops((images[row] for row in piece.rows), encoder.preprocessing)
+
+    def start(piece: TaskToRefine, crops: Crops) -> Callable[[], ViewEmbeddings]:
+        digests = [images[row].digest for row in piece.rows]
+        rows = refiner(crops, digests, views, branch=piece.branch, labels=piece.labels, dtype=dtype)
+        return lambda: rows
+
+    def fill(seed_rows: Mapping[str, Matrix], tasks: Iterable[TaskToRefine]) -> None:
+        """Put the refined rows of the tasks into the arrays (n, d) of one seed."""
+        pieces = [piece for task in tasks for piece in _pieces(task, refiner.rows)]
+        workers = worker_count(settings.workers)
+        with Progress("refine", sum(len(piece.rows) for piece in pieces)) as shown:
+            for piece, embedded in stream(
+                pieces, load=load, start=start, device=refiner, workers=workers
+            ):
+                for view, rows in embedded.items():
+                    seed_rows[view][piece.rows] = rows
+                shown.update(len(piece.rows))
+
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:
+        shape = (*train.shape, encoder.width)
+        filled = {view: _nan_file(Path(folder) / view, shape, dtype) for view in views}
+        if ascent.steps:
+            for seed in range(len(train)):
+                fill({view: array[seed] for view, array in filled.items()}, tasks_of(seed))
+        else:
+            rows = np.arange(len(images))
+            everything = TaskToRefine(rows, None, np.zeros_like(rows))
+            fill({view: array[0] for view, array in filled.items()}, [everything])
+            for array in filled.values():
+                for seed in reversed(range(len(train))):  # the first is copied to the others
+                    array[seed] = array[0]
+                    array[seed, ~train[seed]] = np.nan
+        yield RefinedImages(filled, encoder.fingerprint)
+        del filled  # closes the files before they are removed
+
+
+def _pieces(task: TaskToRefine, size: int) -> Iterator[TaskToRefine]:
+    for start in range(0, len(task.rows), size):
+        part = slice(start, start + size)
+        yield TaskToRefine(task.rows[part], task.branch, task.labels[part])
+
+
+def _nan_file(path: Path, shape: tuple[int, ...], dtype: str) -> npt.NDArray[np.floating]:
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+    array[...] = np.nan
+    return array

@@ -1,0 +1,169 @@
+"""The kernel's input rows of n images, by view, and their random Fourier features.
+
+The input of the kernel is the unit vision embedding g, or g beside CLIP's embedding c of the image,
+
+    x = [g/‖g‖ ; λ c/‖c‖],   so that eq. (3) becomes exp(−gamma (‖Δg‖² + λ² ‖Δc‖²) / (1 + λ²))
+
+after x is normalised like every row. CLIP in the kernel is a deviation from the paper, whose kernel uses the vision
+model alone; docs/method.md gives the evidence for λ = 0.5. Every view of an image is given CLIP's embedding of the
+original.
+
+Features are needed several times (to label, to sum, again in every round) and never stored on disk: n × 6000 floats
+are eight times the embeddings and slower to read than to compute. They are kept in memory where they are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError
+from pipeline.method.random_fourier_features import Basis, deviations
+from pipeline.method.rows import Index, Matrix, Rows, UnlabelledRows, take, unit_rows
+
+KEPT_BYTES = 256 * 2**20  # of features kept in memory for one set of images
+
+Matrix32 = npt.NDArray[np.float32]
+
+
+def kept_in_memory(n: int, views: int, D: int) -> bool:
+    """Return whether the features of n images in so many views are small enough to be kept in memory."""
+    return n * views * D * 4 <= KEPT_BYTES
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """Rows [g/‖g‖ ; λ c/‖c‖], a `LazyRows` of shape (n, d + d')."""
+
+    vision: Rows  # (n, d)
+    clip: Rows  # (n, d')
+    share: float  # λ, the weight of CLIP's embedding
+
+    def __post_init__(self) -> None:
+        """Refuse rows that are not of the same images."""
+        if len(self.vision) != len(self.clip):
+            counts = f"{len(self.vision)} vision and {len(self.clip)} CLIP rows"
+            raise InputError(f"embeddings: {counts} do not belong together")
+
+    def __len__(self) -> int:
+        return len(self.vision)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape (n, d + d')."""
+        return len(self), self.vision.shape[1] + self.clip.shape[1]
+
+    def __getitem__(self, index: Index) -> Matrix:
+        parts = (unit_rows(self.vision[index]), self.share * unit_rows(self.clip[index]))
+        return np.hstack(parts).astype(np.float32)
+
+    def take(self, index: Index) -> JointRows:
+        """Return the rows at ``index`` without reading them."""
+        return JointRows(take(self.vision, index), take(self.clip, index), self.share)
+
+
+class KeptFeatures:
+    """Rows of one view whose features are computed once and kept in memory; a `LazyRows` of its input rows."""
+
+    def __init__(
+        self, basis: Basis, rows: Rows, lookup: Callable[[Index], Matrix32] | None = None
+    ) -> None:
+        self.basis = basis
+        self.rows = rows
+        self._features: Matrix32 | None = None
+        self._lookup = lookup  # not a method of this object: a cycle would keep the features alive
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape (n, d) of the input rows."""
+        return self.rows.shape
+
+    def __getitem__(self, index: Index) -> Matrix:
+        return self.rows[index]
+
+    def deviations(self, index: Index) -> Matrix32:
+        """Return the features z − pivot (b, D) of the rows at ``index`` (b,)."""
+        if self._lookup is not None:
+            return self._lookup(index)
+        if self._features is None:
+            self._features = deviations(self.basis, self.rows[np.arange(len(self.rows))])
+        return self._features[index]
+
+    def take(self, index: Index) -> KeptFeatures:
+        """Return the rows at ``index``; their features come from these."""
+        return KeptFeatures(
+            self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner])
+        )
+
+    def nested(self, D: int) -> KeptFeatures:
+        """Return the same rows under the first ``D`` columns of the basis; their features come from these."""
+        basis = self.basis.nested(D)
+        ratio = np.float32(basis.scale / self.basis.scale)
+        return KeptFeatures(basis, self.rows, lambda index: ratio * self.deviations(index)[:, :D])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as the input rows: which computes the features again."""
+        return _unpickled, (self.rows,)
+
+
+def _unpickled(rows: Rows) -> Rows:
+    return rows
+
+
+def deviations_of(basis: Basis, rows: Rows, index: Index) -> Matrix32:
+    """Return the features z − pivot (b, D) of the kernel's input rows at ``index`` (b,)."""
+    if isinstance(rows, KeptFeatures):
+        return rows.deviations(index)
+    return deviations(basis, rows[index])
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """The kernel's input rows of n images with the basis that maps them."""
+
+    basis: Basis  # its d is the width of the rows
+    views: Mapping[str, Rows]  # (n, d) by view; with features kept in memory if they are small
+
+    def __len__(self) -> int:
+        return len(next(iter(self.views.values())))
+
+    def deviations(self, view: str, index: Index) -> Matrix32:
+        """Return the features z − pivot (b, D) of the images at ``index`` (b,) in a view."""
+        return deviations_of(self.basis, self.views[view], index)
+
+    def nested(self, D: int) -> KernelRows:
+        """Return the same rows under the first ``D`` columns of the basis; kept features are shared."""
+        narrow = {
+            name: rows.nested(D) if isinstance(rows, KeptFeatures) else rows
+            for name, rows in self.views.items()
+        }
+        return KernelRows(self.basis.nested(D), narrow)
+
+
+def kernel_rows(basis: Basis, images: UnlabelledRows, share: float) -> KernelRows:
+    """Return the kernel's input rows of unlabelled images, see `joined_rows`."""
+    return joined_rows(basis, images.views, images.clip, share)
+
+
+def joined_rows(
+    basis: Basis, views: Mapping[str, Rows], clip: Rows | None, share: float
+) -> KernelRows:
+    """Return the kernel's input rows of images, given their vision embeddings (n, d) by view and CLIP's (n, d').
+
+    ``share`` is λ. With 0, or without CLIP's rows, the kernel is the vision model's alone.
+    """
+    inputs = dict(views)
+    if share and clip is not None:
+        basis = basis.joint()
+        inputs = {name: JointRows(rows, clip, share) for name, rows in views.items()}
+    n = len(next(iter(views.values())))
+    if kept_in_memory(n, len(inputs), basis.D):
+        inputs = {name: KeptFeatures(basis, rows) for name, rows in inputs.items()}
+    return KernelRows(basis, inputs)

@@ -1,0 +1,165 @@
+"""The statistics that a sequence of tasks leaves behind: what `update`, ``+``, `means` and `within` are.
+
+Three kinds have the same methods, one for each column of the table in docs/method.md:
+
+- `ExactStatistics`: sums that add (this module), the default;
+- `PrintedStatistics`: eqs. (16) and (17) to the letter, in `printed_statistics`;
+- `TaskCentredStatistics`: the released code's, in `task_centred_statistics`.
+
+`kernel_lda.solve` makes a classifier of the means and the within-class scatter. Everything is in deviation coordinates,
+δ = z − pivot.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+
+from pipeline.method import class_statistics
+from pipeline.method.class_statistics import ClassStatistics
+from pipeline.method.kernel_rows import deviations_of
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.row_reduction import RowReduction, reduce_here
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Labels, Matrix64, Vector64, row_blocks
+from pipeline.method.scatter_products import ROWS
+from pipeline.method.within_scatter import DenseScatter, Scatter
+
+Arithmetic = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTask:
+    """A task's labelled rows, to be added to statistics."""
+
+    basis: Basis
+    rows: LabelledRows  # the views that enter, with labels among ``classes``
+    classes: Labels  # (c,) the task's class set
+    # (c, D) means, less the pivot, that the classes are expected to have
+    prior_means: Matrix64 | None = None
+    prior_count: float = 0.0  # number of rows that the prior means count as
+
+
+class Statistics(Protocol):
+    """What is known of K classes after some tasks."""
+
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> Statistics:
+        """Return the statistics with a task added; ``self`` is not changed."""
+
+    def means(self) -> Matrix64:
+        """Return the class means less the pivot, (K, D); NaN for a class of which nothing is known."""
+
+    def weight(self) -> Vector64:
+        """Return the weight of each class, (K,), the prior's count included."""
+
+    def within(self) -> Scatter:
+        """Return the within-class scatter: a new object, that `solve` may overwrite."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactStatistics:
+    """Sums that add, with a prior for the class means kept apart.
+
+    These sums can be saved and continued: any order of tasks, any batching and any merge gives the same means and
+    scatter, and a class may come back in a later task. A class's prior enters once, however often its rows come.
+    """
+
+    rows: ClassStatistics  # sums over all rows, about the pivot
+    prior_means: Matrix64  # (K, D) zero where a class has no prior
+    prior_count: Vector64  # (K,) number of rows that the prior mean of each class counts as
+    # of the products; sums are float64 in both cases
+    arithmetic: Arithmetic = "float32"
+
+    def update(
+        self, task: LabelledTask, reduce_rows: RowReduction = reduce_here
+    ) -> ExactStatistics:
+        """Return the statistics with a task added, see `Statistics`."""
+        K = max(self.rows.C, int(task.classes.max()) + 1)
+        added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
+        added += self.rows  # in the new task's memory: no third D×D matrix
+        prior_means, prior_count = np.zeros((K, self.rows.D)), np.zeros(K)
+        prior_means[: self.rows.C], prior_count[: self.rows.C] = self.prior_means, self.prior_count
+        if task.prior_means is not None:
+            prior_means[task.classes] = task.prior_means
+            prior_count[task.classes] = task.prior_count
+        return ExactStatistics(added, prior_means, prior_count, self.arithmetic)
+
+    def __add__(self, other: ExactStatistics) -> ExactStatistics:
+        """Merge the statistics of other rows; where both have a prior for a class, ``other``'s is kept."""
+        rows = self.rows + other.rows
+        prior_means, prior_count = np.zeros((rows.C, rows.D)), np.zeros(rows.C)
+        for part in (self, other):
+            given = np.flatnonzero(part.prior_count > 0)
+            prior_means[given], prior_count[given] = (
+                part.prior_means[given],
+                part.prior_count[given],
+            )
+        return replace(self, rows=rows, prior_means=prior_means, prior_count=prior_count)
+
+    def nested(self, D: int) -> ExactStatistics:
+        """Return the statistics under the first ``D`` columns of the basis."""
+        prior_means = math.sqrt(self.rows.D / D) * self.prior_means[:, :D]
+        return replace(self, rows=self.rows.nested(D), prior_means=prior_means)
+
+    def means(self) -> Matrix64:
+        """Return (Σωδ + count·prior) / (Σω + count), (K, D), see `Statistics`."""
+        weight = self.weight()
+        sums = self.rows.sums + self.prior_count[:, None] * self.prior_means
+        return np.asarray(sums / np.where(weight > 0, weight, np.nan)[:, None])
+
+    def weight(self) -> Vector64:
+        """Return Σω + count, (K,), see `Statistics`."""
+        return self.rows.weight + self.prior_count
+
+    def within(self) -> DenseScatter:
+        """Return the scatter about the rows' own class means, whatever the prior."""
+        total, degrees = self.rows.total_weight, self.rows.degrees_of_freedom()
+        return DenseScatter(self.rows.within_scatter(), total, degrees)
+
+
+def empty_exact(D: int, arithmetic: Arithmetic) -> ExactStatistics:
+    """Return the exact statistics of no task."""
+    return ExactStatistics(class_statistics.zeros(0, D), np.zeros((0, D)), np.zeros(0), arithmetic)
+
+
+@dataclass(frozen=True, eq=False)
+class Summation:
+    """What sums of rows share: the basis, the number of classes and the arithmetic."""
+
+    basis: Basis
+    C: int
+    arithmetic: Arithmetic
+
+
+def sum_rows(
+    basis: Basis,
+    rows: LabelledRows,
+    C: int,
+    arithmetic: Arithmetic = "float32",
+    reduce_rows: RowReduction = reduce_here,
+) -> ClassStatistics:
+    """Return the statistics of all views of labelled rows, labels 0 to C − 1."""
+    statistics: ClassStatistics = reduce_rows(
+        sum_part, Summation(basis, C, arithmetic), rows, operator.add
+    )
+    return statistics
+
+
+def sum_part(shared: Summation, rows: LabelledRows) -> ClassStatistics:
+    """Return the statistics of a part of the rows."""
+    views = list(rows.views.values())
+    # a power of two, which divides `BLOCK_IMAGES`: the blocks of a range of rows are those of the whole
+    images = 2 ** int(math.log2(max(1, min(BLOCK_IMAGES, ROWS // len(views)))))
+    statistics = class_statistics.zeros(shared.C, shared.basis.D)
+    for index in row_blocks(len(rows), images):
+        # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
+        features = [deviations_of(shared.basis, view, index) for view in views]
+        statistics.update(
+            np.concatenate(features, dtype=shared.arithmetic),
+            np.tile(rows.labels[index], len(views)),
+            np.tile(rows.weights[index], len(views)),
+        )
+    return statistics

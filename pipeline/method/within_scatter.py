@@ -1,0 +1,112 @@
+"""A within-class scatter that can be solved with; `row_scatter` has another form with the same `solve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import scipy.linalg
+
+from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.method.rows import Matrix64
+
+Shrinkage = float | Literal["oas", "ledoit_wolf"] | None
+SHRINKAGES = ("oas", "ledoit_wolf")
+SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
+
+
+class Scatter(Protocol):
+    """Σω(δ − μ)(δ − μ)ᵀ, (D, D), in some form."""
+
+    @property
+    def total(self) -> float:
+        """Σω, which divides the scatter into a covariance."""
+
+    def trace(self) -> float:
+        """Return the trace of the scatter."""
+
+    def shrink(self, shrinkage: float | str) -> None:
+        """Shrink in place, see `shrink`."""
+
+    def solve(self, right: Matrix64, ridge: float) -> Matrix64:
+        """Return (S + ridge·I)⁻¹ right, (D, C); the scatter may be used up."""
+
+
+@dataclass(eq=False)
+class DenseScatter:
+    """A scatter as a lower triangle, solved with by Cholesky in its own memory."""
+
+    triangle: Matrix64  # (D, D) lower triangle, Fortran order
+    total: float  # Σω, which divides the scatter into a covariance
+    degrees: float  # effective number of rows about the class means
+
+    def trace(self) -> float:
+        """Return the trace of the scatter."""
+        return float(np.trace(self.triangle))
+
+    def shrink(self, shrinkage: float | str) -> None:
+        """Shrink in place, see `shrink`."""
+        shrink(self.triangle, shrinkage, self.degrees)
+
+    def solve(self, right: Matrix64, ridge: float) -> Matrix64:
+        """Return (S + ridge·I)⁻¹ right, (D, C); the triangle is overwritten by its factor."""
+        self.triangle[np.diag_indices_from(self.triangle)] += ridge
+        return solve_in_place(self.triangle, right)
+
+
+def dense(scatter: Scatter) -> DenseScatter:
+    """Return ``scatter`` itself if it is a D×D matrix; what is to be pooled or projected on must be one."""
+    if not isinstance(scatter, DenseScatter):
+        raise ParamsError(
+            "source_covariance: needs a D×D scatter; set it to false for these statistics"
+        )
+    return scatter
+
+
+def solve_in_place(triangle: Matrix64, right: Matrix64) -> Matrix64:
+    """Return A⁻¹ right, (D, C), of a lower triangle A (D, D), which is overwritten by its Cholesky factor."""
+    try:
+        factor = scipy.linalg.cho_factor(triangle, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        raise InputError(SINGULAR) from None
+    return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))
+
+
+def shrink(triangle: Matrix64, shrinkage: float | str, n: float) -> None:
+    """Replace a triangle A (D, D), of about n rows, by (1 − ρ) A + ρ (tr A / D) I, in place.
+
+    ρ is a number; the oracle approximating estimate of it (``oas``); or Ledoit and Wolf's in its Rao-Blackwellised form
+    (``ledoit_wolf``; both Chen et al., 2010), which needs no fourth moments. Both assume normal rows.
+    """
+    rho = shrinkage_intensity(triangle, shrinkage, n)
+    target = rho * np.trace(triangle) / len(triangle)
+    triangle *= 1 - rho
+    triangle[np.diag_indices_from(triangle)] += target
+
+
+def shrinkage_intensity(triangle: Matrix64, shrinkage: float | str, n: float) -> float:
+    """Return ρ in [0, 1], see `shrink`."""
+    if not isinstance(shrinkage, str):
+        if not 0 <= shrinkage <= 1:
+            raise ParamsError(f"shrinkage: a number from 0 to 1, not {shrinkage!r}")
+        return float(shrinkage)
+    p = len(triangle)
+    trace = float(np.trace(triangle))
+    trace_of_square = _trace_of_square(triangle)
+    spread = trace_of_square - trace**2 / p
+    if shrinkage == "oas":
+        above, below = (1 - 2 / p) * trace_of_square + trace**2, (n + 1 - 2 / p) * spread
+    elif shrinkage == "ledoit_wolf":
+        above, below = (n - 2) / max(n, 1) * trace_of_square + trace**2, (n + 2) * spread
+    else:
+        hint = did_you_mean(shrinkage, SHRINKAGES)
+        raise ParamsError(f"shrinkage: neither a number nor a known estimate: {shrinkage!r}{hint}")
+    return float(np.clip(above / below, 0, 1)) if below > 0 else 1.0
+
+
+def _trace_of_square(lower: Matrix64) -> float:
+    """Return tr(A²) of a symmetric matrix (D, D) from its lower triangle: 2 Σ_{i>j} a² + Σ_i a²."""
+    diagonal = np.diag(lower)
+    columns = (lower[j + 1 :, j] for j in range(len(lower)))
+    return float(2 * sum(column @ column for column in columns) + diagonal @ diagonal)

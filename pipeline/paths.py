@@ -1,0 +1,136 @@
+"""The layout of cache/ and results/: where every stage output is.
+
+Caches are named after domains, models and problems. Results are in one folder per suite, so that switching suites
+leaves the results of the others alone. Paths are relative to the project's folder, in which every stage runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CACHE = Path("cache")
+LISTS = CACHE / "lists"
+RESULTS = Path("results")
+SCRATCH = Path(".referee/scratch")  # files of running stages; safe to remove when none runs
+# Rows that an interrupted `embed` keeps; outside every stage's outputs, so that DVC neither tracks nor deletes them.
+PROGRESS = Path(".referee/progress")
+
+
+def stage_version(stage: str) -> Path:
+    """What decides a stage's outputs besides its inputs: its code or version, and the defaults it uses."""
+    return CACHE / "code" / f"{stage}.json"
+
+
+def manifest(domain: str) -> Path:
+    """The folder of a domain's images.csv, tasks.csv, classes.csv, labels.csv and report.json."""
+    return CACHE / "manifests" / domain
+
+
+def image_list(domain: str, name: str) -> Path:
+    """A checked copy of a list of a domain's images."""
+    return LISTS / domain / f"{name}.txt"
+
+
+def model_identity(model: str) -> Path:
+    """Which weights a model has."""
+    return CACHE / "models" / f"{model}.json"
+
+
+def embeddings(domain: str, model: str) -> Path:
+    """The embeddings of a domain's images by a model."""
+    return CACHE / "embeddings" / domain / f"{model}.zarr"
+
+
+def prompts(domain: str) -> Path:
+    """The text embeddings of a domain's classes."""
+    return CACHE / "prompts" / f"{domain}.zarr"
+
+
+def bases(source: str) -> Path:
+    """The recipes of a source's random Fourier bases, one per seed."""
+    return CACHE / "bases" / f"{source}.json"
+
+
+def source_model(source: str) -> Path:
+    """The statistics and classifiers of a source after each task: all that a target may read of it."""
+    return CACHE / "source" / f"{source}.zarr"
+
+
+def pseudo_labels(problem: str) -> Path:
+    """The first labels, weights and fused probabilities of a problem's target images."""
+    return CACHE / "pseudo_labels" / f"{problem}.zarr"
+
+
+def refined(problem: str) -> Path:
+    """The embeddings of a problem's refined views; empty where refinement is off."""
+    return CACHE / "refined" / f"{problem}.zarr"
+
+
+def target_model(problem: str) -> Path:
+    """The adapted classifiers of a problem after each task, and the final labels they rest on."""
+    return CACHE / "target" / f"{problem}.zarr"
+
+
+def stream_state(step: str) -> Path:
+    """The state of a stream after a step: all that the next step reads of the earlier ones."""
+    return CACHE / "streams" / f"{step}.zarr"
+
+
+def suite_results(suite: str) -> Path:
+    """The folder of a suite's results."""
+    return RESULTS / suite
+
+
+def probe(suite: str, domain: str) -> Path:
+    """First figures of a domain's embeddings."""
+    return suite_results(suite) / "probes" / f"{domain}.json"
+
+
+def basis_error(suite: str, source: str) -> Path:
+    """How well the bases of a source approximate their kernel."""
+    return suite_results(suite) / "bases" / f"{source}.json"
+
+
+def problems(suite: str) -> Path:
+    """The folder with one folder of results per problem, on which `tables` and `report` depend."""
+    return suite_results(suite) / "problems"
+
+
+def metrics(suite: str, problem: str) -> Path:
+    """The figures of a problem that `dvc metrics` shows."""
+    return problems(suite) / problem / "metrics.json"
+
+
+def problem_tables(suite: str, problem: str) -> Path:
+    """Tables of a problem per task, class and image, for plots and the report."""
+    return problems(suite) / problem / "tables"
+
+
+def comparison(suite: str, problem: str) -> Path:
+    """The figures of every compared method on a problem."""
+    return problems(suite) / problem / "comparison.json"
+
+
+def sensitivity(suite: str, problem: str) -> Path:
+    """Accuracy over D and over sigma: D.csv and sigma.csv."""
+    return problems(suite) / problem / "sensitivity"
+
+
+def suite_tables(suite: str) -> Path:
+    """The tables of all problems of a suite together."""
+    return suite_results(suite) / "tables"
+
+
+def step_images(suite: str, step: str) -> Path:
+    """What each image of a step was taken for, least certain first."""
+    return suite_results(suite) / "streams" / f"{step}.csv"
+
+
+def step_figures(suite: str, step: str) -> Path:
+    """Shares of the classes, agreement, estimated accuracy and drift of a step."""
+    return suite_results(suite) / "streams" / f"{step}.json"
+
+
+def report(suite: str) -> Path:
+    """The page of all results of a suite."""
+    return suite_results(suite) / "report.html"

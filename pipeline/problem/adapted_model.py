@@ -1,0 +1,172 @@
+"""A problem's adapted model, read from the caches: all that classifies an image once its embeddings are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline import paths
+from pipeline.errors import ParamsError, StoreError, listed
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import Prediction, predict
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rows import Matrix, Rows, UnlabelledRows
+from pipeline.method.source_model import SourceModel
+from pipeline.method.variants import MethodOptions
+from pipeline.method.zero_shot import cosines
+from pipeline.problem.problem import Problem
+from pipeline.store.array_store import ArrayStore
+from pipeline.store.classifier_store import read_classifiers
+from pipeline.store.target_store import open_target
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedModel:
+    """One seed's model of a problem after a task.
+
+    Attributes
+    ----------
+    problem : Problem
+        Whose target's stores say which backbones the model belongs to.
+    seed, after_task, tasks : int
+        Which seed, after which task of how many, counted from 1.
+    classes : tuple of str
+        All C class names; the first ``len(classes_seen)`` can be predicted.
+    basis, source, classifier, options
+        The parts of the model.
+    """
+
+    problem: Problem
+    seed: int
+    after_task: int
+    tasks: int
+    classes: tuple[str, ...]
+    basis: Basis
+    source: SourceModel
+    classifier: Classifier
+    options: MethodOptions
+
+    @property
+    def classes_seen(self) -> tuple[str, ...]:
+        """The classes that can be predicted."""
+        return self.classes[: len(self.classifier.b)]
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The views of an image that the vision model has to embed; CLIP embeds the original."""
+        return self.options.views if self.options.vote_at_test else ("original",)
+
+    @property
+    def clip_scale(self) -> float:
+        """CLIP's own logit scale."""
+        return self.problem.target.prompts.logit_scale
+
+    def predict(self, views: Mapping[str, Rows], clip_rows: Matrix) -> Prediction:
+        """Predict from embeddings exactly as `evaluate` does.
+
+        Parameters
+        ----------
+        views : mapping of str to array of shape (n, d)
+            The vision model's embeddings by view.
+        clip_rows : array of shape (n, d')
+            CLIP's embeddings of the same images.
+        """
+        similarity = cosines(clip_rows, self.problem.target.prompts.text)
+        rows = UnlabelledRows(views, similarity, clip_rows)
+        return predict(
+            kernel_rows(self.basis, rows, self.options.clip_in_kernel),
+            similarity,
+            source=self.source,
+            classifier=self.classifier,
+            options=self.options,
+            clip_scale=self.clip_scale,
+        )
+
+
+def open_adapted_model(
+    problem: Problem,
+    options: MethodOptions,
+    rff: Mapping[str, object],
+    *,
+    seed: int | None = None,
+    after_task: int | None = None,
+) -> AdaptedModel:
+    """Read the model of a problem: by default the first seed's, after the last task.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : MethodOptions
+        As params.yaml has them now; a model that was adapted under others is refused.
+    rff : mapping
+        The section `rff` as params.yaml has it now; likewise.
+    seed, after_task : int, optional
+        Which model; tasks count from 1.
+    """
+    store = open_target(paths.target_model(problem.name))
+    _check_options(store, options)
+    _check_basis(problem, rff)
+    problem.bases.require_model(store)
+    index = _seed_index(problem.bases.recipe.seeds, seed)
+    classifiers = read_classifiers(store, index)
+    tasks = len(classifiers)
+    if after_task is not None and not 1 <= after_task <= tasks:
+        raise ParamsError(f"--after-task {after_task}: {problem.name} has the tasks 1 to {tasks}")
+    task = tasks if after_task is None else after_task
+    return AdaptedModel(
+        problem=problem,
+        seed=problem.bases.recipe.seeds[index],
+        after_task=task,
+        tasks=tasks,
+        classes=tuple(problem.target.prompts.classes),
+        basis=problem.bases.basis(index),
+        source=list(problem.source_models(index))[task - 1],
+        classifier=classifiers[task - 1],
+        options=options,
+    )
+
+
+def options_as_json(options: MethodOptions) -> dict[str, Any]:
+    """Return the method's options as plain JSON values, for a store's attributes."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(options).items()
+    }
+
+
+def _seed_index(seeds: tuple[int, ...], seed: int | None) -> int:
+    if seed is None:
+        return 0
+    if seed not in seeds:
+        raise ParamsError(f"--seed {seed}: the models were made for the seeds {listed(seeds)}")
+    return seeds.index(seed)
+
+
+def _check_options(store: ArrayStore, options: MethodOptions) -> None:
+    """Refuse a model that was adapted under other options than params.yaml has now."""
+    recorded = store.attribute("method", dict)
+    for key, value in options_as_json(options).items():
+        if recorded.get(key) != value:
+            raise StoreError(
+                f"{store.path}: adapted with method option {key} = {recorded.get(key)!r}, but params.yaml says "
+                f"{value!r}; run dvc repro, or put the section `method` back"
+            )
+
+
+def _check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
+    """Refuse bases that were drawn under other settings than params.yaml has now."""
+    recipe = problem.bases.recipe
+    recorded = {
+        "D": recipe.D,
+        "orthogonal": recipe.orthogonal,
+        "sigma": recipe.asked_sigma,
+        "convention": recipe.asked_convention,
+    }
+    for key, value in recorded.items():
+        if value != rff[key]:
+            raise StoreError(
+                f"{problem.bases.path}: drawn with rff.{key} = {value!r}, but params.yaml says {rff[key]!r}; "
+                "run dvc repro, or put the section `rff` back"
+            )

@@ -1,0 +1,203 @@
+"""A domain: its manifest, its embeddings and its prompts, each opened when first asked for and checked once.
+
+`Domain` has no labels: whoever adapts is given one. `LabelledDomain` has them: for the source and for evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import paths
+from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read_labels, read_tasks
+from pipeline.errors import StoreError
+from pipeline.method.rows import Rows, TargetTask, UnlabelledRows, take
+from pipeline.method.zero_shot import CosineRows
+from pipeline.store.embedding_store import EmbeddingStore, open_embeddings
+from pipeline.store.prompt_store import Prompts, open_prompts
+from pipeline.store.stored_rows import rows_of
+
+COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
+
+Index = npt.NDArray[np.intp]
+
+
+class Domain:
+    """A domain without labels: what may be read of a target while adapting to it.
+
+    Parameters
+    ----------
+    name : str
+        The domain's key in suite.yaml.
+    vision, language : str
+        The models whose embeddings are opened.
+    lazy : bool, default False
+        Leave all rows in the stores, for other processes to read; otherwise small views are read into memory.
+    root : Path, optional
+        The project's folder; by default the current one.
+
+    Attributes
+    ----------
+    vision, clip : EmbeddingStore
+        Embeddings of the images by the vision model and by CLIP.
+    prompts : Prompts
+        CLIP's text embeddings of the classes.
+    tasks : Tasks
+        The task of every image, and which images are test images of which seed.
+    classes : list of ClassRow
+        The classes in order of arrival.
+    """
+
+    def __init__(
+        self, name: str, *, vision: str, language: str, lazy: bool = False, root: Path = Path()
+    ) -> None:
+        self.name = name
+        self.lazy = lazy
+        self.root = root
+        self._vision_model, self._language_model = vision, language
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle names and the absolute path of the project; the other process opens the stores."""
+        kept = ("name", "lazy", "_vision_model", "_language_model")
+        return {"root": self.root.absolute(), **{key: self.__dict__[key] for key in kept}}
+
+    @property
+    def manifest(self) -> Path:
+        """The folder of the domain's manifest."""
+        return self.root / paths.manifest(self.name)
+
+    @cached_property
+    def vision(self) -> EmbeddingStore:
+        """Embeddings by the vision model, one array per view."""
+        return open_embeddings(self.root / paths.embeddings(self.name, self._vision_model))
+
+    @cached_property
+    def clip(self) -> EmbeddingStore:
+        """CLIP's embeddings of the same images."""
+        store = open_embeddings(self.root / paths.embeddings(self.name, self._language_model))
+        store.require({"rows_digest": self.vision.provenance["rows_digest"]})
+        return store
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """Text embeddings of the domain's classes, by the weights that embedded its images."""
+        path = self.root / paths.prompts(self.name)
+        prompts = open_prompts(path)
+        if "weights" in prompts.provenance:  # imported texts have none
+            self.clip.require({"weights": prompts.provenance["weights"]})
+        if prompts.classes != self.class_names:
+            raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
+        return prompts
+
+    @cached_property
+    def classes(self) -> list[ClassRow]:
+        """The classes in order of arrival, each with its task."""
+        return read_classes(self.manifest / "classes.csv")
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Task and split of every row."""
+        tasks = read_tasks(self.manifest / "tasks.csv")
+        if len(tasks.task) != self.vision.rows:
+            raise StoreError(
+                f"{self.vision.path}: has {self.vision.rows} rows, but {self.manifest}/tasks.csv {len(tasks.task)}; "
+                "run dvc repro"
+            )
+        if int(tasks.task.max()) > self.classes[-1].task:
+            raise StoreError(
+                f"{self.manifest}/tasks.csv: has a task that classes.csv has not; run dvc repro"
+            )
+        return tasks
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the class folders, in order."""
+        return [row.class_name for row in self.classes]
+
+    @property
+    def class_sets(self) -> list[Index]:
+        """The numbers of the classes of each task."""
+        tasks = np.array([row.task for row in self.classes])
+        return [np.flatnonzero(tasks == task) for task in range(int(tasks.max()) + 1)]
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """The seeds for which images were split into train and test."""
+        return self.tasks.seeds
+
+    @property
+    def largest_task(self) -> int:
+        """The number of images of the largest task."""
+        return int(np.bincount(self.tasks.task).max())
+
+    def train_index(self, seed: int, task: int | None = None) -> Index:
+        """Return the row numbers of a seed's train images, of one task or of all."""
+        train = ~self.tasks.is_test(seed)
+        return np.flatnonzero(train if task is None else train & (self.tasks.task == task))
+
+    def test_index(self, seed: int) -> Index:
+        """Return the row numbers of a seed's test images."""
+        return np.flatnonzero(self.tasks.is_test(seed))
+
+    def vision_rows(self, view: str) -> Rows:
+        """Return all rows (n, d) of a view."""
+        return self._rows(self.vision, view)
+
+    @property
+    def clip_rows(self) -> Rows:
+        """All of CLIP's rows (n, d')."""
+        return self._rows(self.clip, "original")
+
+    def _rows(self, store: EmbeddingStore, view: str) -> Rows:
+        key = (store.path, view)
+        if key not in self._opened:
+            self._opened[key] = rows_of(store, view, lazy=self.lazy)
+        return self._opened[key]
+
+    @cached_property
+    def _opened(self) -> dict[tuple[Path, str], Rows]:
+        return {}
+
+    def views_at(self, index: Index, views: Iterable[str]) -> dict[str, Rows]:
+        """Return the rows at ``index`` by view."""
+        return {view: take(self.vision_rows(view), index) for view in views}
+
+    def rows(self, index: Index, views: Iterable[str]) -> UnlabelledRows:
+        """Return everything a method may see of the images at ``index``.
+
+        Parameters
+        ----------
+        index : ndarray of shape (n,)
+            Ascending row numbers.
+        views : iterable of str
+            The views of the vision model's embeddings.
+        """
+        clip_rows = take(self.clip_rows, index)
+        return UnlabelledRows(self.views_at(index, views), self._cosines(clip_rows), clip_rows)
+
+    def task(self, seed: int, task: int, views: Iterable[str]) -> TargetTask:
+        """Return the unlabelled train images of a task, with the task's class set."""
+        rows = self.rows(self.train_index(seed, task), views)
+        return TargetTask(
+            views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=self.class_sets[task]
+        )
+
+    def _cosines(self, clip_rows: Rows) -> npt.NDArray[np.float64] | CosineRows:
+        cosines = CosineRows(clip_rows, self.prompts.text)
+        few = len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES
+        return cosines[np.arange(len(cosines))] if few and not self.lazy else cosines
+
+
+class LabelledDomain(Domain):
+    """A domain with its labels: a source, or a target that is evaluated."""
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """The class number (n,) of every row."""
+        labels, digest = read_labels(self.manifest)
+        self.vision.require({"rows_digest": digest})
+        return labels

@@ -1,0 +1,147 @@
+"""A problem: a source and a target domain, as those see it who adapt and as those see it who compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import paths
+from pipeline.errors import StoreError
+from pipeline.method.continual_metrics import accuracy_matrix
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rows import Rows, UnlabelledRows
+from pipeline.method.source_model import SourceModel
+from pipeline.problem.domain import Domain, LabelledDomain
+from pipeline.problem.seed import Seed, Source, Target
+from pipeline.store.basis_file import Bases, read_bases
+from pipeline.store.source_store import read_backbones, read_source
+
+Labels = npt.NDArray[np.integer]
+
+
+class Problem:
+    """What adapting may read of a problem: the target without labels, and of the source its model alone.
+
+    Parameters
+    ----------
+    name : str
+        The problem's key in suite.yaml.
+    source : str
+        The name of the source domain. No row, image or label of it can be reached from here.
+    target : Domain
+        The target, unlabelled.
+    """
+
+    def __init__(self, name: str, source: str, target: Domain) -> None:
+        self.name = name
+        self.target = target
+        self._source = source
+
+    def __getstate__(self) -> dict[str, object]:
+        """Travel to another process without the bases, which are read there."""
+        return {key: self.__dict__[key] for key in ("name", "target", "_source")}
+
+    @property
+    def _model_path(self) -> Path:
+        return self.target.root / paths.source_model(self._source)
+
+    @cached_property
+    def bases(self) -> Bases:
+        """The random Fourier bases, one per seed, shared by source and target."""
+        return read_bases(self.target.root / paths.bases(self._source))
+
+    @property
+    def D(self) -> int:  # noqa: N802  the paper's name
+        """Number of Fourier features."""
+        return self.bases.recipe.D
+
+    def check_backbones(self) -> None:
+        """Refuse a target whose rows were made by other backbones than those the source model rests on."""
+        backbones = read_backbones(self._model_path)
+        self.target.vision.require_backbone(backbones.get("vision", {}), self._model_path)
+        self.target.clip.require_backbone(backbones.get("language", {}), self._model_path)
+        if self.target.vision.width != self.bases.recipe.d:
+            raise StoreError(
+                f"{self.target.vision.path}: its rows have {self.target.vision.width} numbers, but {self.bases.path} "
+                f"is of d = {self.bases.recipe.d}; run dvc repro"
+            )
+
+    def source_models(self, index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
+        """Yield the source model after each task of the seed at ``index``.
+
+        Parameters
+        ----------
+        index : int
+            Position of the seed among the seeds.
+        with_scatter : bool, default False
+            Also read the within-class scatter, which is large.
+        """
+        return read_source(
+            self._model_path, index, self.target.class_names, with_scatter=with_scatter
+        )
+
+
+class LabelledProblem:
+    """A problem with the rows and labels of both domains: what `compare` and `sensitivity` read.
+
+    Methods are given a `Seed`, in which there is no label of the target; `accuracies` scores what they return.
+    """
+
+    def __init__(self, name: str, source: LabelledDomain, target: LabelledDomain) -> None:
+        self.name, self.source, self.target = name, source, target
+        target.vision.require_backbone(source.vision.backbone, source.vision.path)
+        target.clip.require_backbone(source.clip.backbone, source.clip.path)
+        if source.classes != target.classes:  # labels are paired by their numbers
+            raise StoreError(
+                f"{source.manifest}/classes.csv: its classes or tasks differ from those of {target.manifest}; "
+                "a problem's two domains must have the same class folders and classes_per_task"
+            )
+
+    def seed(self, index: int, basis: Basis) -> Seed:
+        """Return what a method may see of the seed at ``index``, in memory."""
+        number = self.target.seeds[index]
+        train, test = self.source.train_index(number), self.target.test_index(number)
+        source = self.source.views_at(train, _views_of(self.source))
+        views = _views_of(self.target)
+        tasks = [self.target.task(number, t, views) for t in range(len(self.target.class_sets))]
+        return Seed(
+            number=number,
+            basis=basis,
+            source=Source(
+                {view: _array(rows) for view, rows in source.items()},
+                self.source.labels[train],
+                _array(self.source.clip_rows)[train],
+            ),
+            target=Target(
+                tasks=tasks,
+                test=_in_memory(self.target.rows(test, views)),
+                clip_scale=self.target.prompts.logit_scale,
+            ),
+        )
+
+    def accuracies(self, index: int, predictions: Sequence[Labels]) -> npt.NDArray[np.float64]:
+        """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task."""
+        test = self.target.test_index(self.target.seeds[index])
+        return accuracy_matrix(
+            list(predictions), self.target.labels[test], self.target.tasks.task[test]
+        )
+
+
+def _views_of(domain: Domain) -> list[str]:
+    return list(domain.vision.views)
+
+
+def _array(rows: Rows) -> npt.NDArray[np.floating]:
+    return np.asarray(rows[np.arange(len(rows))])
+
+
+def _in_memory(rows: UnlabelledRows) -> UnlabelledRows:
+    views = {view: _array(x) for view, x in rows.views.items()}
+    assert rows.clip is not None  # noqa: S101  a domain always has CLIP's rows
+    return UnlabelledRows(
+        views, np.asarray(rows.cosines[np.arange(len(rows.cosines))]), _array(rows.clip)
+    )

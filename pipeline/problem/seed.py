@@ -1,0 +1,106 @@
+"""One seed of a problem: the rows that a method may see, source and target apart.
+
+A seed fixes the train/test split of both domains and the Fourier basis. `Target` has no field for labels, so a
+method that is given one cannot read them: that the protocol is source-free and label-free is in the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rows import Labels, Rows, TargetTask, UnlabelledRows
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Labelled train rows of the source domain.
+
+    Attributes
+    ----------
+    views : mapping of str to rows of shape (n, d)
+        Embeddings as the backbone gave them, by view; ``original`` is always there.
+    labels : ndarray of shape (n,)
+        Class of each row, 0 to C - 1 in the order in which tasks bring the classes.
+    clip : rows of shape (n, d_clip), optional
+        CLIP's embeddings of the same images.
+    """
+
+    views: Mapping[str, Rows]
+    labels: Labels
+    clip: Rows | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Unlabelled rows of the target domain.
+
+    Attributes
+    ----------
+    tasks : sequence of TargetTask
+        Train rows of each task, in order, with the task's class set.
+    test : UnlabelledRows
+        Test rows of all tasks.
+    clip_scale : float
+        Logit scale of the CLIP model.
+    """
+
+    tasks: Sequence[TargetTask]
+    test: UnlabelledRows
+    clip_scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Seed:
+    """One seed of a problem.
+
+    Attributes
+    ----------
+    number : int
+        The seed itself, the only source of randomness that a method may use.
+    basis : Basis
+        Random Fourier basis of this seed.
+    source : Source
+        Labelled train rows of the source.
+    target : Target
+        Unlabelled train and test rows of the target.
+    """
+
+    number: int
+    basis: Basis
+    source: Source
+    target: Target
+    _shared: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def tasks(self) -> list[Labels]:
+        """The class set of each task."""
+        return [task.classes for task in self.target.tasks]
+
+    def shared(self, key: object, make: Callable[[], Value]) -> Value:
+        """Compute a result once for all methods that are run on this seed.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the result.
+        make : callable without arguments
+            Computes the result; called the first time the key is asked for.
+
+        Returns
+        -------
+        object
+            What ``make`` returned then. Callers must not modify it.
+        """
+        if key not in self._shared:
+            self._shared[key] = make()
+        value: Value = self._shared[key]
+        return value
+
+    def with_basis(self, basis: Basis) -> Seed:
+        """Return the same rows with another basis; nothing computed under this one is shared with it."""
+        return replace(self, basis=basis)

@@ -1,0 +1,120 @@
+"""What a step leaves for people: a table of its images, least certain first, and a few figures without labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.method.prediction import Prediction
+
+DIGITS = 6  # decimals of a probability
+COLUMNS = (
+    "path", "class", "confidence", "klda", "klda_confidence", "clip", "clip_confidence", "weight", "corrected",
+)  # fmt: skip
+
+
+def images_csv(
+    images: Sequence[str],
+    prediction: Prediction,
+    classes: Sequence[str],
+    weight: npt.NDArray[np.float64],
+    corrected: Sequence[int],
+) -> str:
+    """Return the table of a step's n images as CSV, least certain first.
+
+    Parameters
+    ----------
+    images : sequence of str
+        Their paths.
+    prediction : Prediction
+        Over the c classes of the step.
+    classes : sequence of str
+        Their c names.
+    weight : ndarray of shape (n,)
+        With which each image entered the statistics.
+    corrected : sequence of int
+        The rows that a person looked at.
+    """
+    confidence = prediction.fused.max(axis=1)
+    order = np.lexsort(
+        (np.arange(len(images)), confidence)
+    )  # of equally certain ones the first leads
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    looked_at = set(corrected)
+    for row in order:
+        branches = [
+            value
+            for p in (prediction.fused, prediction.klda, prediction.clip)
+            for value in (classes[int(p[row].argmax())], _rounded(p[row].max()))
+        ]
+        yes = "yes" if int(row) in looked_at else ""
+        writer.writerow([images[row], *branches, _rounded(weight[row]), yes])
+    return text.getvalue()
+
+
+def step_figures(
+    prediction: Prediction, classes: Sequence[str], before: dict[str, Any] | None, *, corrected: int
+) -> dict[str, Any]:
+    """Return figures of a step's images, none of which needs a label.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Over the c classes of the step.
+    classes : sequence of str
+        Their c names.
+    before : dict, optional
+        The figures of the step before, as its state has them.
+    corrected : int
+        Number of images that a person looked at.
+
+    Returns
+    -------
+    dict
+        ``shares`` of the classes among the labels; ``mean_confidence``; ``agreement``, the share of images for which
+        both branches name the same class; ``estimated_accuracy``, see `estimated_accuracy`; ``drift`` against the
+        step before: total variation distance of the shares (0 to 1) and difference of the mean confidence.
+    """
+    label = prediction.fused.argmax(axis=1)
+    share = np.bincount(label, minlength=len(classes)) / max(1, len(label))
+    figures: dict[str, Any] = {
+        "images": len(label),
+        "corrected": corrected,
+        "shares": {name: _rounded(value) for name, value in zip(classes, share, strict=True)},
+        "mean_confidence": _rounded(prediction.fused.max(axis=1).mean()),
+        "agreement": _rounded(
+            (prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()
+        ),
+        "estimated_accuracy": _rounded(estimated_accuracy(prediction)),
+        "drift": None,
+    }
+    if before is not None:
+        names = {*figures["shares"], *before["shares"]}
+        moved = [abs(figures["shares"].get(n, 0.0) - before["shares"].get(n, 0.0)) for n in names]
+        figures["drift"] = {
+            "shares": _rounded(sum(moved) / 2),
+            "mean_confidence": _rounded(figures["mean_confidence"] - before["mean_confidence"]),
+        }
+    return figures
+
+
+def estimated_accuracy(prediction: Prediction) -> float:
+    """Return an estimate of the share of right labels, made without labels.
+
+    The mean of two estimates that err on opposite sides: the mean confidence of the fusion, which is too high where
+    both branches are sure and wrong, and the share of images on which the branches agree, which is too low where one of
+    them is weak. docs/how-to/streams.md says how good it is where labels exist.
+    """
+    agreement = (prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()
+    return float((prediction.fused.max(axis=1).mean() + agreement) / 2)
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), DIGITS)

@@ -1,0 +1,84 @@
+"""What `compare` and `sensitivity` measured on a problem: accuracies in percent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.report.result_file import malformed, read_json, read_table
+
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
+Sweep = Mapping[float, tuple[float, float]]  # value of the parameter -> (A_T, sd)
+
+SWEPT = ("D", "sigma")
+
+# group of a method in results files: its heading in tables
+GROUPS = {
+    "reference": "references",
+    "ablation": "ablations",
+    "referee": "REFEREE",
+    "peer": "peers",
+    "head": "heads",
+}
+
+
+class MethodFigures(BaseModel):
+    """One method on one problem, as `compare` writes it: final accuracy A_T over the seeds, or why it failed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    group: Literal["reference", "ablation", "referee", "peer", "head"]
+    source_samples: bool  # read while adapting: not source-free
+    A_T: Percent = math.nan
+    A_T_sd: Percent = math.nan
+    A_T_per_seed: tuple[Percent, ...] = ()
+    failed: Reason = ""
+
+    @model_validator(mode="after")
+    def _has_figures_or_failed(self) -> MethodFigures:
+        if not self.failed and (math.isnan(self.A_T + self.A_T_sd) or not self.A_T_per_seed):
+            raise ValueError("A_T, A_T_sd, A_T_per_seed: one is missing or empty")
+        return self
+
+
+def read_comparison(path: Path, stage: str) -> dict[str, MethodFigures]:
+    """Read the comparison of methods on one problem.
+
+    Parameters
+    ----------
+    path : Path
+        A JSON file that `compare` wrote.
+    stage : str
+        The DVC stage that writes it, for error messages.
+
+    Returns
+    -------
+    dict of str to MethodFigures
+        By method, in the order of the file.
+    """
+    methods = read_json(path, dict[str, MethodFigures], stage)
+    if not methods:
+        raise malformed(path, "no methods in it", stage)
+    return methods
+
+
+def read_sweeps(folder: Path, stage: str) -> dict[str, Sweep]:
+    """Read A_T over the values of ``D`` and ``sigma`` on one problem, from the folder that `sensitivity` wrote."""
+    return {name: _read_sweep(folder / f"{name}.csv", name, stage) for name in SWEPT}
+
+
+def _read_sweep(path: Path, name: str, stage: str) -> Sweep:
+    """Return the sweep of one parameter, by ascending value."""
+    table = read_table(path, {name: float, "A_T": float, "sd": float}, stage).sort_values(name)
+    accuracies = table[["A_T", "sd"]].to_numpy()
+    if table.empty or (table[name] <= 0).any() or table[name].duplicated().any():
+        raise malformed(path, f"the values of {name} must be above 0 and differ", stage)
+    if (accuracies < 0).any() or (accuracies > 100).any():
+        raise malformed(path, "an accuracy is not from 0 to 100", stage)
+    return {value: (mean, sd) for value, mean, sd in table.to_numpy().tolist()}

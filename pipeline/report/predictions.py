@@ -1,0 +1,94 @@
+"""Predictions of single images, laid out for people (a table) and for programs (CSV, JSON)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.method.prediction import Prediction
+from pipeline.report.table_formats import align
+
+DIGITS = 6  # decimals of a probability
+
+
+def predicted_images(
+    images: Sequence[str], prediction: Prediction, classes: Sequence[str], top: int
+) -> list[dict[str, Any]]:
+    """Return the prediction for each of n images.
+
+    Parameters
+    ----------
+    images : sequence of str
+        The n paths.
+    prediction : Prediction
+        Probabilities of shape (n, K) of each branch and of the fusion.
+    classes : sequence of str
+        The K classes seen so far.
+    top : int
+        How many classes to name.
+
+    Returns
+    -------
+    list of dict
+        ``image``; ``class`` and ``confidence``, the fused probability; ``klda`` and ``clip``, the
+        class that each branch prefers; ``top``, the most probable classes, best first.
+    """
+    # stable: of equal probabilities the first class leads, as argmax has it
+    order = np.argsort(-prediction.fused, axis=1, kind="stable")[:, :top]
+    by_branch = {"confidence": prediction.fused, "klda": prediction.klda, "clip": prediction.clip}
+    branches = {name: p.round(DIGITS).tolist() for name, p in by_branch.items()}
+    preferred = {name: by_branch[name].argmax(axis=1) for name in ("klda", "clip")}
+    predicted = []
+    for i, image in enumerate(images):
+        candidates = [
+            {"class": classes[c], **{name: p[i][c] for name, p in branches.items()}}
+            for c in order[i]
+        ]
+        branch = {
+            name: {"class": classes[best[i]], "probability": branches[name][i][best[i]]}
+            for name, best in preferred.items()
+        }
+        best = {key: candidates[0][key] for key in ("class", "confidence")}
+        predicted.append({"image": image, **best, **branch, "top": candidates})
+    return predicted
+
+
+def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line per image and rank; the prediction has rank 1."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("image", "rank", "class", "confidence", "klda", "clip"))
+    for image in predicted:
+        for rank, candidate in enumerate(image["top"], start=1):
+            writer.writerow((image["image"], rank, *candidate.values()))
+    return text.getvalue()
+
+
+def to_json(
+    predicted: Sequence[Mapping[str, Any]], model: Mapping[str, Any], unreadable: Mapping[str, str]
+) -> str:
+    """Return the model, the predictions, and which images could not be read and why."""
+    content = {"model": model, "images": predicted, "unreadable": unreadable}
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_text(predicted: Sequence[Mapping[str, Any]], headings: tuple[str, str]) -> str:
+    """Return a table with one line per image; `headings` are those of the two branches."""
+    header = ("image", "class", "confidence", *headings, "next")
+    rows = [
+        (
+            image["image"],
+            image["class"],
+            f"{image['confidence']:.1%}",
+            *(f"{image[b]['class']} {image[b]['probability']:.1%}" for b in ("klda", "clip")),
+            ", ".join(f"{c['class']} {c['confidence']:.1%}" for c in image["top"][1:]) or "-",
+        )
+        for image in predicted
+    ]
+    lines = align([header, *rows], left=len(header))
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]) + "\n"

@@ -1,0 +1,197 @@
+"""What a stage is, and the one runner of all stages.
+
+A stage of dvc.yaml is a function with a declaration: which keys of suite.yaml it runs for, and which sections of
+params.yaml and suite.yaml it reads. ``python -m pipeline.stages NAME KEY…`` runs it: arguments, parameters, the message
+at the end and errors in one line are the same for all and live here.
+
+Examples
+--------
+>>> @stage(per=("domains",), reads=("data", "domains"))
+... def count(context, domain):
+...     "Count the images of a domain."
+...     return f"{domain}: {len(context.params.data.seeds)} seeds"
+>>> count.name, count.reads
+('count', ('data', 'domains'))
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipeline import paths
+from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
+from pipeline.extraction.executor import Executor, executor
+from pipeline.params import Params, load_params, named
+from pipeline.problem.project import Project
+
+if TYPE_CHECKING:
+    from pipeline.extraction.embedding_settings import EmbeddingSettings
+
+STAGES = "pipeline.stages"
+ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage's declaration.
+
+    Attributes
+    ----------
+    name : str
+        As in dvc.yaml.
+    per : tuple of str
+        Sections of suite.yaml whose keys are the stage's arguments, e.g. ``("domains", "models")``.
+    reads : tuple of str
+        Sections that the function reads; `Context.params` has no others. `Context.project` rests on ``vision``,
+        ``language`` and ``problems``: declare these where it is used. A section's defaults, too, are part of what the
+        stage depends on.
+    version : int, optional
+        For stages whose outputs cost hours: they run again when this number is raised and not when code changes.
+        ``tests/stages/test_golden_outputs.py`` fails where outputs change and the number does not.
+    function : callable
+        Takes a `Context` and one argument per entry of ``per``; returns the message to print.
+    """
+
+    name: str
+    per: tuple[str, ...]
+    reads: tuple[str, ...]
+    version: int | None
+    function: Callable[..., str]
+
+
+def stage(
+    *, per: Sequence[str] = (), reads: Sequence[str] = (), version: int | None = None
+) -> Callable[[Callable[..., str]], Stage]:
+    """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
+
+    def declare(function: Callable[..., str]) -> Stage:
+        return Stage(function.__name__, tuple(per), tuple(reads), version, function)
+
+    return declare
+
+
+class DeclaredParams:
+    """The sections of the parameters that a stage declares; asking for another one is a mistake in the stage."""
+
+    def __init__(self, params: Params, sections: Sequence[str]) -> None:
+        self._params = params
+        self._sections = frozenset(sections)
+
+    def __getattr__(self, section: str) -> Any:
+        if section not in self._sections:
+            raise AttributeError(f"section {section!r} is not among the stage's declared reads")
+        return getattr(self._params, section)
+
+    def selected(self) -> dict[str, Any]:
+        """Return the declared sections as plain JSON values, in the order of the files, without `runtime`."""
+        return self._params.model_dump(mode="json", include=set(self._sections) - {"runtime"})
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the runner gives to a stage.
+
+    Attributes
+    ----------
+    params : DeclaredParams
+        The sections that the stage declares.
+    project : Project
+        The caches of the project, opened and checked on request.
+    """
+
+    params: Any
+    project: Project
+
+    def executor(self, domain: str) -> AbstractContextManager[Executor]:
+        """Open the executor of a stage's seeds, whose rows are those of ``domain``."""
+        runtime = self.params.runtime
+        needed = [paths.embeddings(domain, self.project.vision)]
+        return executor(
+            paths.SCRATCH, workers=runtime.workers, statistics=runtime.statistics, paths=needed
+        )
+
+    def embedding_settings(self, model: str) -> EmbeddingSettings:
+        """Return how images become rows: the backbone, the views and how the work is done."""
+        return embedding_settings(self.params, model)
+
+    @property
+    def suite(self) -> str:
+        """The name of the suite, which is the name of the folder of its results."""
+        return str(self.params.suite)
+
+
+def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
+    """Return how images become rows of a model of suite.yaml."""
+    from pipeline.extraction.embedding_settings import EmbeddingSettings
+    from pipeline.method.frequency_views import ViewSettings  # imports torch
+
+    runtime = params.runtime
+    return EmbeddingSettings(
+        backbone=params.models[model].backbone(),
+        views=ViewSettings(**params.views.model_dump()),
+        device=runtime.device,
+        batch_size=runtime.batch_size,
+        workers=runtime.workers,
+    )
+
+
+def open_project(params: Params) -> Project:
+    """Return the caches of the project in the current folder."""
+    pairs = {name: (problem.source, problem.target) for name, problem in params.problems.items()}
+    return Project(vision=params.vision, language=params.language, problems=pairs)
+
+
+def stage_names() -> list[str]:
+    """Return the names of all stages, which are the modules of `pipeline.stages`."""
+    package = importlib.import_module(STAGES)
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules(package.__path__)
+        if module.name != "__main__"
+    )
+
+
+def find_stage(name: str) -> Stage:
+    """Return a stage by its name."""
+    if name not in stage_names():
+        raise RefereeError(f"stage: there is no {name!r}{did_you_mean(name, stage_names())}")
+    found: Stage = getattr(importlib.import_module(f"{STAGES}.{name}"), name)
+    return found
+
+
+def context_of(params: Params, declared: Stage) -> Context:
+    """Return what a stage is given: the sections it declares, and the project's caches."""
+    sections = DeclaredParams(params, (*declared.reads, *ALWAYS_READ))
+    return Context(sections, open_project(params))
+
+
+@exits_cleanly
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one stage: ``python -m pipeline.stages NAME KEY…``."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0].startswith("-"):
+        sys.stdout.write(
+            f"usage: python -m pipeline.stages STAGE KEY...\nstages: {', '.join(stage_names())}\n"
+        )
+        return 0 if arguments else 2
+    declared = find_stage(arguments[0])
+    parser = argparse.ArgumentParser(
+        prog=f"python -m pipeline.stages {declared.name}", description=declared.function.__doc__
+    )
+    for section in declared.per:
+        parser.add_argument(section, metavar="KEY", help=f"a key of `{section}` in suite.yaml")
+    parsed = parser.parse_args(arguments[1:])
+    params = load_params()
+    keys = [getattr(parsed, section) for section in declared.per]
+    for section, key in zip(declared.per, keys, strict=True):
+        named(section, getattr(params, section), key)
+    message = declared.function(context_of(params, declared), *keys)
+    sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")
+    return 0

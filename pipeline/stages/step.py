@@ -1,0 +1,81 @@
+"""Stage `step@STREAM-STEP`: one more step of a stream of unlabelled images.
+
+Reads the state of the step before (statistics, no row), the embeddings of this step's images, prompts, basis and the
+source *model*: no image or row of an earlier step, no label. Writes cache/streams/STEP.zarr, the state that the next
+step continues, and for people results/SUITE/streams/STEP.csv (what each image was taken for, least certain first) and
+STEP.json (shares of the classes, agreement, estimated accuracy, drift).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from pipeline import paths
+from pipeline.datasets.checked_csv import is_private
+from pipeline.problem.method_options import method_options
+from pipeline.problem.step_results import images_csv, step_figures
+from pipeline.problem.stream import StepSettings, adapt_step, open_step, state_after
+from pipeline.stage import Context, stage
+from pipeline.store.stream_state import write_stream_state
+from pipeline.write_aside import write_aside
+
+
+@stage(per=("steps",), reads=("language", "method", "steps", "vision"))
+def step(context: Context, name: str) -> str:
+    """Write cache/streams/STEP.zarr and results/SUITE/streams/STEP.csv and STEP.json."""
+    params = context.params
+    entry = params.steps[name]
+    settings = StepSettings(
+        name=name,
+        source=entry.source,
+        classes=None if entry.classes == "all" else entry.classes,
+        step_before=entry.step_before,
+        corrections=Path(entry.corrections),
+        correction_weight=entry.correction_weight,
+        source_task=entry.source_task,
+    )
+    options = method_options(params.method.variant, params.method.options)
+    with context.executor(entry.domain) as executor:
+        domain = context.project.domain(entry.domain, lazy=executor.lazy)
+        opened = open_step(settings, domain, options)
+        (result,) = executor.for_each_seed(
+            partial(adapt_step, step=opened),
+            1,
+            images=len(opened.images),
+            views=len(options.views),
+            D=opened.basis.D,
+        )
+    names = [opened.order[c] for c in opened.classes]
+    before = None if opened.before is None else opened.before.summary
+    figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
+    shown = opened.images
+    if is_private(domain.manifest / "images.csv"):  # DVC gets the table, and must not get the paths
+        shown = [f"row {row}" for row in range(len(shown))]
+    table = images_csv(shown, result.prediction, names, result.weight, list(opened.corrected))
+    state = state_after(opened, result, figures)
+    texts = {
+        paths.step_images(context.suite, name): table,
+        paths.step_figures(context.suite, name): json.dumps(
+            {"step": name, "steps_before": list(state.steps_before), **figures}, indent=2
+        )
+        + "\n",
+    }
+    for path, text in texts.items():
+        with write_aside(path) as aside:
+            aside.write_text(text, encoding="utf-8")
+    write_stream_state(paths.stream_state(name), state)
+    return summary(figures, len(state.classes), entry.step_before)
+
+
+def summary(figures: dict[str, object], classes: int, before: str | None) -> str:
+    """Return one line: what came in, how sure the model is, and what changed."""
+    line = (
+        f"{figures['images']} images, {classes} classes so far, estimated accuracy "
+        f"{figures['estimated_accuracy']:.1%}, branches agree on {figures['agreement']:.1%}"
+    )
+    drift = figures["drift"]
+    if isinstance(drift, dict):
+        line += f"; shares moved by {drift['shares']:.1%} since {before}"
+    return line

@@ -1,0 +1,168 @@
+"""The state of a stream after a step: sums that add, and what they rest on. No row, no image, no path.
+
+Everything that the next step needs of all earlier ones is here, whatever their number, so their images may be gone.
+
+===================  =================  =============================================================
+``count``, ``weight``, (1, K)           of each class seen: number of rows, Σω and Σω²
+``squared_weight``
+``sums``             (1, K, D)          Σωδ of each class
+``scatter``          (1, D(D+1)/2)      Σωδδᵀ, lower triangle by columns
+``prior_means``      (1, K, D)          the source's means of the classes
+``prior_count``      (1, K)             how many rows they count as
+``W``, ``b``         (1, D, K), (1, K)  the classifier after the step
+``text``             (1, C, d')         text embeddings of the classes seen, then of the others
+===================  =================  =============================================================
+
+Classes are numbered in the order in which the stream met them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.method.class_statistics import ClassStatistics
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.task_statistics import Arithmetic, ExactStatistics
+from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
+from pipeline.store.prompt_store import Prompts
+from pipeline.store.seal import unusable
+
+SCHEMA = "referee-stream/1"
+_PER_CLASS = ("count", "weight", "squared_weight")
+
+
+@dataclass(frozen=True)
+class StreamOrigin:
+    """What the numbers of a state rest on; two states with the same origin may be continued by each other's steps.
+
+    Attributes
+    ----------
+    source : str
+        The source domain.
+    basis : dict
+        ``sha256`` of the random Fourier basis, with D, sigma, convention and seed for messages.
+    method : dict
+        The method's options.
+    backbones : dict
+        `EmbeddingStore.backbone` of the "vision" and "language" rows.
+    """
+
+    source: str
+    basis: dict[str, Any]
+    method: dict[str, Any]
+    backbones: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """A stream after a step.
+
+    Attributes
+    ----------
+    step : str
+        The key of the step.
+    steps_before : tuple of str
+        The keys of the steps before it, the first one first.
+    classes : tuple of str
+        The K classes seen, in the order in which the stream met them.
+    prompts : Prompts
+        Of the classes seen, in their order, then of the domain's other classes.
+    origin : StreamOrigin
+    statistics : ExactStatistics
+        Of all images of all steps so far.
+    classifier : Classifier
+        Of the K classes.
+    summary : dict
+        Figures of the step's images for the drift of the next one: shares of the classes, mean confidence.
+    """
+
+    step: str
+    steps_before: tuple[str, ...]
+    classes: tuple[str, ...]
+    prompts: Prompts
+    origin: StreamOrigin
+    statistics: ExactStatistics
+    classifier: Classifier
+    summary: dict[str, Any]
+
+
+def write_stream_state(path: Path, state: StreamState) -> None:
+    """Write a state aside, then rename it."""
+    statistics = state.statistics
+    arrays: dict[str, npt.NDArray[Any]] = {
+        **statistics.rows.to_arrays(),
+        "prior_means": statistics.prior_means,
+        "prior_count": statistics.prior_count,
+        "W": state.classifier.W,
+        "b": state.classifier.b,
+        "text": state.prompts.text,
+    }
+    origin = state.origin
+    attributes = {
+        "step": state.step,
+        "steps_before": list(state.steps_before),
+        "classes": list(state.classes),
+        "prompts": {"logit_scale": float(state.prompts.logit_scale), **state.prompts.provenance},
+        "source": origin.source,
+        "basis": origin.basis,
+        "method": origin.method,
+        "backbones": origin.backbones,
+        "arithmetic": statistics.arithmetic,
+        "summary": state.summary,
+    }
+    write_arrays(path, SCHEMA, {name: values[None] for name, values in arrays.items()}, attributes)
+
+
+def read_stream_state(path: Path) -> StreamState:
+    """Read a whole state, checked."""
+    store = open_arrays(path, SCHEMA)
+    classes = store.attribute("classes", list, of=str)
+    K = len(classes)
+    sums = store.read("sums", 0, shape=(K, None))
+    D = int(sums.shape[1])
+    arrays = {name: store.read(name, 0, shape=(K,)) for name in _PER_CLASS}
+    arrays |= {"sums": sums, "scatter": store.read("scatter", 0, shape=(D * (D + 1) // 2,))}
+    prior_means = store.read("prior_means", 0, shape=(K, D))
+    statistics = ExactStatistics(
+        ClassStatistics.from_arrays(arrays),
+        prior_means,
+        store.read("prior_count", 0, shape=(K,)),
+        _arithmetic(path, store.attribute("arithmetic", str)),
+    )
+    if not (np.isfinite(sums).all() and np.isfinite(prior_means).all()):
+        raise unusable(path, "holds a number that is not finite")
+    return StreamState(
+        step=store.attribute("step", str),
+        steps_before=tuple(store.attribute("steps_before", list)),
+        classes=tuple(classes),
+        prompts=_prompts(store),
+        origin=StreamOrigin(
+            source=store.attribute("source", str),
+            basis=store.attribute("basis", dict),
+            method=store.attribute("method", dict),
+            backbones=store.attribute("backbones", dict),
+        ),
+        statistics=statistics,
+        classifier=Classifier(store.read("W", 0, shape=(D, K)), store.read("b", 0, shape=(K,))),
+        summary=store.attribute("summary", dict),
+    )
+
+
+def _prompts(store: ArrayStore) -> Prompts:
+    provenance = dict(store.attribute("prompts", dict))
+    scale, classes = provenance.pop("logit_scale", None), provenance.get("classes")
+    if not isinstance(scale, float) or not isinstance(classes, list):
+        raise unusable(store.path, "its attribute 'prompts' is malformed")
+    return Prompts(store.read("text", 0, shape=(len(classes), None)), scale, provenance)
+
+
+def _arithmetic(path: Path, name: str) -> Arithmetic:
+    known: dict[str, Literal["float32", "float64"]] = {"float32": "float32", "float64": "float64"}
+    if name not in known:
+        raise unusable(path, f"its arithmetic is {name!r}")
+    return known[name]

@@ -1,0 +1,122 @@
+"""YAML files as frozen pydantic models; a mistake is one line that names the file and the key."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.errors import ParamsError, did_you_mean, one_line
+
+
+class Section(BaseModel):
+    """A mapping of a YAML file: frozen, strict types, no unknown keys, no NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+MOST_VALUES = 1_000_000  # of a file whose aliases are written out
+# text that is not UTF-8 is a ValueError; ruamel's constructors of dates and numbers raise the others
+NOT_YAML = (YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+Validated = TypeVar("Validated", bound=Section)
+
+
+def read_yaml(path: Path) -> Any:
+    """Parse a YAML 1.2 file (in which 1e-4 is a number) into plain Python, comments dropped."""
+    try:
+        return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParamsError(f"{path}: no such file; run this in the root of the repository") from None
+    except OSError as error:
+        raise ParamsError(f"{path}: cannot be read ({error.strerror})") from None
+    except RecursionError:
+        raise ParamsError(f"{path}: not valid YAML: nested too deeply") from None
+    except NOT_YAML as error:
+        raise ParamsError(f"{path}: not valid YAML: {one_line(error)}") from None
+
+
+def validate(model: type[Validated], raw: Any, file: Path) -> Validated:
+    """Return what `read_yaml` returned of ``file`` as a ``model``; a `ParamsError` has a line per mistake."""
+    if not isinstance(raw, dict):
+        raise ParamsError(f"{file}: must be a mapping of sections, not {type(raw).__name__}")
+    try:
+        if _expanded_size(raw, {}) > MOST_VALUES:
+            raise ParamsError(f"{file}: its aliases stand for too many values; write fewer of them")
+        text = json.dumps(raw, default=str)
+    except (TypeError, ValueError, RecursionError) as error:  # a key is a list; an endless anchor
+        raise ParamsError(f"{file}: not valid YAML: {one_line(error)}") from None
+    try:
+        # JSON is the form in which pydantic's strict mode means what YAML says
+        return model.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise ParamsError(explain(error, model, json.loads(text), file)) from None
+
+
+def _expanded_size(value: Any, sizes: dict[int, int]) -> int:
+    """Return the number of values once every alias is written out."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in sizes:
+        inner = value.values() if isinstance(value, dict) else value
+        sizes[id(value)] = 1 + sum(_expanded_size(each, sizes) for each in inner)
+    return sizes[id(value)]
+
+
+def explain(error: ValidationError, model: type[Section], data: Any, file: Path) -> str:
+    """Return pydantic's error as one line per mistake, each with ``file`` and the key in ``data``."""
+    lines = [f"{file}: {_line(item, model, data)}" for item in error.errors(include_url=False)]
+    # each in one line, whatever a key or value of the file holds
+    return "\n".join(dict.fromkeys(" ".join(line.split()) for line in lines))
+
+
+def type_at(model: type[Section], location: list[int | str]) -> Any:
+    """Return the type of the value at a location of a model, e.g. ``["domains", "uci"]``."""
+    here: Any = model
+    for part in location:
+        if isinstance(here, type) and issubclass(here, Section):
+            here = here.model_fields[str(part)].annotation
+        else:
+            here = get_args(here)[-1 if get_origin(here) is dict else 0]
+        while get_origin(here) is Annotated:
+            here = get_args(here)[0]
+    return here
+
+
+def _line(item: Any, model: type[Section], data: Any) -> str:
+    location = _location(item, data)
+    key = ".".join(map(str, location))
+    if item["type"] == "extra_forbidden":
+        section = type_at(model, location[:-1])
+        return f"{key}: unknown key{did_you_mean(str(location[-1]), section.model_fields)}"
+    if item["type"] == "missing":
+        return f"{key}: missing; docs/parameters.md explains it"
+    if item["type"] == "value_error":
+        return f"{key}{'.' if key else ''}{item['msg'].removeprefix('Value error, ')}"
+    if item["type"] == "string_pattern_mismatch" and "A-Za-z0-9" in item["ctx"]["pattern"]:
+        also = ", _ and -" if "-]" in item["ctx"]["pattern"] else " and _"
+        return f"{key}: a name has letters, digits{also} only"
+    value = repr(item["input"])
+    value = value if len(value) <= 60 else value[:57] + "..."
+    near = ""
+    if item["type"] == "literal_error" and isinstance(item["input"], str):
+        near = did_you_mean(item["input"], re.findall(r"'([^']*)'", item["ctx"]["expected"]))
+        near = near if "did you mean" in near else ""
+    return f"{key}: {item['msg'][0].lower()}{item['msg'][1:]}, not {value}{near}"
+
+
+def _location(item: Any, data: Any) -> list[int | str]:
+    """Return where in the data a mistake is: pydantic's location without the names of unions that it adds."""
+    location: list[int | str] = []
+    for part in item["loc"]:
+        is_item = isinstance(data, list) and isinstance(part, int)
+        if is_item or (isinstance(data, dict) and part in data):
+            data = data[part]
+        elif item["type"] != "missing":
+            continue
+        location.append(part)
+    return location

@@ -1,0 +1,81 @@
+"""`referee inspect` and `referee show-views`: what they show, and the remedy where a path is missing."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline.cli.main import main
+
+VIT = "cache/embeddings/left/vit.zarr"
+
+
+def test_inspect_shows_what_a_store_holds(here, capsys):
+    assert main(["inspect", VIT, "cache/prompts/left.zarr"]) == 0
+    text = capsys.readouterr().out
+    assert f"{VIT}: 12 rows, width 24" in text
+    assert "wavelet haar, level 1, noise matched, seed 0" in text
+    assert "text embeddings of 4 classes, width 16" in text
+    assert main(["inspect", "--json", VIT]) == 0
+    facts = json.loads(capsys.readouterr().out)[VIT]
+    original = facts["arrays"]["original"]
+    assert (original["dtype"], original["shape"], original["not_finite"]) == (
+        "float16",
+        [12, 24],
+        0,
+    )
+    assert 0 < original["norm_min"] <= original["norm_median"] <= original["norm_max"]
+    assert facts["provenance"]["model"]["library"] == "timm"
+    assert len(facts["provenance"]["weights"]) == 64
+
+
+@pytest.mark.slow
+def test_inspect_knows_every_kind_of_store(digits, capsys, monkeypatch):
+    monkeypatch.chdir(digits)
+    stores = sorted(str(path) for path in Path("cache").glob("**/*.zarr"))
+    kinds = {store.split("/")[1] for store in stores}
+    assert kinds == {"embeddings", "prompts", "source", "pseudo_labels", "refined", "target"}
+    assert main(["inspect", *stores]) == 0
+    text = capsys.readouterr().out
+    assert all(f"{store}: " in text for store in stores)
+
+
+def test_inspect_of_a_missing_or_damaged_store(here, capsys, tmp_path):
+    assert main(["inspect", "cache/none.zarr"]) == 2
+    line = capsys.readouterr().err
+    assert "cache/none.zarr: no such store" in line
+    assert "dvc repro" in line
+    shutil.copytree(VIT, tmp_path / "vit.zarr")
+    shard = tmp_path / "vit.zarr/rand/c/0/0"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert main(["inspect", str(tmp_path / "vit.zarr")]) == 2
+    assert "vit.zarr/rand: damaged" in capsys.readouterr().err
+
+
+def test_show_views_draws_a_picture(here, capsys, tmp_path):
+    picture = tmp_path / "deep" / "views.png"
+    assert main(["show-views", "data/left/ant/0.png", "-o", str(picture)]) == 0
+    assert capsys.readouterr().out == f"{picture}\n"
+    pixels = np.asarray(Image.open(picture).convert("L"))
+    assert pixels.shape[1] > 1000
+    assert pixels.std() > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data/left/ant/none.png"], "data/left/ant/none.png: no such image; name a file"),
+        (["data/left"], "data/left: no such image; name a file"),
+        (
+            ["data/left/ant/0.png", "--model", "vot"],
+            "models: there is no 'vot'; did you mean 'vit'?",
+        ),
+        (["data/left/ant/0.png", "-o", "v.xyz"], "--output v.xyz: name a file that ends in .png"),
+    ],
+)
+def test_show_views_refuses_what_it_cannot_draw(here, capsys, arguments, message):
+    assert main(["show-views", *arguments]) == 2
+    assert message in capsys.readouterr().err

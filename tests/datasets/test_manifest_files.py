@@ -1,0 +1,213 @@
+"""Manifest files: what is written is read, plain for pandas, and never read when damaged."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from datasets.small_manifests import TWO_CLASSES, build_manifest, images, sha256
+from pipeline.datasets import manifest_files
+from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
+from pipeline.datasets.layouts import FoundImages
+from pipeline.datasets.manifest_files import (
+    read_classes,
+    read_images,
+    read_labels,
+    read_tasks,
+    rows_digest,
+    write_manifest,
+)
+from pipeline.errors import StoreError
+
+TABLES = ["classes.csv", "images.csv", "labels.csv", "tasks.csv"]
+FILES = sorted([*TABLES, *(f"{name}.sha256" for name in TABLES), "report.json"])
+READERS = {
+    "images.csv": read_images,
+    "tasks.csv": read_tasks,
+    "classes.csv": read_classes,
+    "labels.csv": lambda path: read_labels(path.parent),
+}
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def seal(file):
+    digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
+
+
+def test_what_is_written_is_read(tmp_path):
+    manifest = build_manifest()
+    write_manifest(manifest, tmp_path / "d")
+    assert sorted(contents(tmp_path / "d")) == FILES
+    assert read_images(tmp_path / "d/images.csv") == manifest.images
+    assert read_classes(tmp_path / "d/classes.csv") == manifest.classes
+    labels, digest = read_labels(tmp_path / "d")
+    np.testing.assert_array_equal(labels, manifest.labels)
+    assert digest == rows_digest(row.sha256 for row in manifest.images)
+    tasks = read_tasks(tmp_path / "d/tasks.csv", rows=15)
+    assert tasks.seeds == (0, 7)
+    np.testing.assert_array_equal(tasks.task, manifest.tasks.task)
+    np.testing.assert_array_equal(tasks.test, manifest.tasks.test)
+    assert json.loads((tmp_path / "d/report.json").read_text()) == manifest.report
+
+
+def test_the_text_of_the_files_in_which_tasks_count_from_one(tmp_path):
+    write_manifest(build_manifest(images(a=["1.png"], b=["2.png"]), seeds=(3,)), tmp_path)
+    rows = f"data/d/a/1.png,{sha256('1.png')},4,3\ndata/d/b/2.png,{sha256('2.png')},4,3\n"
+    assert {name: (tmp_path / name).read_text() for name in TABLES} == {
+        "images.csv": f"path,sha256,width,height\n{rows}",
+        "tasks.csv": "row,task,seed_3\n0,1,train\n1,2,train\n",
+        "labels.csv": "path,class,label\ndata/d/a/1.png,a,0\ndata/d/b/2.png,b,1\n",
+        "classes.csv": "label,class,task\n0,a,1\n1,b,2\n",
+    }
+
+
+def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
+    found = images(**{"a#b": ["1 #2.png"], 'c,"ü': ["2\n.png"]})
+    write_manifest(build_manifest(found), tmp_path)
+    table = pd.read_csv(tmp_path / "labels.csv")
+    assert table.to_dict("list") == {
+        "path": ["data/d/a#b/1 #2.png", 'data/d/c,"ü/2\n.png'],
+        "class": ["a#b", 'c,"ü'],
+        "label": [0, 1],
+    }
+    assert [row.path for row in read_images(tmp_path / "images.csv")] == list(table["path"])
+    sums = [f"{name}.sha256" for name in TABLES]
+    subprocess.run(["sha256sum", "--strict", "-c", *sums], cwd=tmp_path, check=True)
+
+
+def test_the_same_images_give_the_same_bytes_whatever_the_workers(tmp_path):
+    for name, workers in (("x", 1), ("y", 8)):
+        write_manifest(build_manifest(workers=workers), tmp_path / name)
+    assert contents(tmp_path / "x") == contents(tmp_path / "y")
+
+
+def test_seeds_and_tasks_leave_images_and_labels_alone(tmp_path):
+    write_manifest(build_manifest(), tmp_path / "x")
+    changes = {"seeds": (1, 2, 3), "classes_per_task": 2, "test_fraction": 0.5}
+    write_manifest(build_manifest(**changes), tmp_path / "y")
+    before, after = contents(tmp_path / "x"), contents(tmp_path / "y")
+    changed = {name for name in FILES if before[name] != after[name]}
+    tables = ("classes.csv", "tasks.csv")
+    assert changed == {*tables, *(f"{name}.sha256" for name in tables), "report.json"}
+
+
+def test_tasks_and_their_digest_do_not_change_with_the_labels(tmp_path):
+    """`adapt` depends on tasks.csv and its digest: a label must not reach it through either."""
+    write_manifest(build_manifest(images(a=["1.png", "2.png"], b=["3.png"])), tmp_path / "x")
+    write_manifest(build_manifest(images(a=["1.png", "2.png"], c=["3.png"])), tmp_path / "y")
+    for name in ("tasks.csv", "tasks.csv.sha256"):
+        assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "y" / name).read_bytes()
+    assert "png" not in (tmp_path / "x/tasks.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("images.csv", "path,sha256", "path,md5"),
+        ("images.csv", ",4,3", ",4"),
+        ("tasks.csv", "seed_0", "split"),
+        ("tasks.csv", "seed_0", f"seed_{'7' * 5000}"),
+        ("tasks.csv", "\n3,", "\n4,"),
+        ("tasks.csv", "\n3,1", "\n3,0"),
+        ("tasks.csv", "train", "trian"),
+        ("labels.csv", ",class,", ",klass,"),
+        ("labels.csv", "a0.png,a,0", "a9.png,a,0"),
+        ("classes.csv", "1,b", "2,b"),
+        ("classes.csv", "1,b,2", "1,b,3"),
+        ("classes.csv", "0,a", '"0,a'),
+    ],
+)
+def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, new):
+    write_manifest(build_manifest(), tmp_path / "amazon")
+    file = tmp_path / "amazon" / name
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    seal(file)
+    with pytest.raises(StoreError, match=rf"{name}: .*dvc repro --force manifest@amazon") as caught:
+        READERS[name](file)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_of_two_manifests_are_not_read_together(tmp_path):
+    fewer = FoundImages(TWO_CLASSES.images[1:], {})
+    write_manifest(build_manifest(), tmp_path / "x")
+    write_manifest(build_manifest(fewer), tmp_path / "y")
+    with pytest.raises(StoreError, match=r"tasks\.csv: has 14 rows, but images\.csv has 15"):
+        read_tasks(tmp_path / "y/tasks.csv", rows=15)
+    for name in ("labels.csv", "labels.csv.sha256"):
+        (tmp_path / "x" / name).write_bytes((tmp_path / "y" / name).read_bytes())
+    with pytest.raises(StoreError, match=r"labels\.csv: row 0 is data/d/a/a1\.png"):
+        read_labels(tmp_path / "x")
+
+
+def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
+    write_manifest(build_manifest(), tmp_path)
+    before = contents(tmp_path)
+    monkeypatch.setattr(manifest_files, "digest_line", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_manifest(build_manifest(seeds=(5,)), tmp_path)
+    assert contents(tmp_path) == before
+
+
+@pytest.fixture
+def private(tmp_path):
+    folder = tmp_path / "cache/manifests/wards"
+    manifest = build_manifest(images(ill=["7.png"], well=["2.png"]))
+    write_manifest(manifest, folder, private=True)
+    return folder
+
+
+def kept(folder: Path) -> Path:
+    return folder.parents[2] / "private/wards"
+
+
+def test_of_a_private_domain_dvc_gets_no_path_and_no_label(private):
+    files = contents(private)
+    assert sorted(files) == FILES
+    secret = (b"ill", b"png", sha256("7.png").encode())
+    for name in ("images.csv", "labels.csv", "report.json", "tasks.csv"):
+        assert not any(word in files[name] for word in secret)
+    assert files["images.csv"].startswith(b"kept_private,sha256\nimages.csv,")
+    assert json.loads(files["report.json"])["kept_private"] == "report.json"
+
+
+def test_the_owner_of_a_private_domain_reads_it_as_any_other(private):
+    assert len(read_images(private / "images.csv")) == 2
+    assert read_labels(private)[0].tolist() == [0, 1]
+    assert json.loads((kept(private) / "report.json").read_text())["images"] == 2
+
+
+def test_who_does_not_own_a_private_domain_is_told_so(private):
+    (kept(private) / "labels.csv").unlink()
+    with pytest.raises(StoreError, match=r"labels\.csv: kept private .*--force manifest@wards"):
+        read_labels(private)
+
+
+def test_another_version_of_a_private_file_is_refused(private):
+    file = kept(private) / "labels.csv"
+    file.write_text(file.read_text().replace("ill,0", "ill,1"))
+    with pytest.raises(StoreError, match=r"labels\.csv: not the file .*--force manifest@wards"):
+        read_labels(private)
+
+
+def test_a_change_of_a_private_file_changes_its_pointer(private):
+    before = contents(private)
+    write_manifest(build_manifest(images(ill=["7.png"], well=["2.png"])), private, private=True)
+    assert contents(private) == before
+    write_manifest(build_manifest(images(ill=["7.png"], unwell=["2.png"])), private, private=True)
+    assert contents(private)["labels.csv"] != before["labels.csv"]
+
+
+def test_a_pointer_leads_to_no_other_file(private):
+    """What a pointer says is compared and never opened: a file name in it has no effect."""
+    (private / "labels.csv").write_text("kept_private,sha256\n../../../../secret,00\n")
+    seal(private / "labels.csv")
+    with pytest.raises(StoreError, match="not the file"):
+        read_labels(private)

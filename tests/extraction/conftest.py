@@ -1,0 +1,33 @@
+"""Tiny models and pictures in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.encoders.backbone import Backbone
+from small_project import VIT_KWARGS, draw_image, write_tiny_weights
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random weights of a tiny ViT and a tiny CLIP."""
+    folder = tmp_path_factory.mktemp("weights")
+    write_tiny_weights(folder)
+    return folder
+
+
+@pytest.fixture
+def vit(weights: Path) -> Backbone:
+    return Backbone("timm", "vit_tiny_patch16_224", str(weights / "vit"), kwargs=VIT_KWARGS)
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Twenty-one small pictures, the last a copy of the first."""
+    folder = tmp_path_factory.mktemp("photos")
+    paths = [folder / f"{i:02}.png" for i in range(21)]
+    for i, path in enumerate(paths):
+        draw_image(path, i % 20)
+    return paths

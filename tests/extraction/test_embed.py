@@ -1,0 +1,260 @@
+"""Images in, rows out: through the progress log, for new images and for refinement, by the same code."""
+
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+
+from dask_cluster import RealCluster
+from pipeline.errors import InputError, ModelError, StoreError
+from pipeline.extraction import embed
+from pipeline.extraction.cluster import connected
+from pipeline.extraction.embed import embed_images, embed_new_images
+from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.images import find_images, read_images
+from pipeline.extraction.refine import TaskToRefine, refine_views, task_to_refine
+from pipeline.extraction.views import settings_of_view, views_to_refine
+from pipeline.method.adversarial_refinement import Ascent
+from pipeline.method.frequency_views import ViewSettings
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.store.embedding_store import open_embeddings, write_embeddings
+
+VIEWS = ("original", "zeros", "rand")
+
+
+@pytest.fixture
+def settings(vit):
+    return EmbeddingSettings(vit, ViewSettings(), device="cpu", workers=2)
+
+
+@pytest.fixture
+def images(photos):
+    return read_images(photos, max_pixels=10**6, workers=2).images
+
+
+def rows_of(images, settings, folder, views=VIEWS, cluster=None):
+    """Embed through the log in ``folder``; return the rows by view and the summary."""
+    with embed_images(
+        images, views, settings, progress=folder, writer="a-vit", cluster=cluster
+    ) as embedded:
+        rows = {view: np.concatenate(list(rows.shards)) for view, rows in embedded.views.items()}
+    return rows, embedded.summary
+
+
+def store_of(images, settings, folder):
+    with embed_images(images, VIEWS, settings, progress=folder / "log", writer="w") as embedded:
+        attributes = {"domain": "a", **embedded.backbone, "rows_digest": "0"}
+        write_embeddings(folder / "vit.zarr", embedded.views, attributes)
+    return open_embeddings(folder / "vit.zarr")
+
+
+def same(one, other):
+    return all(np.array_equal(one[view], other[view]) for view in one)
+
+
+def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(
+    images, settings, tmp_path
+):
+    whole, summary = rows_of(images, settings, tmp_path / "whole")
+    assert "20 embedded now" in summary  # two of the files have the same content
+    assert whole["rand"].shape == (21, 24)
+    assert np.array_equal(whole["rand"][0], whole["rand"][20])
+    rows_of(images[5:9], settings, tmp_path / "parts", ("zeros",))
+    one_thread = dataclasses.replace(settings, workers=1)
+    parts, summary = rows_of(images[::-1], one_thread, tmp_path / "parts")
+    assert same({view: rows[::-1] for view, rows in parts.items()}, whole)
+    again, summary = rows_of(images, settings, tmp_path / "parts")
+    assert "0 embedded now" in summary
+    assert same(again, whole)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_rows(images, settings, tmp_path):
+    here, _ = rows_of(images, settings, tmp_path / "here")
+    scratch = tmp_path / "project" / ".referee" / "scratch"
+    with RealCluster(tmp_path / "cluster") as real:
+        real.add_worker()
+        with connected(real.address, scratch, [images[0].path]) as cluster:
+            rows, summary = rows_of(images, settings, tmp_path / "log", cluster=cluster)
+            assert "20 embedded now (" in summary
+            assert real.address in summary
+            damaged = dataclasses.replace(images[0], digest=bytes(32))
+            with pytest.raises(InputError, match=r"00\.png: changed since.*\(on worker tcp://"):
+                rows_of([damaged], settings, tmp_path / "log", cluster=cluster)
+    assert same(rows, here)
+
+
+def test_a_run_that_is_interrupted_goes_on_where_it_stopped(
+    images, settings, tmp_path, monkeypatch
+):
+    whole, _ = rows_of(images, settings, tmp_path / "whole")
+    append = embed.ProgressLog.append
+    calls = []
+
+    def interrupted(log, digests, rows):
+        if len(calls) == 3:  # all views of the first batch are recorded
+            raise KeyboardInterrupt
+        calls.append(len(digests))
+        append(log, digests, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(embed.ProgressLog, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            rows_of(images, settings, tmp_path / "log")
+    rows, summary = rows_of(images, settings, tmp_path / "log")
+    assert f"{20 - calls[0]} embedded now" in summary
+    assert same(rows, whole)
+
+
+def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings, weights, tmp_path):
+    rows_of(images, settings, tmp_path)
+    louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
+    _, summary = rows_of(images, louder, tmp_path, ("original", "zeros"))
+    assert "0 embedded now" in summary  # the noise concerns `rand` alone
+    _, summary = rows_of(images, louder, tmp_path)
+    assert "20 embedded now" in summary
+    float32 = dataclasses.replace(settings.backbone, stored_as="float32")
+    _, summary = rows_of(images, dataclasses.replace(settings, backbone=float32), tmp_path)
+    assert "20 embedded now" in summary
+
+
+def test_new_images_get_the_rows_of_the_store(images, settings, tmp_path):
+    store = store_of(images, settings, tmp_path)
+    rows = embed_new_images(images[3:7], VIEWS, settings, store=store, model="vit")
+    assert same(rows, {view: store.read(view, 3, 7) for view in VIEWS})
+
+
+def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, settings, tmp_path):
+    store = store_of(images, settings, tmp_path)
+
+    def refused(settings):
+        with pytest.raises(StoreError) as error:
+            embed_new_images(images, VIEWS, settings, store=store, model="vit")
+        assert str(store.path) in str(error.value)
+        assert "dvc repro" in str(error.value)
+        return str(error.value)
+
+    cropped = dataclasses.replace(settings.backbone, preprocessing={"crop_pct": 0.5})
+    message = refused(dataclasses.replace(settings, backbone=cropped))
+    assert f"models.vit ({settings.backbone.origin}): its preprocessing" in message
+    assert "'noise': 'unit'" in refused(
+        dataclasses.replace(settings, views=ViewSettings(noise="unit"))
+    )
+
+
+def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_path, monkeypatch):
+    store = store_of(images, settings, tmp_path)
+    real = embed.ImageEmbedder.embed
+
+    def damaged(self, batches):
+        for batch, rows in real(self, batches):
+            rows["original"][1] = np.nan
+            yield batch, rows
+
+    monkeypatch.setattr(embed.ImageEmbedder, "embed", damaged)
+    with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit"):
+        embed_new_images(images[:3], ("original",), settings, store=store, model="vit")
+
+
+def test_a_changed_image_is_refused(images, settings, tmp_path):
+    copy = tmp_path / "photo.png"
+    shutil.copy(images[1].path, copy)
+    changed = dataclasses.replace(images[0], path=copy)
+    with pytest.raises(InputError, match=r"photo\.png: changed.*dvc repro"):
+        rows_of([changed], settings, tmp_path / "log")
+
+
+def test_images_are_found_in_folders_and_unreadable_ones_listed(tmp_path, photos):
+    (tmp_path / "deep").mkdir()
+    shutil.copy(photos[0], tmp_path / "deep" / "a.png")
+    (tmp_path / "deep" / "b.png").write_text("no image")
+    found = find_images([tmp_path, tmp_path / "deep" / "a.png"])
+    assert [path.name for path in found] == ["a.png", "b.png"]
+    read = read_images(found, max_pixels=10**6, workers=1)
+    assert [image.path.name for image in read.images] == ["a.png"]
+    assert [path.name for path in read.unreadable] == ["b.png"]
+    with pytest.raises(InputError, match="nowhere: no such file or folder"):
+        find_images([tmp_path / "nowhere"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty: no image in this folder"):
+        find_images([tmp_path / "empty"])
+
+
+def test_a_view_depends_on_its_own_settings_only():
+    settings = ViewSettings(seed=3)
+    assert settings_of_view("original", settings) == {}
+    assert settings_of_view("zeros", settings) == {"wavelet": "haar", "level": 1}
+    assert settings_of_view("rand", settings)["seed"] == 3
+
+
+def test_what_cannot_be_refined_is_refused():
+    assert views_to_refine("a", ("original", "rand"), "vit", "timm") == ("rand",)
+    with pytest.raises(ModelError, match=r"models\.vit is imported.*refinement\.steps: 0"):
+        views_to_refine("a", ("original", "rand"), "vit", "imported")
+    with pytest.raises(Exception, match=r"domains\.a\.views.*refinement\.steps: 0"):
+        views_to_refine("a", ("original",), "vit", "timm")
+
+
+def refined(images, settings, folder, tasks_of, *, steps=0, attention=False):
+    train = np.ones((2, len(images)), dtype=bool)
+    train[0, :3] = train[1, 2:6] = False
+    ascent = Ascent(steps, 0.01, 0.03)
+    with refine_views(
+        images,
+        ("zeros", "rand"),
+        settings,
+        ascent=ascent,
+        attention=attention,
+        train=train,
+        tasks_of=tasks_of,
+        scratch=folder,
+    ) as result:
+        views = {view: np.array(rows) for view, rows in result.views.items()}
+    assert not list(folder.iterdir())
+    return views, train
+
+
+def test_refinement_without_steps_and_attention_gives_the_rows_of_embed(images, settings, tmp_path):
+    plain, _ = rows_of(images, settings, tmp_path / "log")
+    views, train = refined(images, settings, tmp_path / "scratch", lambda _seed: [])
+    for view, rows in views.items():
+        for seed in range(2):
+            assert np.array_equal(rows[seed, train[seed]], plain[view][train[seed]])
+            assert np.isnan(rows[seed, ~train[seed]]).all()
+
+
+def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, settings, tmp_path):
+    plain, _ = rows_of(images, settings, tmp_path / "log")
+    rng = np.random.default_rng(0)
+    basis = draw_basis(24, 40, 1.0, "gamma", seed=0)
+    classifier = Classifier(5 * rng.normal(size=(40, 6)), rng.normal(size=6))
+    classes = np.array([1, 4, 5])
+
+    def tasks_of(seed):
+        rows = np.arange(6 + seed, 12 + seed)
+        yield task_to_refine(rows, classes[rows % 3], classes, basis=basis, classifier=classifier)
+
+    views, _ = refined(images, settings, tmp_path / "scratch", tasks_of, steps=2)
+    for view, rows in views.items():
+        for seed in range(2):
+            filled = ~np.isnan(rows[seed]).any(axis=1)
+            assert np.flatnonzero(filled).tolist() == list(range(6 + seed, 12 + seed))
+            assert not np.isclose(rows[seed, filled], plain[view][filled], atol=1e-3).all(1).any()
+
+
+def test_with_clip_in_the_kernel_labels_carry_the_image_s_number():
+    rng = np.random.default_rng(0)
+    basis = draw_basis(24, 40, 1.0, "gamma", 0, d_clip=16)
+    task = task_to_refine(
+        np.array([7, 9]),
+        np.array([5, 1]),
+        np.array([1, 4, 5]),
+        basis=basis,
+        classifier=Classifier(rng.normal(size=(40, 6)), rng.normal(size=6)),
+        clip_rows=rng.normal(size=(2, 16)),
+        share=0.5,
+    )
+    assert isinstance(task, TaskToRefine)
+    assert task.labels.tolist() == [[2, 0], [0, 1]]

@@ -1,0 +1,96 @@
+"""Who computes the seeds of a stage, and with how many threads."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from pipeline.errors import ModelError
+from pipeline.extraction.cluster import ADDRESS
+from pipeline.extraction.cluster_reduction import ClusterReduction
+from pipeline.extraction.executor import (
+    SIDE_BY_SIDE,
+    Executor,
+    executor,
+    reduce_on_device,
+    seeds_here,
+)
+from pipeline.method.row_reduction import reduce_here
+
+SMALL = {"D": 10, "images": 100, "views": 1}
+LARGE = {"D": 10_000, "images": 10**7, "views": 3}
+
+
+class RecordingCluster:
+    """Runs what it is given in this process."""
+
+    mapped = 0
+
+    def map(self, function, items):
+        self.mapped += 1
+        return [function(item) for item in items]
+
+
+@pytest.mark.parametrize(("D", "most"), [(SIDE_BY_SIDE, 2), (SIDE_BY_SIDE + 1, 1)])
+def test_large_statistics_are_computed_one_seed_at_a_time(D, most):
+    running, counts, lock = 0, [], threading.Lock()
+
+    def work(index):
+        nonlocal running
+        with lock:
+            running += 1
+            counts.append(running)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+
+    seeds_here(work, 6, D=D, workers=2)
+    assert max(counts) == most
+
+
+def test_each_seed_has_one_blas_thread():
+    np.ones((2, 2)) @ np.ones((2, 2))
+
+    def blas_threads(_index):
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    counts = seeds_here(blas_threads, 2, D=10)
+    assert counts[0]
+    assert {n for each in counts for n in each} == {1}
+
+
+def test_without_a_cluster_this_process_reduces(tmp_path, monkeypatch):
+    monkeypatch.delenv(ADDRESS, raising=False)
+    with executor(tmp_path) as here:
+        results = here.for_each_seed(lambda index, reduce_rows: (index, reduce_rows), 2, **LARGE)
+    assert results == [(0, reduce_here), (1, reduce_here)]
+
+
+def test_a_cluster_gets_whole_seeds_of_a_small_problem_and_row_ranges_of_a_large_one():
+    cluster = RecordingCluster()
+    on_cluster = Executor(cluster)
+
+    def function(index, reduce_rows):
+        return index, type(reduce_rows), reduce_rows is reduce_here
+
+    small = on_cluster.for_each_seed(function, 2, **SMALL)
+    assert cluster.mapped == 1
+    assert all(is_here for _, _, is_here in small)
+    large = on_cluster.for_each_seed(function, 2, **LARGE)
+    assert cluster.mapped == 1
+    assert [kind for _, kind, _ in large] == [ClusterReduction] * 2
+
+
+def test_a_gpu_that_is_absent_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.delenv(ADDRESS, raising=False)
+    with pytest.raises(ModelError, match="'cuda:7'"), executor(tmp_path, statistics="cuda:7"):
+        pass
+    with pytest.raises(ModelError, match="'cuda:7'"):  # as on a worker
+        reduce_on_device("cuda:7", len, None, [], None)
+
+
+def test_a_device_reduces_what_it_knows_and_passes_on_the_rest():
+    total = reduce_on_device("cpu", lambda shared, rows: shared + sum(rows), 1, [2, 3], None)
+    assert total == 6

@@ -1,0 +1,289 @@
+"""The table of inputs: for each kind of file that somebody else writes, how a spoilt one is made and read."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import save
+
+from faults import tiny_stores
+from fuzz.harness import only_our_errors, spoil_bytes, spoil_text, spoil_tree
+from pipeline.array_files import read_paths
+from pipeline.cli.use import use
+from pipeline.datasets import manifest_files
+from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
+from pipeline.datasets.image_lists import read_image_list
+from pipeline.encoders.checkpoints import load_state_dict
+from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.params import load_params
+from pipeline.problem.method_options import method_options
+from pipeline.store.imported_embeddings import import_rows
+from pipeline.store.seal import content_crc, crc_text
+from small_project import ROOT, SUITE_SECTIONS, small_params
+
+FRAGMENTS = (
+    *("[", "{", "&a ", "*a", ": ", "\t", "- ", "%", "|\n", "0o9", "\ufeff", "2001-99-99", ",", '"'),
+    *("!!python/object:os.system ", "../..", "/etc/passwd", "\x00", "nan", "1e400", "\r"),
+)
+VALUES = (
+    *(None, True, 0, -1, 1, 2, 3, 10**6, 10**12, 2**63, 10**400, 1.5, float("nan"), float("inf")),
+    *("", "..", "../../etc", "/etc/passwd", "{}", "1e-4", "original", "vit", "\x00", "float64"),
+    *("object", "string", "variable_length_utf8", "int8", "complex128", [], [1], [10**12, 768]),
+    *([10**9, 10**9, 10**9], [[1]], {}, {"": 1}, {"name": "gzip"}, {"name": "numcodecs.pickle"}),
+    *(["../x"], ["original", "original"]),
+)
+
+
+def _read_params(folder):
+    method = load_params(folder).method
+    method_options(method.variant, method.options)
+
+
+def parameter_values(folder, _monkeypatch):
+    """Both files of parameters, well-formed, with values that are wrong."""
+    files = {"params.yaml": {}, "suite.yaml": {}}
+    for section, value in small_params().items():
+        files["suite.yaml" if section in SUITE_SECTIONS else "params.yaml"][section] = value
+
+    def attempt(chosen):
+        spoilt = chosen.choice(list(files))
+        for name, tree in files.items():
+            content = spoil_tree(tree, chosen, VALUES) if name == spoilt else tree
+            (folder / name).write_text(json.dumps(content))
+        with only_our_errors(".yaml", lines=True):
+            _read_params(folder)
+
+    return attempt
+
+
+def parameter_text(folder, _monkeypatch):
+    """Both files of parameters, malformed as text."""
+    texts = {name: (ROOT / name).read_text() for name in ("params.yaml", "suite.yaml")}
+
+    def attempt(chosen):
+        spoilt = chosen.choice(list(texts))
+        for name, text in texts.items():
+            content = spoil_text(text, chosen, FRAGMENTS) if name == spoilt else text.encode()
+            (folder / name).write_bytes(content)
+        with only_our_errors(".yaml", lines=True):
+            _read_params(folder)
+
+    return attempt
+
+
+def suites(folder, _monkeypatch):
+    """A file in suites/: refused, or copied to a suite.yaml that is valid."""
+    texts = [file.read_text() for file in sorted((ROOT / "suites").glob("*.yaml"))]
+    (folder / "suites").mkdir()
+    (folder / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    (folder / "suite.yaml").write_text((ROOT / "suite.yaml").read_text())
+
+    def attempt(chosen):
+        spoilt = spoil_text(chosen.choice(texts), chosen, FRAGMENTS)
+        (folder / "suites" / "mine.yaml").write_bytes(spoilt)
+        with only_our_errors("mine.yaml", lines=True):
+            use("mine", folder, force=True)
+        load_params(folder)
+
+    return attempt
+
+
+def manifests(folder, _monkeypatch):
+    """A manifest's CSV files, whose digests are right."""
+    digest = "0123456789abcdef" * 4
+    texts = {
+        "images": f"path,sha256,width,height\nd/a/1.png,{digest},4,3\nd/b/2.png,{digest},4,3\n",
+        "tasks": "row,task,seed_0,seed_7\n0,1,train,test\n1,2,test,train\n",
+        "labels": "path,class,label\nd/a/1.png,a,0\nd/b/2.png,b,1\n",
+        "classes": "label,class,task\n0,a,1\n1,b,2\n",
+    }
+
+    def read(name, file):
+        if name == "labels":
+            manifest_files.read_labels(file.parent)
+        else:
+            getattr(manifest_files, f"read_{name}")(file)
+
+    def write(file, content):
+        file.write_bytes(content)
+        digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
+
+    def attempt(chosen):
+        write(folder / "images.csv", texts["images"].encode())
+        name = chosen.choice(list(texts))
+        write(folder / f"{name}.csv", spoil_text(texts[name], chosen, FRAGMENTS))
+        with only_our_errors(f"{name}.csv"):
+            read(name, folder / f"{name}.csv")
+
+    return attempt
+
+
+def image_lists(folder, _monkeypatch):
+    """A list of images as DomainNet ships it: no path may leave its folder."""
+
+    def attempt(chosen):
+        spoilt = spoil_text("a/1.png 0\nb/2 2.png 1\n", chosen, FRAGMENTS)
+        (folder / "list.txt").write_bytes(spoilt)
+        with only_our_errors("list.txt"):
+            for entry in read_image_list(folder / "list.txt"):
+                assert ".." not in entry.path.parts
+                assert not entry.path.is_absolute()
+
+    return attempt
+
+
+def _random_array(chosen):
+    shape = tuple(chosen.randint(0, 4) for _ in range(chosen.randint(0, 3)))
+    types = ("f2", "f4", "f8", ">f4", "i4", "u1", "?", "c8", "U5", "S3", "M8[s]", "f4,i4")
+    array = np.zeros(shape, dtype=chosen.choice(types))
+    if array.dtype.kind == "f" and array.size:
+        with np.errstate(over="ignore"):
+            bad = chosen.choice([float("nan"), float("inf"), -float("inf"), 1e300, 0.0])
+            array.reshape(-1)[chosen.randrange(array.size)] = bad
+    return array
+
+
+def arrays(folder, _monkeypatch):
+    """Imported features, .npy and .npz: wrong types and shapes, numbers that are not finite, damaged archives."""
+    words = ("left/ant/1.png", "../x", "ant", "bee", "/a/b/c", "a//b/c", "")
+
+    def attempt(chosen):
+        file = io.BytesIO()
+        if chosen.random() < 0.5:
+            name, array = "x.npy", None
+            np.save(file, chosen.choice([np.ones((3, 2), "f4"), _random_array(chosen)]))
+        else:
+            name, array = "x.npz", "original"
+            paths = np.array([chosen.choice(words) for _ in range(chosen.randint(0, 4))], dtype=str)
+            np.savez(file, original=_random_array(chosen), paths=paths, **{"../../x": paths})
+        content = file.getvalue()
+        path = folder / name
+        path.write_bytes(spoil_bytes(content, chosen) if chosen.random() < 0.5 else content)
+        with only_our_errors(name):
+            rows = import_rows(path, array, np.arange(3), file_rows=3, dtype="float16")
+            assert rows.shape[0] == 3
+        with only_our_errors(name):
+            assert not any(".." in Path(found).parts for found in read_paths(path) or [])
+
+    return attempt
+
+
+def encoded_images():
+    """Return a small valid image of every format and mode."""
+    modes = {
+        "PNG": ["RGB", "RGBA", "L", "LA", "P", "1", "I;16"],
+        "JPEG": ["RGB", "L", "CMYK"],
+        "WEBP": ["RGB", "RGBA"],
+        "BMP": ["RGB", "L", "P"],
+        "GIF": ["P", "L"],
+        "TIFF": ["RGB", "L", "F", "I;16", "CMYK", "RGBA"],
+    }
+    pixels = np.random.default_rng(0).integers(0, 256, (13, 17, 3), dtype=np.uint8)
+    numbers = {
+        "I;16": pixels[..., 0].astype(np.uint16) * 257,
+        "F": pixels[..., 0] / np.float32(255),
+    }
+    contents = []
+    for form, mode in ((form, mode) for form, names in modes.items() for mode in names):
+        given = mode in numbers
+        image = Image.fromarray(numbers[mode]) if given else Image.fromarray(pixels).convert(mode)
+        file = io.BytesIO()
+        image.save(file, form)
+        contents.append(file.getvalue())
+    return contents
+
+
+SUFFIXES = (".png", ".jpg", ".webp", ".bmp", ".gif", ".tif")
+
+
+def images(folder, _monkeypatch):
+    """Images cut short, with flipped bits, spliced, under a wrong suffix."""
+    valid = encoded_images()
+
+    def attempt(chosen):
+        file = folder / f"x{chosen.choice(SUFFIXES)}"
+        file.write_bytes(spoil_bytes(chosen.choice(valid), chosen, valid))
+        with only_our_errors(file.name):
+            facts = read_image(file, max_pixels=10_000)
+            image = decode(file, expected_sha256=facts.sha256)
+            assert image.mode == "RGB"
+            assert image.width * image.height <= 10_000
+
+    return attempt
+
+
+def checkpoints(folder, _monkeypatch):
+    """Weights of all three formats, under any suffix."""
+    state = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.ones(4, dtype=torch.float16)}
+    valid = {".safetensors": save(state)}
+    for suffix, zipped in ((".pth", True), (".bin", False)):
+        torch.save(state, folder / "saved", _use_new_zipfile_serialization=zipped)
+        valid[suffix] = (folder / "saved").read_bytes()
+
+    def attempt(chosen):
+        suffix = chosen.choice(list(valid))
+        other = chosen.choice([*valid, ".pt"]) if chosen.random() < 0.1 else suffix
+        file = folder / f"model{other}"
+        file.write_bytes(spoil_bytes(valid[suffix], chosen))
+        with only_our_errors(file.name):
+            load_state_dict(file)
+
+    return attempt
+
+
+def reseal(path, name, tree):
+    """Write metadata with all checksums right; ``name``: of an array, or "" for the root."""
+    root_file = path / "zarr.json"
+    root = json.loads(root_file.read_text())
+    if name:
+        text = json.dumps(tree)
+        (path / name / "zarr.json").write_text(text)
+        root["attributes"]["checksums"][name] = crc_text(text.encode())
+    else:
+        root = tree
+    if isinstance(root.get("attributes"), dict):
+        root["attributes"].pop("checksum", None)
+        root["attributes"]["checksum"] = content_crc(root)
+    root_file.write_text(json.dumps(root))
+
+
+def store_metadata(folder, monkeypatch, *, kind):
+    """Zarr metadata by somebody who means harm and computes checksums too."""
+    store = kind(folder, monkeypatch)
+    whole = {file: file.read_bytes() for file in store.files() if file.name == "zarr.json"}
+
+    def attempt(chosen):
+        file = chosen.choice(list(whole))
+        name = "" if file.parent == store.path else file.parent.name
+        reseal(store.path, name, spoil_tree(json.loads(whole[file]), chosen, VALUES))
+        with only_our_errors(store.path.name):
+            store.read()
+        for each, content in whole.items():
+            each.write_bytes(content)
+
+    return attempt
+
+
+STORES = {
+    f"store_{kind.__name__}": partial(store_metadata, kind=kind)
+    for kind in tiny_stores.KINDS
+    if kind.__name__ not in ("basis", "manifest", "progress_log")
+}
+# kind: (how it is prepared, attempts in `make test`; twenty times as many in `make test-long`)
+KINDS = {
+    "parameter_values": (parameter_values, 250),
+    "parameter_text": (parameter_text, 40),
+    "suites": (suites, 40),
+    "manifests": (manifests, 250),
+    "image_lists": (image_lists, 100),
+    "arrays": (arrays, 240),
+    "images": (images, 700),
+    "checkpoints": (checkpoints, 300),
+    **{name: (prepare, 150) for name, prepare in STORES.items()},
+}

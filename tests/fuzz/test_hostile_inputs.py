@@ -1,0 +1,208 @@
+"""Inputs that would run code, fill the memory, recurse or lead outside their folder: refused."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from faults import tiny_stores
+from fuzz.harness import little_memory
+from fuzz.kinds import STORES, reseal
+from pipeline.array_files import read_array
+from pipeline.encoders.checkpoints import load_state_dict
+from pipeline.encoders.image_decoding import read_image
+from pipeline.errors import InputError, ModelError, ParamsError, StoreError
+from pipeline.params import load_params
+from pipeline.store.seal import crc_text
+from small_project import ROOT
+
+STORE_KINDS = [prepare.keywords["kind"] for prepare in STORES.values()]
+
+
+class Runs:
+    """Writes a file called marker when it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("touch marker",)
+
+
+class RunsByEval:
+    def __reduce__(self):
+        return eval, ("__import__('pathlib').Path('marker').touch()",)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in a folder in which no code of an input may leave its marker."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    assert not Path("marker").exists()
+
+
+@pytest.mark.parametrize("code", [Runs, RunsByEval])
+def test_the_pickle_runs_code_where_it_is_loaded(code):
+    pickle.loads(pickle.dumps(code()))
+    Path("marker").unlink()
+
+
+@pytest.mark.parametrize("file", ["params.yaml", "suite.yaml"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[" * 5_000, "a: " * 5000, "a: &a [*a]", "a: &a {b: *a}", "? [a, b]\n: c", "\x00", ""),
+        "".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}' if i else 'x'] * 10)}]\n" for i in range(12)),
+        "!!python/object/apply:os.system ['touch marker']",
+        *("suite: 2001-99-99", "suite: !!timestamp nonsense", "suite: !!int x"),
+    ],
+)  # fmt: skip
+def test_yaml_that_would_recurse_explode_or_run_code(file, text):
+    for name in ("params.yaml", "suite.yaml"):
+        Path(name).write_text(text if name == file else (ROOT / name).read_text())
+    with little_memory(), pytest.raises(ParamsError, match=file):
+        load_params()
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_no_array_is_unpickled(name):
+    objects = np.array([Runs()], dtype=object)
+    npy, npz = io.BytesIO(), io.BytesIO()
+    np.save(npy, objects, allow_pickle=True)
+    np.savez(npz, original=objects)
+    pickles = [pickle.dumps(Runs()), pickle.dumps(Runs(), 0)]
+    for content in (npy.getvalue(), npz.getvalue(), *pickles):
+        Path(name).write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            read_array(Path(name), None if name == "x.npy" else "original")
+
+
+@pytest.mark.parametrize(
+    "shape", ["(1000000000000, 768)", "(99999999999999999999, 1)", "(-1, 3)", "(3,)*9", "(True, 3)"]
+)
+def test_an_array_header_that_lies_asks_for_no_memory(shape):
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    lying = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(12)
+    Path("x.npy").write_bytes(lying)
+    with zipfile.ZipFile("x.npz", "w") as archive:
+        archive.writestr("original.npy", lying)
+    for file, name in ((Path("x.npy"), None), (Path("x.npz"), "original")):
+        with little_memory(), pytest.raises(InputError, match=file.name):
+            read_array(file, name)
+
+
+def test_an_archive_that_would_unpack_to_much_more_is_refused():
+    with (
+        zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("original.npy", "w", force_zip64=True) as file,
+    ):
+        for _ in range(5):
+            file.write(bytes(2**26))
+    with pytest.raises(InputError, match=r"x\.npz.*335,544,320 bytes"):
+        read_array(Path("x.npz"), "original")
+
+
+@pytest.mark.parametrize("code", [Runs, RunsByEval])
+@pytest.mark.parametrize("form", ["zip", "legacy", "bare", "protocol 0", "wrapped"])
+def test_a_checkpoint_that_would_run_code_does_not(code, form):
+    if form in ("bare", "protocol 0"):
+        content = (
+            pickle.dumps({"state_dict": code()}, 0) if form != "bare" else pickle.dumps(code())
+        )
+    else:
+        state = {"a": torch.ones(2), "x": code()} if form != "wrapped" else {"hook": [code()]}
+        torch.save(state, "saved", _use_new_zipfile_serialization=form != "legacy")
+        content = Path("saved").read_bytes()
+    for suffix in (".safetensors", ".pth", ".pt", ".bin"):
+        Path(f"model{suffix}").write_bytes(content)
+        with pytest.raises(ModelError, match=f"model{suffix}") as raised:
+            load_state_dict(Path(f"model{suffix}"))
+        assert "\n" not in str(raised.value)
+
+
+def test_a_torchscript_archive_is_refused():
+    with zipfile.ZipFile("model.pt", "w") as archive:
+        archive.writestr("m/code/__torch__.py", "import os\nos.system('touch marker')\n")
+        archive.writestr("m/constants.pkl", pickle.dumps(()))
+        archive.writestr("m/data.pkl", pickle.dumps(Runs()))
+        archive.writestr("m/version", "3\n")
+    with pytest.raises(ModelError, match=r"model\.pt.*safetensors"):
+        load_state_dict(Path("model.pt"))
+
+
+@pytest.mark.parametrize(
+    ("width", "height"), [(100_000, 100_000), (2**31 - 1, 2**31 - 1), (10_001, 10_000)]
+)
+def test_a_huge_image_is_refused_by_its_header(width, height):
+    def chunk(kind, data):
+        crc = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + crc
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    pixels = chunk(b"IDAT", zlib.compress(b"\0" * 99)) + chunk(b"IEND", b"")
+    Path("x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + pixels)
+    with little_memory(2**28), pytest.raises(InputError, match=r"x\.png"):
+        read_image(Path("x.png"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(marker) (w) file closefile\n",
+        b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
+        *(b"GIF89a" + bytes(7), b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0\x08\0\0\0\xff\xff"),
+        *(b"BM", b"RIFF\0\0\0\0WEBP", b"\0" * 9),
+    ],
+)
+def test_what_is_no_image_is_refused(content):
+    Path("x.png").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.png"):
+        read_image(Path("x.png"))
+
+
+@pytest.mark.parametrize("kind", STORE_KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", ["../outside", "/absolute", "a/b", "..", ".", "", "a\n"])
+def test_an_array_outside_the_store_is_not_read(kind, name, folder, monkeypatch):
+    store = kind(folder, monkeypatch)
+    root = json.loads((store.path / "zarr.json").read_text())
+    Path("outside").mkdir()
+    Path("outside/zarr.json").write_text("{}")
+    root["attributes"]["checksums"][name] = crc_text(b"{}")
+    reseal(store.path, "", root)
+    with pytest.raises(StoreError, match="is not the name of an array"):
+        store.read()
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"attributes":' * 50_000, "1" * 5000, "[]", '"x"', "\x00"]
+)
+def test_store_metadata_that_would_recurse(text, folder, monkeypatch):
+    store = tiny_stores.embeddings(folder, monkeypatch)
+    (store.path / "zarr.json").write_text(text)
+    with pytest.raises(StoreError, match=store.path.name):
+        store.read()
+
+
+@pytest.mark.parametrize(
+    ("kind", "array", "shapes"),
+    [
+        (tiny_stores.embeddings, "original", ([10**12, 3], [11, 10**12], [2**62, 2**62])),
+        (tiny_stores.prompts, "text", ([1, 4, 10**12], [10**12, 4, 3], [1, 2**62, 2**62])),
+    ],
+)
+def test_store_metadata_that_lies_asks_for_no_memory(kind, array, shapes, folder, monkeypatch):
+    store = kind(folder, monkeypatch)
+    metadata = json.loads((store.path / array / "zarr.json").read_text())
+    for shape in shapes:
+        metadata["shape"] = shape
+        if array == "text":
+            metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, *shape[1:]]
+        reseal(store.path, array, metadata)
+        with little_memory(), pytest.raises(StoreError, match=store.path.name):
+            store.read()

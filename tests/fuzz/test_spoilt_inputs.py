@@ -1,0 +1,30 @@
+"""Hundreds of spoilt inputs of every kind in `make test`, thousands in `make test-long`: read, or one line of ours."""
+
+import pytest
+
+from fuzz.harness import tried, try_inputs
+from fuzz.kinds import KINDS, SUFFIXES, encoded_images
+from pipeline.encoders.image_decoding import decode
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_hundreds(name, tmp_path, monkeypatch):
+    prepare, count = KINDS[name]
+    try_inputs(name, prepare(tmp_path, monkeypatch), count, seed=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", KINDS)
+def test_thousands(name, tmp_path, monkeypatch):
+    prepare, count = KINDS[name]
+    try_inputs(name, prepare(tmp_path, monkeypatch), 20 * count, seed=1)
+
+
+def test_every_valid_image_under_every_suffix(tmp_path):
+    for content in encoded_images():
+        for suffix in SUFFIXES:
+            (tmp_path / f"x{suffix}").write_bytes(content)
+            assert decode(tmp_path / f"x{suffix}").size == (17, 13)
+            tried["images"] += 1

@@ -1,0 +1,104 @@
+"""The kernel's input rows: CLIP beside the vision model, features kept in memory or computed again."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.errors import InputError
+from pipeline.method import kernel_rows as module
+from pipeline.method.adversarial_refinement import SourceBranch
+from pipeline.method.kernel_rows import JointRows, joined_rows
+from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.source_model import fit_source
+from pipeline.method.variants import variant
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def rows(seed, n=40, d=6, d_clip=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(size=(n, d_clip))
+
+
+def test_the_joint_kernel_is_the_printed_one():
+    g, c = rows(0)
+    gamma, share = 0.3, 0.5
+    basis = draw_basis(6, 200_000, gamma, "gamma", 0, d_clip=4)
+    features = joined_rows(basis, {"original": g[:8]}, c[:8], share)
+    z = features.deviations("original", np.arange(8)).astype(np.float64) + basis.pivot
+    for i in range(8):
+        for j in range(8):
+            apart = ((unit(g)[i] - unit(g)[j]) ** 2).sum()
+            apart += share**2 * ((unit(c)[i] - unit(c)[j]) ** 2).sum()
+            assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + share**2)), abs=0.01)
+
+
+def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone():
+    g, c = rows(1)
+    basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
+    plain = deviations(draw_basis(6, 30, 0.3, "gamma", 0), g)
+    for clip, share in ((c, 0.0), (None, 0.5)):
+        features = joined_rows(basis, {"original": g}, clip, share)
+        np.testing.assert_array_equal(features.deviations("original", np.arange(40)), plain)
+
+
+def test_a_nested_basis_keeps_the_clip_part_and_a_basis_without_one_says_so():
+    basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
+    np.testing.assert_array_equal(basis.nested(7).joint().omega, basis.joint().omega[:, :7])
+    with pytest.raises(InputError, match="dvc repro"):
+        draw_basis(6, 30, 0.3, "gamma", 0).joint()
+
+
+def test_joint_rows_of_other_images_are_refused_and_taken_rows_are_the_same():
+    g, c = rows(2)
+    with pytest.raises(InputError, match="40 vision and 39 CLIP rows"):
+        JointRows(g, c[:39], 0.5)
+    some, both = np.array([3, 5, 30]), JointRows(g, c, 0.5)
+    np.testing.assert_array_equal(both.take(some)[np.arange(3)], both[some])
+    assert both.shape == (40, 10)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept):
+    monkeypatch.setattr(module, "KEPT_BYTES", 10**9 if kept else 0)
+    basis, (g, c) = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4), rows(3)
+    features, index = joined_rows(basis, {"original": g}, c, 0.5), np.array([1, 4, 8])
+    view, inputs = features.views["original"], JointRows(g, c, 0.5)
+    assert isinstance(view, module.KeptFeatures) == kept
+    expected = deviations(basis.joint(), inputs[np.arange(40)])
+    np.testing.assert_allclose(features.deviations("original", index), expected[index], atol=1e-7)
+    part = view.take(np.arange(3, 20))
+    found = module.deviations_of(features.basis, part, index)
+    np.testing.assert_allclose(found, expected[index + 3], atol=1e-7)
+    sent = pickle.loads(pickle.dumps(part))  # travels as the input rows
+    np.testing.assert_array_equal(sent[index], inputs[index + 3])
+    narrow = features.nested(7).deviations("original", index)
+    expected = deviations(basis.nested(7).joint(), inputs[index])
+    np.testing.assert_allclose(narrow, expected, atol=1e-7)
+
+
+def test_refinement_uses_the_same_joint_features():
+    g, c = rows(3)
+    basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
+    labels = np.arange(40) % 3
+    options = replace(variant("calibrated"), views=("original",))
+    (source,) = fit_source(basis, {"original": g}, labels, [np.arange(3)], options, clip=c)
+    branch = SourceBranch(basis, source.classifier, np.arange(3), c, 0.5)
+    images = torch.arange(40)
+    features = joined_rows(basis, {"original": g}, c, 0.5).deviations("original", np.arange(40))
+    np.testing.assert_allclose(
+        branch.deviation(torch.from_numpy(g), images).numpy(), features, atol=1e-6
+    )
+    positions = torch.stack([torch.from_numpy(labels), images], dim=1)
+    np.testing.assert_allclose(
+        branch.log_odds(torch.from_numpy(g)[5:9], positions[5:9]).numpy(),
+        branch.log_odds(torch.from_numpy(g), positions).numpy()[5:9],
+        rtol=1e-9,
+    )
+    with pytest.raises(InputError, match="which images"):
+        branch.scores(torch.from_numpy(g))

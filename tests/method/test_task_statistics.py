@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import InputError
+from pipeline.method.class_statistics import symmetric
+from pipeline.method.printed_statistics import empty_printed
+from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.rows import LabelledRows
+from pipeline.method.task_centred_statistics import empty_task_centred
+from pipeline.method.task_statistics import LabelledTask, empty_exact
+from reference import class_statistics as exact_oracle
+from reference import paper as paper_oracle
+
+BASIS = draw_basis(6, 12, 1.0, "bandwidth", 0)
+TASKS = (np.array([0, 1]), np.array([2, 3]))
+KINDS = {
+    "exact": lambda: empty_exact(12, "float64"),
+    "printed": lambda: empty_printed(BASIS),
+    "task_centred": lambda: empty_task_centred(12, None),
+    "task_centred as rows": lambda: empty_task_centred(12, 1e-6),
+}
+
+
+def data(seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    labels = np.sort(np.arange(n) % 4)
+    views = {str(k): rng.normal(size=(n, 6)) + np.eye(6)[labels] for k in range(2)}
+    return LabelledRows(views, labels, rng.uniform(0.3, 1, n))
+
+
+def z_of(x):
+    return deviations(BASIS, x).astype(np.float64) + BASIS.pivot
+
+
+def task(rows, classes, prior=None, count=0.0):
+    return LabelledTask(BASIS, rows, classes, prior, count)
+
+
+def after_both_tasks(statistics, prior=None, count=0.0):
+    for classes in TASKS:
+        rows = data().take(np.flatnonzero(np.isin(data().labels, classes)))
+        statistics = statistics.update(task(rows, classes, prior, count))
+    return statistics
+
+
+def covariance(statistics):
+    within = statistics.within()
+    return symmetric(within.triangle) / within.total
+
+
+@pytest.mark.parametrize(("arithmetic", "tolerance"), [("float64", 1e-12), ("float32", 3e-7)])
+def test_exact_statistics_are_the_oracles(arithmetic, tolerance):
+    statistics, rows = after_both_tasks(empty_exact(12, arithmetic)), data()
+    z = np.vstack([z_of(x) for x in rows.views.values()])
+    two = (np.tile(rows.labels, 2), np.tile(rows.weights, 2))
+    expected = exact_oracle.means(z, *two, 4)
+    np.testing.assert_allclose(statistics.means() + BASIS.pivot, expected, atol=tolerance)
+    expected = exact_oracle.covariance(z, *two, 4)
+    np.testing.assert_allclose(covariance(statistics), expected, atol=tolerance)
+    np.testing.assert_allclose(statistics.weight(), np.bincount(*two), atol=tolerance)
+
+
+def test_printed_statistics_are_equations_16_and_17():
+    statistics, rows = after_both_tasks(KINDS["printed"]()), data()
+    classes = []
+    for c in range(4):
+        own = rows.labels == c
+        z = np.vstack([z_of(x[own]) for x in rows.views.values()])
+        classes.append((z, np.tile(rows.weights[own], 2)))
+    means, A = paper_oracle.weighted_moments(classes)
+    np.testing.assert_allclose(statistics.means() + BASIS.pivot, means)
+    np.testing.assert_allclose(covariance(statistics), A, atol=1e-12)
+
+
+def test_printed_statistics_need_some_weight():
+    rows = LabelledRows(data().views, data().labels, np.zeros(40))
+    with pytest.raises(InputError, match=r"eq. \(17\)"):
+        KINDS["printed"]().update(task(rows, np.arange(4)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99), cuts=st.lists(st.integers(1, 39), max_size=3, unique=True))
+def test_exact_statistics_of_parts_in_any_order_are_those_of_the_whole(seed, cuts):
+    """Classes come back in every part, and the prior still enters once."""
+    prior, rows = np.full((4, 12), 0.1), data(seed)
+    whole = KINDS["exact"]().update(task(rows, np.arange(4), prior, 5.0))
+    order = np.random.default_rng(seed).permutation(40)
+    updated, merged = KINDS["exact"](), KINDS["exact"]()
+    for part in np.split(order, sorted(cuts)):
+        one = task(rows.take(part), np.arange(4), prior, 5.0)
+        updated = updated.update(one)
+        merged = KINDS["exact"]().update(one) + merged
+    for statistics in (updated, merged):
+        np.testing.assert_allclose(statistics.means(), whole.means(), atol=1e-12)
+        np.testing.assert_allclose(covariance(statistics), covariance(whole), atol=1e-12)
+        np.testing.assert_allclose(statistics.weight(), whole.weight())
+
+
+def test_without_a_prior_the_task_centred_statistics_are_the_exact_ones():
+    a, b = (after_both_tasks(KINDS[kind]()) for kind in ("task_centred", "exact"))
+    np.testing.assert_allclose(a.means(), b.means())
+    np.testing.assert_allclose(covariance(a), covariance(b), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["exact", "task_centred", "task_centred as rows"])
+def test_a_prior_enters_the_mean_with_its_count(kind):
+    plain = after_both_tasks(KINDS["exact"]())
+    moved = after_both_tasks(KINDS[kind](), np.full((2, 12), 0.1), 25.0)
+    for c in range(4):
+        w = 2 * data().weights[data().labels == c].sum()
+        expected = (w * plain.means()[c] + 25 * 0.1) / (w + 25)
+        np.testing.assert_allclose(moved.means()[c], expected)
+        assert moved.weight()[c] == pytest.approx(w + 25)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_without_rows_has_no_mean_and_an_update_leaves_the_old_statistics_alone(kind):
+    rows = data()
+    first, later = (rows.take(np.flatnonzero(m)) for m in (rows.labels == 0, rows.labels >= 2))
+    known = KINDS[kind]().update(task(first, TASKS[0]))
+    means, right = known.means().copy(), np.eye(12)
+    solved = known.within().solve(right, 1e-6)
+    assert np.isnan(means[1]).all()
+    more = known.update(task(later, TASKS[1]))
+    assert len(more.means()) == 4
+    np.testing.assert_array_equal(known.means(), means)
+    np.testing.assert_array_equal(known.within().solve(right, 1e-6), solved)
+
+
+def test_statistics_of_a_nested_basis_are_nested():
+    prior = np.full((2, 12), 0.1)
+    wide = after_both_tasks(KINDS["exact"](), prior, 5.0).nested(5)
+    basis, ratio = BASIS.nested(5), np.sqrt(12 / 5)
+    narrow = empty_exact(5, "float64")
+    for classes in TASKS:
+        rows = data().take(np.flatnonzero(np.isin(data().labels, classes)))
+        narrow = narrow.update(LabelledTask(basis, rows, classes, ratio * prior[:, :5], 5.0))
+    np.testing.assert_allclose(wide.means(), narrow.means(), atol=1e-6)
+    np.testing.assert_allclose(covariance(wide), covariance(narrow), atol=1e-6)

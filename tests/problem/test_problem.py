@@ -1,0 +1,173 @@
+"""Domains, problems and adapted models of a project that was run: what can be reached, and what is refused."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ParamsError, RefereeError, StoreError
+from pipeline.params import load_params
+from pipeline.problem.adapted_model import open_adapted_model
+from pipeline.problem.domain import Domain, LabelledDomain
+from pipeline.problem.method_options import method_options
+from pipeline.problem.problem import Problem
+from pipeline.problem.seed import Target
+from pipeline.stage import main, open_project
+from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+
+pytestmark = pytest.mark.slow
+
+NAME = "left-right"
+VIT, CLIP = (Path(f"cache/embeddings/right/{model}.zarr") for model in ("vit", "clip"))
+OPTIONS = method_options("calibrated", {})
+
+
+@pytest.fixture
+def project(run_project, monkeypatch):
+    """The project that was run; its tests only read it."""
+    monkeypatch.chdir(run_project.folder)
+    return open_project(load_params())
+
+
+@pytest.fixture
+def changed(project_copy, monkeypatch):
+    """A copy of the project that a test may damage."""
+    monkeypatch.chdir(project_copy.folder)
+    return open_project(load_params())
+
+
+def rff():
+    return load_params().rff.model_dump()
+
+
+def rewrite(path, **provenance):
+    """Write a store again with another provenance."""
+    store = open_embeddings(path)
+    rows = {view: store.read(view) for view in store.views}
+    kept = {k: v for k, v in store.provenance.items() if k not in ("schema", "views")}
+    shutil.rmtree(path)
+    views = {v: ViewRows(*x.shape, str(x.dtype), {}, [x]) for v, x in rows.items()}
+    write_embeddings(path, views, kept | provenance)
+
+
+def test_adapting_reaches_no_label_and_no_row_of_the_source(project):
+    problem = project.problem(NAME)
+    assert type(problem) is Problem
+    assert type(problem.target) is Domain
+    assert not issubclass(Domain, LabelledDomain)
+    for reached in (problem, problem.target, *problem.source_models(0)):
+        assert not hasattr(reached, "labels")
+    assert isinstance(problem._source, str)  # a name: no domain, no store
+    assert set(Target.__dataclass_fields__) == {"tasks", "test", "clip_scale"}
+    task = problem.target.task(0, 0, ("original",))
+    assert set(vars(task)) == {"views", "cosines", "clip", "classes"}
+
+
+def test_a_seed_has_the_rows_of_its_split_and_source_labels_alone(project):
+    problem = project.labelled_problem(NAME)
+    bases = project.problem(NAME).bases
+    seed = problem.seed(1, bases.basis(1))
+    number = problem.target.seeds[1]
+    assert seed.number == number
+    train, test = problem.target.train_index(number), problem.target.test_index(number)
+    assert sorted([*train, *test]) == list(range(24))
+    assert sum(len(task.cosines) for task in seed.target.tasks) == len(train)
+    assert len(seed.target.test.cosines) == len(test)
+    assert [list(classes) for classes in seed.tasks] == [[0, 1], [2, 3]]
+    labels = problem.source.labels[problem.source.train_index(number)]
+    assert np.array_equal(seed.source.labels, labels)
+    right = [problem.target.labels[test]] * 2
+    assert np.nanmin(problem.accuracies(1, right)) == 1.0
+
+
+def test_domains_and_problems_travel_as_names_and_are_opened_there(project, tmp_path, monkeypatch):
+    problem = project.problem(NAME, lazy=True)
+    expected = np.asarray(problem.target.vision_rows("zeros")[np.arange(24)])
+    text = pickle.dumps(problem)
+    assert len(text) < 2000
+    monkeypatch.chdir(tmp_path)
+    there = pickle.loads(text)
+    assert np.array_equal(there.target.vision_rows("zeros")[np.arange(24)], expected)
+    assert there.D == 50
+
+
+@pytest.mark.parametrize(
+    ("store", "provenance"),
+    [
+        (CLIP, {"rows_digest": "of other images"}),
+        (VIT, {"rows_digest": "of other images"}),
+        (CLIP, {"weights": "of another model"}),
+    ],
+)
+def test_a_store_of_other_images_or_weights_is_refused(changed, store, provenance):
+    rewrite(store, **provenance)
+    domain = changed.labelled_domain("right")
+    with pytest.raises(StoreError, match=next(iter(provenance))) as error:
+        _ = domain.labels, domain.clip, domain.prompts
+    assert "cache/" in str(error.value)
+    assert "dvc" in str(error.value)
+
+
+@pytest.mark.parametrize("store", [VIT, CLIP])
+def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store):
+    rewrite(store, weights="of another model")
+    with pytest.raises(StoreError, match=str(store)):
+        changed.problem(NAME).check_backbones()
+    with pytest.raises(StoreError, match=str(store)):
+        changed.labelled_problem(NAME)
+
+
+def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(
+    changed, project_copy
+):
+    (project_copy.folder / "data/right/dog").rename(project_copy.folder / "data/right/eel")
+    assert main(["manifest", "right"]) == 0
+    with pytest.raises(StoreError, match=r"cache/manifests/left/classes.csv"):
+        changed.labelled_problem(NAME)
+    with pytest.raises(StoreError, match=r"cache/prompts/right.zarr.*dvc repro"):
+        _ = changed.domain("right").prompts
+
+
+def test_an_adapted_model_predicts_the_classes_seen_so_far(project):
+    problem = project.problem(NAME)
+    model = open_adapted_model(problem, OPTIONS, rff(), after_task=1)
+    assert model.classes_seen == ("ant", "bee")
+    views = {view: problem.target.vision_rows(view)[np.arange(5)] for view in model.views}
+    predicted = model.predict(views, problem.target.clip_rows[np.arange(5)])
+    assert set(predicted.label) <= {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "rff_change", "choice", "message"),
+    [
+        (method_options("calibrated", {"ridge": 0.5}), {}, {}, "ridge.*dvc repro"),
+        (OPTIONS, {"D": 51}, {}, r"cache/bases/left.json.*rff\.D.*dvc repro"),
+        (OPTIONS, {"sigma": 0.5}, {}, r"cache/bases/left.json.*rff\.sigma.*dvc repro"),
+        (OPTIONS, {}, {"seed": 9}, "--seed 9"),
+        (OPTIONS, {}, {"after_task": 0}, "--after-task 0.*1 to 2"),
+        (OPTIONS, {}, {"after_task": 3}, "--after-task 3.*1 to 2"),
+    ],
+)
+def test_a_model_of_other_settings_or_one_that_is_not_there_is_refused(
+    project, options, rff_change, choice, message
+):
+    with pytest.raises(RefereeError, match=message):
+        open_adapted_model(project.problem(NAME), options, rff() | rff_change, **choice)
+
+
+def test_a_model_of_other_bases_is_refused(changed, project_copy):
+    project_copy.change_params(rff={"sigma": 1e-3})
+    assert main(["basis", "left"]) == 0
+    with pytest.raises(StoreError, match=r"cache/target/left-right.zarr"):
+        open_adapted_model(changed.problem(NAME), OPTIONS, rff())
+
+
+def test_an_unknown_problem_variant_or_option_is_named(project):
+    with pytest.raises(ParamsError, match="did you mean 'left-right'"):
+        project.problem("left-rihgt")
+    with pytest.raises(ParamsError, match=r"method\.variant.*did you mean 'paper'"):
+        method_options("papr", {})
+    with pytest.raises(ParamsError, match=r"method\.options\.rige"):
+        method_options("paper", {"rige": 1})

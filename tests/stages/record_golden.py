@@ -1,0 +1,129 @@
+"""Outputs of the stages that follow a version, on a project that is the same on every machine; and how to record them.
+
+``python tests/stages/record_golden.py`` writes tests/stages/golden: digests of the manifest's files, and the arrays of
+`embed` and `prompts` with the versions of the three stages. It refuses to record other outputs under the same version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+
+from pipeline.stage import find_stage  # noqa: E402
+from pipeline.store.embedding_store import open_embeddings  # noqa: E402
+from pipeline.store.prompt_store import open_prompts  # noqa: E402
+from small_project import MODELS, SmallProject, small_params, write_tiny_weights  # noqa: E402
+
+GOLDEN = Path(__file__).parent / "golden"
+STAGES = ("manifest", "embed", "prompts")
+SIMILAR = 0.9999  # cosine of every row: other processors and versions of torch round otherwise
+REMEDY = "python tests/stages/record_golden.py"
+
+Outputs = dict[str, dict[str, npt.NDArray[np.generic]]]  # stage -> name -> array
+
+
+def make_outputs(folder: Path) -> Outputs:
+    """Run the three stages on six images whose files have the same bytes everywhere (BMP is not compressed)."""
+    project = SmallProject(folder)
+    write_tiny_weights(folder / "weights")
+    rng = np.random.default_rng(0)
+    for name in ("ant/0", "ant/1", "ant/2", "bee/0", "bee/1", "bee/2"):
+        file = folder / f"data/left/{name}.bmp"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        coarse = rng.integers(0, 256, (5, 4, 3), dtype=np.uint8)
+        Image.fromarray(coarse.repeat(5, axis=0).repeat(5, axis=1)).save(file)
+    params = small_params() | {"problems": {}, "sources": {}, "swept": {}}
+    project.write_params(params | {"domains": {"left": params["domains"]["left"]}})
+    project.run_here(
+        ("manifest", "left"), *(("embed", "left", m) for m in MODELS), ("prompts", "left")
+    )
+    files = sorted((folder / "cache/manifests/left").iterdir())
+    stores = {
+        model: open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for model in MODELS
+    }
+    texts = open_prompts(folder / "cache/prompts/left.zarr")
+    return {
+        "manifest": {
+            file.name: np.array(hashlib.sha256(file.read_bytes()).hexdigest()) for file in files
+        },
+        "embed": {f"{m}-{view}": s.read(view) for m, s in stores.items() for view in s.views},
+        "prompts": {"text": texts.text, "logit_scale": np.array([[texts.logit_scale]])},
+    }
+
+
+def differences(
+    made: dict[str, npt.NDArray[np.generic]], recorded: dict[str, npt.NDArray[np.generic]]
+) -> list[str]:
+    """Return the names of the outputs that differ: digests at all, numbers by more than rounding."""
+    different = sorted(set(made) ^ set(recorded))
+    for name in sorted(set(made) & set(recorded)):
+        one, other = made[name], recorded[name]
+        if one.shape != other.shape or one.dtype != other.dtype:
+            different.append(name)
+        elif one.dtype.kind != "f":
+            different += [name] if (one != other).any() else []
+        else:
+            a, b = (np.atleast_2d(x).astype(np.float64) for x in (one, other))
+            norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+            longer = np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+            if ((a * b).sum(axis=1) < SIMILAR * norms).any() or not np.allclose(
+                longer, 1, atol=0.01
+            ):
+                different.append(name)
+    return different
+
+
+def recorded_versions() -> dict[str, int]:
+    """Return the version under which each stage's outputs were recorded."""
+    versions: dict[str, int] = json.loads((GOLDEN / "versions.json").read_text())
+    return versions
+
+
+def read_recorded(stage: str) -> dict[str, npt.NDArray[np.generic]]:
+    """Return the recorded outputs of a stage."""
+    with np.load(GOLDEN / f"{stage}.npz") as arrays:
+        return dict(arrays)
+
+
+def explain(stage: str, made: dict[str, npt.NDArray[np.generic]]) -> str:
+    """Return what is wrong with a stage's outputs and version, and what to do; empty where nothing is."""
+    declared, recorded = find_stage(stage).version, recorded_versions()[stage]
+    changed = ", ".join(differences(made, read_recorded(stage)))
+    file = f"pipeline/stages/{stage}.py"
+    if stage == "embed":
+        file = "pipeline/extraction/embedding_settings.py (ROWS_VERSION)"
+    if declared != recorded:
+        return f"{file}: version {declared}, but outputs are recorded of version {recorded}; run {REMEDY}"
+    if changed:
+        return (
+            f"outputs of `{stage}` changed ({changed}), and caches of version {declared} would be taken for them; "
+            f"if the change is meant, raise the version in {file} and run {REMEDY}"
+        )
+    return ""
+
+
+def record() -> None:
+    """Write the outputs of today, unless they changed and the version did not."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = make_outputs(Path(folder))
+    versions = {stage: find_stage(stage).version for stage in STAGES}
+    for stage in STAGES:
+        if (GOLDEN / "versions.json").exists() and recorded_versions()[stage] == versions[stage]:
+            if wrong := explain(stage, made[stage]):
+                sys.exit(wrong)
+        else:
+            np.savez_compressed(GOLDEN / f"{stage}.npz", **made[stage])
+    (GOLDEN / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,141 @@
+"""The graph and the stages' declarations agree, and what decides a stage's outputs is written down."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline.params import Model, load_params
+from pipeline.stage import DeclaredParams, find_stage, main, stage_names
+from pipeline.stages import code
+
+ROOT = Path(__file__).parents[2]
+GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
+SUITE = set(YAML(typ="safe", pure=True).load((ROOT / "suite.yaml").read_text()))
+
+
+def body(name: str) -> dict:
+    return GRAPH[name].get("do", GRAPH[name])
+
+
+def sections_in_graph(name: str) -> set[str]:
+    """Return the sections that dvc.yaml lists for a stage, of params.yaml and of suite.yaml."""
+    sections = set()
+    for entry in body(name).get("params", []):
+        keys = entry["suite.yaml"] if isinstance(entry, dict) else [entry]
+        assert all((key.split(".")[0] in SUITE) == isinstance(entry, dict) for key in keys)
+        sections |= {key.split(".")[0] for key in keys}
+    return sections
+
+
+def test_every_stage_of_the_graph_is_a_module_and_the_other_way_round():
+    assert sorted(GRAPH) == stage_names()
+
+
+@pytest.mark.parametrize("name", stage_names())
+def test_graph_lists_the_sections_that_a_stage_reads(name):
+    assert sections_in_graph(name) - {"suite"} == set(find_stage(name).reads) - {"suite"}
+
+
+@pytest.mark.parametrize("name", [name for name in stage_names() if name != "code"])
+def test_a_stage_depends_on_its_own_code_or_version(name):
+    own = [dep for dep in body(name)["deps"] if str(dep).startswith("cache/code")]
+    assert own == [f"cache/code/{name}.json"]
+    assert own[0] in body("code")["outs"]
+
+
+@pytest.mark.parametrize("name", stage_names())
+def test_a_stage_is_run_by_the_one_runner(name):
+    assert body(name)["cmd"].startswith(f"python -m pipeline.stages {name}")
+
+
+def test_a_section_that_is_not_declared_cannot_be_read(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    params = DeclaredParams(load_params(), ["rff"])
+    assert params.rff.D > 0
+    with pytest.raises(AttributeError, match="method"):
+        params.method  # noqa: B018
+
+
+def test_an_unknown_stage_is_one_line(capsys):
+    assert main(["emebd"]) == 2
+    assert "did you mean 'embed'" in capsys.readouterr().err
+
+
+def test_stages_that_cost_hours_follow_a_version_and_no_code(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for name in ("generate", "image_list", "manifest", "model", "embed", "prompts"):
+        assert set(code.dependencies(find_stage(name))) == {"version", "defaults"}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package in which one stage imports a module inside a function, which imports another."""
+    files = {
+        "stages/one.py": "def one():\n    from pipeline.method import far\n",
+        "stages/two.py": "import json\n",
+        "method/far.py": "import pipeline.method.farther\nimport pipeline.errors\n",
+        "method/farther.py": "x = 1\n",
+        "errors.py": "",
+    }
+    for name, content in files.items():
+        file = tmp_path / "pipeline" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    monkeypatch.chdir(tmp_path)
+    code._imports.cache_clear()
+    yield tmp_path / "pipeline"
+    code._imports.cache_clear()
+
+
+def test_imports_are_followed_through_functions_and_modules(package):
+    found = [path.as_posix() for path in code.imported_files("one")]
+    assert found == [
+        "pipeline/method/far.py",
+        "pipeline/method/farther.py",
+        "pipeline/stages/one.py",
+    ]
+    assert [path.as_posix() for path in code.imported_files("two")] == ["pipeline/stages/two.py"]
+
+
+def test_compare_depends_on_methods_that_are_found_by_name(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    files = {path.as_posix() for path in code.imported_files("compare")}
+    assert "pipeline/comparison/methods/ranpac.py" in files
+    assert "pipeline/comparison/methods/ranpac.py" not in {
+        path.as_posix() for path in code.imported_files("adapt")
+    }
+
+
+@pytest.fixture
+def write_code_files(tmp_path, monkeypatch):
+    """Return a function that runs `code` in a copy of the package and returns {stage: its file}."""
+    for name in ("pipeline", "params.yaml", "suite.yaml"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+
+    def run():
+        code._imports.cache_clear()
+        assert main(["code"]) == 0
+        return {file.stem: file.read_bytes() for file in Path("cache/code").iterdir()}
+
+    return run
+
+
+def test_every_stage_has_its_file_and_the_folder_of_results_exists(write_code_files):
+    assert sorted(write_code_files()) == [name for name in stage_names() if name != "code"]
+    assert Path("results/digits/problems/README.md").is_file()
+
+
+def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(
+    write_code_files, monkeypatch
+):
+    before = write_code_files()
+    assert "stored_as" not in (ROOT / "suite.yaml").read_text()
+    monkeypatch.setattr(Model.model_fields["stored_as"], "default", "float32")
+    after = write_code_files()
+    reading = {name for name in before if "models" in find_stage(name).reads}
+    assert {name for name in before if after[name] != before[name]} == reading
+    assert "embed" in reading

@@ -1,0 +1,122 @@
+"""Array stores: what is written is read, and what does not fit is refused with the remedy."""
+
+import numpy as np
+import pytest
+
+from pipeline.errors import StoreError
+from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.kernel_lda import Classifier
+from pipeline.store.array_store import open_arrays, write_arrays
+from pipeline.store.classifier_store import read_classifiers
+from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
+from pipeline.store.pseudo_label_store import (
+    NO_LABEL,
+    labels_at,
+    open_pseudo_labels,
+    read_pseudo_labels,
+    write_pseudo_labels,
+)
+from pipeline.store.refined_store import open_refined, read_refined, write_refined
+from pipeline.store.target_store import open_target, write_target
+
+RNG = np.random.default_rng(0)
+SCHEMA = "test/1"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(2, 3), (1,), (3, 1, 4), (2, 1, 1)])
+def test_arrays_are_read_whole_and_by_index(tmp_path, dtype, shape):
+    x = (RNG.standard_normal(shape) * 3).astype(dtype)
+    write_arrays(tmp_path / "a.zarr", SCHEMA, {"x": x}, {"name": "n"})
+    store = open_arrays(tmp_path / "a.zarr", SCHEMA)
+    np.testing.assert_array_equal(store.read("x"), x)
+    for index in range(shape[0]):
+        part = store.read("x", index, shape=shape[1:])
+        assert part.dtype == x.dtype
+        np.testing.assert_array_equal(part, x[index])
+    assert store.attribute("name", str) == "n"
+
+
+def test_what_does_not_fit_is_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "a.zarr"
+    write_arrays(path, SCHEMA, {"x": np.ones((2, 3))}, {"names": ["a", 1]})
+    store = open_arrays(path, SCHEMA)
+    for refused in (
+        lambda: store.read("y"),
+        lambda: store.read("x", 2),
+        lambda: store.read("x", 0, shape=(4,)),
+        lambda: store.read("x", shape=(None,)),
+        lambda: store.attribute("names", list, of=str),
+        lambda: store.attribute("absent", str),
+        lambda: open_arrays(path, "test/2"),
+    ):
+        with pytest.raises(StoreError, match=rf"{path}.*rm -r .*dvc checkout.*dvc repro"):
+            refused()
+    with pytest.raises(StoreError, match="no such store; run dvc repro or dvc pull"):
+        open_arrays(tmp_path / "none.zarr", SCHEMA)
+
+
+def test_prompts(tmp_path):
+    text = np.eye(3, 5, dtype=np.float32)
+    for name, given in (("p", text), ("bad", text * np.nan)):
+        prompts = Prompts(given, 12.5, {"classes": ["a", "b", "c"]})
+        write_prompts(tmp_path / name, prompts)
+    read = open_prompts(tmp_path / "p")
+    assert np.array_equal(read.text, text)
+    assert (read.logit_scale, read.classes) == (12.5, ["a", "b", "c"])
+    with pytest.raises(StoreError, match=r"bad: .*not finite"):
+        open_prompts(tmp_path / "bad")
+
+
+FIRST = PseudoLabels(
+    np.array([1, 0]),
+    np.array([[0.1, 0.9], [0.8, 0.2]]),
+    np.array([0.5, 0.3]),
+    np.array([True, False]),
+)
+SECOND = PseudoLabels(np.array([2]), np.array([[1.0]]), np.array([1.0]), np.array([True]))
+LABELS = [(np.array([4, 1]), FIRST), (np.array([2]), SECOND)]
+
+
+def require_labels(store):
+    read = read_pseudo_labels(store, 0, 6)
+    assert read.label.tolist() == [NO_LABEL, 0, 2, NO_LABEL, 1, NO_LABEL]
+    for index, given in LABELS:
+        got = labels_at(read, index, given.fused.shape[1])
+        for name in ("label", "fused", "weight", "kept"):
+            np.testing.assert_array_equal(getattr(got, name), getattr(given, name))
+    with pytest.raises(StoreError, match="label has shape"):
+        read_pseudo_labels(store, 0, 7)
+
+
+def test_pseudo_labels_are_found_again_at_their_rows(tmp_path):
+    write_pseudo_labels(tmp_path / "p.zarr", [LABELS], 6, "a-b")
+    require_labels(open_pseudo_labels(tmp_path / "p.zarr"))
+
+
+def test_target_models(tmp_path):
+    classifiers = [
+        [Classifier(RNG.standard_normal((4, K)), RNG.standard_normal(K)) for K in (2, 3)]
+        for _ in range(2)
+    ]
+    path = tmp_path / "t.zarr"
+    write_target(path, classifiers, [LABELS, LABELS], rows=6, attributes={"problem": "a-b"})
+    store = open_target(path)
+    for index, tasks in enumerate(classifiers):
+        for given, got in zip(tasks, read_classifiers(store, index), strict=True):
+            np.testing.assert_array_equal(got.W, given.W)
+            np.testing.assert_array_equal(got.b, given.b)
+    require_labels(store)
+
+
+def test_refined_views(tmp_path):
+    views = {"zeros": RNG.standard_normal((2, 5, 3)).astype(np.float16)}
+    write_refined(tmp_path / "r.zarr", views, {"problem": "a-b"})
+    refined = open_refined(tmp_path / "r.zarr")
+    read = read_refined(refined, 1, {"original": (5, 3), "zeros": (5, 3)})
+    assert list(read) == ["zeros"]
+    np.testing.assert_array_equal(read["zeros"], views["zeros"][1])
+    with pytest.raises(StoreError, match="zeros has shape"):
+        read_refined(refined, 0, {"zeros": (6, 3)})
+    write_refined(tmp_path / "off.zarr", {}, {"problem": "a-b"})
+    assert read_refined(open_refined(tmp_path / "off.zarr"), 0, {"zeros": (5, 3)}) == {}

@@ -1,0 +1,62 @@
+"""A small project with a fitted source, and streams of unlabelled images."""
+
+import shutil
+
+import pytest
+
+from small_project import SmallProject, draw_domain, small_params
+from stream_project import CLASSES, NAMES, prepare, run, step_entry, with_domain
+
+
+@pytest.fixture(scope="session")
+def source_project(tmp_path_factory):
+    """Return a project whose source `left` is fitted and whose target `right` is embedded; to be copied only."""
+    project = SmallProject(tmp_path_factory.mktemp("streams")).create(per_class=8)
+    params = small_params()
+    params["datasets"]["toy"]["class_names"] = NAMES
+    params["runtime"] = {"device": "cpu", "workers": 1}
+    project.write_params(params)
+    (project.folder / "corrections.csv").write_text("path,class\n")
+    for domain in ("left", "right"):
+        prepare(project, domain)
+    run(project, "basis left", "source left")
+    return project
+
+
+@pytest.fixture
+def project(source_project, tmp_path):
+    """Return a copy of the source project."""
+    folder = tmp_path / "project"
+    shutil.copytree(source_project.folder, folder, symlinks=True)
+    return SmallProject(folder)
+
+
+@pytest.fixture(scope="session")
+def weeks_project(source_project, tmp_path_factory):
+    """Return the source project with two unlabelled weeks of flat photos; to be copied only."""
+    folder = tmp_path_factory.mktemp("weeks") / "project"
+    shutil.copytree(source_project.folder, folder, symlinks=True)
+    project = SmallProject(folder)
+    for seed, week in ((7, "week1"), (8, "week2")):
+        draw_domain(project.folder / "data" / week / "deep", CLASSES, 3, seed)
+        for file in sorted((project.folder / "data" / week).rglob("*.png")):
+            shutil.move(file, project.folder / "data" / week / f"{file.parent.name[0]}{file.name}")
+    params = project.read_params()
+    for week in ("week1", "week2"):
+        with_domain(params, week, labels="none")
+    params["steps"] = {
+        "camera-week1": step_entry("source/left", "week1"),
+        "camera-week2": step_entry("streams/camera-week1", "week2", ["bee", "dog"]),
+    }
+    project.write_params(params)
+    for week in ("week1", "week2"):
+        prepare(project, week)
+    return project
+
+
+@pytest.fixture
+def weeks(weeks_project, tmp_path):
+    """Return a copy of the project with two weeks."""
+    folder = tmp_path / "project"
+    shutil.copytree(weeks_project.folder, folder, symlinks=True)
+    return SmallProject(folder)

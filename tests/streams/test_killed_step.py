@@ -1,0 +1,35 @@
+"""A step that is killed when it renames its outputs leaves whole files; run again, it gives the same bytes."""
+
+import sys
+
+import pytest
+
+from stream_project import run, tree
+
+KILL = """
+import os, sys
+from pathlib import Path
+count, replace = 0, Path.replace
+def killed(self, target):
+    global count
+    count += 1
+    if count == int(sys.argv[1]):
+        os._exit(9)
+    return replace(self, target)
+Path.replace = killed
+from pipeline.stage import main
+sys.exit(main(["step", "camera-week2"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rename", [1, 2, 3])
+def test_a_killed_step_is_run_again(weeks, rename):
+    run(weeks, "step camera-week1", "step camera-week2")
+    outputs = [weeks.folder / "cache/streams", weeks.results("streams")]
+    whole = [tree(folder) for folder in outputs]
+    done = weeks.run(sys.executable, "-c", KILL, str(rename), ok=False)
+    assert done.returncode == 9
+    assert tree(weeks.folder / "cache/streams/camera-week1.zarr")  # the step before is as it was
+    run(weeks, "step camera-week2")
+    assert [tree(folder) for folder in outputs] == whole

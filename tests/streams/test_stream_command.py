@@ -1,0 +1,153 @@
+"""`referee stream`: what it writes into suite.yaml, and what it refuses."""
+
+from contextlib import chdir
+
+import pytest
+
+from pipeline.cli.main import main
+from pipeline.cli.stream import newest_step
+from pipeline.errors import ParamsError
+from pipeline.params import load_params
+from small_project import draw_image
+from stream_project import CLASSES, run, step_entry
+
+
+def referee(project, *command):
+    with chdir(project.folder):
+        return main(list(command))
+
+
+def arrived(project, name):
+    """Put three photos into data/camera/NAME; return the folder as the user names it."""
+    for number in range(3):
+        draw_image(project.folder / f"data/camera/{name}/IMG_{number}.png", number)
+    return f"data/camera/{name}"
+
+
+def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
+    suite = project.folder / "suite.yaml"
+    suite.write_text(f"# mine\n{suite.read_text()}".replace("steps: {}", "steps: {}  # arrivals"))
+    assert referee(project, "stream", "add", "camera", arrived(project, "week 1")) == 0
+    assert "dvc repro step@camera-week_1" in capsys.readouterr().out
+    assert (
+        referee(project, "stream", "add", "camera", arrived(project, "w2"), "--classes", "dog,ant")
+        == 0
+    )
+    text = suite.read_text()
+    assert text.startswith("# mine\n")
+    with chdir(project.folder):
+        params = load_params()
+    first, second = params.steps["camera-week_1"], params.steps["camera-w2"]
+    assert (first.before, first.classes, first.source) == ("source/left", "all", "left")
+    assert (second.before, second.classes) == ("streams/camera-week_1", ("dog", "ant"))
+    assert params.domains["camera_w2"].labels == "none"
+    assert params.domains["camera_w2"].templates == params.domains["left"].templates
+    assert (project.folder / "corrections/camera-w2.csv").read_text() == "path,class\n"
+
+
+def test_add_names_the_classes_that_folders_named_so_far(project):
+    params = project.read_params()
+    params["datasets"]["toy"]["class_names"] = {}
+    project.write_params(params)
+    assert referee(project, "stream", "add", "camera", arrived(project, "week1")) == 0
+    assert project.read_params()["datasets"]["toy"]["class_names"] == {
+        name: name for name in CLASSES
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (["add", "camera", "data/nowhere"], "data/nowhere"),
+        (["add", "shop", "data/left", "--source", "lfet"], "did you mean 'left'"),
+        (["add", "camera", "data/left", "--classes", "ant,ant"], "listed twice"),
+        (["add", "cam-era", "data/left"], "STREAM-STEP"),
+        (["forget", "camera-week9"], "camera-week9"),
+        (["forget", "camera-week1"], "dvc repro step@camera-week1"),
+        (["add", "camera", "data/right", "--after", "week9"], "camera-week9"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_suite_yaml_stays(weeks, capsys, command, named):
+    before = (weeks.folder / "suite.yaml").read_bytes()
+    capsys.readouterr()
+    assert referee(weeks, "stream", *command) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert named in lines[0]
+    assert (weeks.folder / "suite.yaml").read_bytes() == before
+
+
+def test_the_newest_step_of_a_stream(weeks):
+    params = weeks.read_params()
+    params["past"] = {"old-a": {"source": "left"}, "old-b": {"source": "left"}}
+    params["steps"]["old-c"] = step_entry("streams/old-b", "week1")
+    weeks.write_params(params)
+    with chdir(weeks.folder):
+        suite = load_params()
+        assert newest_step(suite, "camera") == "camera-week2"
+        assert (
+            newest_step(suite, "camera", "week1")
+            == newest_step(suite, "camera", "camera-week1")
+            == "camera-week1"
+        )
+        assert newest_step(suite, "old") == "old-c"
+        with pytest.raises(ParamsError, match="did you mean 'camera'"):
+            newest_step(suite, "camrea")
+        params["steps"]["camera-night"] = step_entry("streams/camera-week1", "week2")
+        weeks.write_params(params)
+        with pytest.raises(ParamsError, match=r"forked.*--after"):
+            newest_step(load_params(), "camera")
+
+
+def test_predict_gives_an_image_of_the_newest_step_its_label(weeks, capsys):
+    run(weeks, "step camera-week1")
+    image = "data/week1/a0.png"
+    rows = weeks.results("streams", "camera-week1.csv").read_text().splitlines()
+    known = next(row.split(",") for row in rows if row.startswith(image))
+    capsys.readouterr()
+    assert (
+        referee(
+            weeks,
+            "predict",
+            "--stream",
+            "camera",
+            "--after",
+            "week1",
+            "--format",
+            "csv",
+            "--top",
+            "1",
+            image,
+        )
+        == 0
+    )
+    predicted = capsys.readouterr().out.splitlines()[-1].split(",")
+    assert predicted[2] == known[1]
+    assert float(predicted[3]) == pytest.approx(float(known[2]), abs=1e-5)
+
+
+def test_export_and_predict_refuse_a_step_that_did_not_run(weeks, capsys):
+    for command in (("predict", "photo.png"), ("export", "-o", "x.safetensors")):
+        assert referee(weeks, command[0], "--stream", "camera", *command[1:]) == 2
+        assert "cache/streams/camera-week2.zarr" in capsys.readouterr().err
+
+
+def test_export_after_a_step(weeks, capsys):
+    run(weeks, "step camera-week1")
+    assert (
+        referee(weeks, "export", "--stream", "camera", "--after", "week1", "-o", "x.safetensors")
+        == 0
+    )
+    assert "4 classes" in capsys.readouterr().out
+    weeks.change_params(method={"options": {"ridge": 0.9}})
+    assert (
+        referee(weeks, "export", "--stream", "camera", "--after", "week1", "-o", "x.safetensors")
+        == 2
+    )
+    assert "ridge" in capsys.readouterr().err
+
+
+def test_doctor_counts_images_without_labels(weeks, capsys):
+    referee(weeks, "doctor")
+    lines = capsys.readouterr().out.splitlines()
+    assert any("domains.week1.images" in line and "12 images, no labels" in line for line in lines)

@@ -1,0 +1,130 @@
+"""The tasks of a benchmark problem as a stream and as `adapt`: the same statistics, the same predictions."""
+
+import shutil
+from contextlib import chdir
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline import paths
+from pipeline.datasets.manifest_files import read_images
+from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import predict
+from pipeline.method.zero_shot import cosines
+from pipeline.params import load_params
+from pipeline.problem.method_options import method_options
+from pipeline.stage import open_project
+from pipeline.store.classifier_store import read_classifiers
+from pipeline.store.stream_state import read_stream_state
+from pipeline.store.target_store import open_target
+from stream_project import CLASSES, prepare, run, step_entry, tree, with_domain
+
+SEED = 0
+
+
+def benchmark_as_stream(project):
+    """Add a domain per task with the train images of the target's first seed, and a stream over them."""
+    params = project.read_params()
+    with chdir(project.folder):
+        target = open_project(load_params()).domain("right")
+        images = read_images(target.manifest / "images.csv")
+        before = "source/left"
+        for task, classes in enumerate(target.class_sets):
+            name = f"task{task + 1}"
+            for row in target.train_index(SEED, task):
+                path = project.folder / images[row].path
+                copy = project.folder / "data" / name / path.parent.name / path.name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
+            with_domain(params, name, labels="none")
+            entry = step_entry(before, name, [CLASSES[c] for c in classes], source_task=task + 1)
+            params["steps"][f"right-{name}"] = entry
+            before = f"streams/right-{name}"
+    project.write_params(params)
+    for task in range(2):
+        prepare(project, f"task{task + 1}")
+        run(project, f"step right-task{task + 1}")
+
+
+def adapted_statistics(problem, options):
+    """Yield the statistics after each task of `adapt`'s first seed, which the stage does not keep."""
+    target, basis = problem.target, problem.bases.basis(0)
+    statistics = empty_statistics(basis, options)
+    for task, source in enumerate(problem.source_models(0, with_scatter=options.source_covariance)):
+        statistics, _ = adapt_task(
+            basis,
+            statistics,
+            target.task(SEED, task, options.views),
+            None,
+            source=source,
+            options=options,
+            clip_scale=target.prompts.logit_scale,
+        )
+        yield statistics
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 0}, {"class_priors": "counted", "ridge": 0.5}])
+def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
+    project.change_params(method={"options": options})
+    run(project, "source left")
+    benchmark_as_stream(project)
+    run(project, "pseudo_label left-right", "refine left-right", "adapt left-right")
+    with chdir(project.folder):
+        params = load_params()
+        chosen = method_options(params.method.variant, params.method.options)
+        problem = open_project(params).problem("left-right")
+        target, basis = problem.target, problem.bases.basis(0)
+        classifiers = read_classifiers(open_target(paths.target_model("left-right")), 0)
+        sources = list(problem.source_models(0))
+        rows = target.rows(target.test_index(SEED), chosen.views)
+        for task, expected in enumerate(adapted_statistics(problem, chosen)):
+            state = read_stream_state(paths.stream_state(f"right-task{task + 1}"))
+            assert state.classes == CLASSES[: 2 * task + 2]
+            for field in fields(expected.rows):
+                found, known = (getattr(s.rows, field.name) for s in (state.statistics, expected))
+                if field.name == "scatter":
+                    found, known = np.tril(found), np.tril(known)
+                np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-12, err_msg=field.name)
+            np.testing.assert_allclose(
+                state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12
+            )
+            features = kernel_rows(basis, rows, chosen.clip_in_kernel)
+            ours, theirs = (
+                predict(
+                    features,
+                    cosines(rows.clip, state.prompts.text),
+                    source=sources[task],
+                    classifier=classifier,
+                    options=chosen,
+                    clip_scale=target.prompts.logit_scale,
+                )
+                for classifier in (state.classifier, classifiers[task])
+            )
+            assert (ours.label == theirs.label).all()
+            np.testing.assert_allclose(ours.fused, theirs.fused, rtol=0, atol=1e-9)
+
+
+def test_a_benchmark_whose_classes_arrive_in_another_order(project):
+    """Labels, source model and target follow the order of suite.yaml; embeddings stay."""
+    params = project.read_params()
+    params["datasets"]["toy"]["tasks"] = [["dog", "ant"], ["cat", "bee"]]
+    project.write_params(params)
+    before = tree(project.folder / "cache/embeddings")
+    for domain in ("left", "right"):
+        run(project, f"manifest {domain}", f"embed {domain} vit", f"prompts {domain}")
+    assert tree(project.folder / "cache/embeddings") == before
+    run(project, "basis left", "source left", "pseudo_label left-right", "refine left-right")
+    run(project, "adapt left-right", "evaluate left-right")
+    with chdir(project.folder):
+        target = open_project(load_params()).labelled_domain("right")
+        assert target.class_names == ["dog", "ant", "cat", "bee"]
+        images = read_images(target.manifest / "images.csv")
+        named = [target.class_names[label] for label in target.labels]
+        assert named == [Path(image.path).parent.name for image in images]
+        assert (
+            open_target(paths.target_model("left-right")).attribute("classes", list)
+            == target.class_names
+        )

@@ -1,0 +1,116 @@
+"""docs/how-to/streams.md, command by command, with DVC: no earlier stage runs, and the past may go."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+from documented_commands import read_page
+from small_project import ROOT, SmallProject, draw_domain, draw_image, small_params
+from stream_project import tree
+
+pytestmark = pytest.mark.slow
+
+PAGE = "docs/how-to/streams.md"
+CLASSES = ("chair", "lamp", "laptop", "mug")
+
+
+@pytest.fixture
+def reader(tmp_path):
+    """Return the project of a reader: labelled photos, two folders of a camera, and a suite without problems."""
+    project = SmallProject(tmp_path / "project")
+    project.folder.mkdir()
+    project.create(dvc=True)
+    shutil.rmtree(project.folder / "data")
+    draw_domain(project.folder / "data/photos", CLASSES, 6, seed=1)
+    for week in (1, 2):
+        for number in range(8):
+            draw_image(
+                project.folder / f"data/camera/week{week}/IMG_{number}.png", 50 * week + number
+            )
+    draw_image(project.folder / "photo.png", 99)
+    params = small_params()
+    domain = {**params["domains"]["left"], "dataset": "mine", "images": "data/photos"}
+    params |= {
+        "suite": "mine",
+        "datasets": {"mine": {"classes_per_task": 4, "class_names": {}}},
+        "domains": {"photos": domain},
+        "sources": {"photos": {}},
+        "problems": {},
+        "swept": {},
+    }
+    project.write_params(params)
+    return project
+
+
+@pytest.mark.long
+def test_the_commands_of_the_page(reader):
+    (block,) = (block for block in read_page(ROOT / PAGE).blocks if block.is_command)
+    ran = {}
+    for line in block.lines:
+        if line.startswith("referee stream forget"):
+            ran["state"] = tree(reader.folder / "cache/streams/camera-week2.zarr")
+        done = reader.run("bash", "-c", line)
+        ran.setdefault(line, []).append(done.stdout)
+    stages = [
+        [text for text in out.splitlines() if text.startswith("Running")]
+        for out in ran["dvc repro step@camera-week1"]
+    ]
+    assert "Running stage 'embed@camera_week1-vit':" in stages[0]
+    assert stages[1] == ["Running stage 'step@camera-week1':"]
+    (second,) = ran["dvc repro step@camera-week2"]
+    running = {text.split("'")[1] for text in second.splitlines() if text.startswith("Running")}
+    assert running == {
+        "manifest@camera_week2", "embed@camera_week2-vit", "embed@camera_week2-clip",
+        "prompts@camera_week2", "step@camera-week2",
+    }  # fmt: skip
+    with reader.results("streams", "camera-week1.csv").open(newline="") as file:
+        rows = {row["path"]: row for row in csv.DictReader(file)}
+    assert rows["data/camera/week1/IMG_3.png"]["class"] == "mug"
+    assert rows["data/camera/week1/IMG_3.png"]["corrected"] == "yes"
+    assert len(rows) == 8
+    assert "2 classes" not in ran["referee predict --stream camera photo.png"][0]
+    assert "4 classes" in ran["referee predict --stream camera photo.png"][0]
+    assert (reader.folder / "camera.safetensors").is_file()
+    # the past is gone: nothing asks for it, no path of the graph leads to it, and the next step gives the same bytes
+    for gone in ("cache/embeddings/camera_week1", "cache/manifests/camera_week1"):
+        shutil.rmtree(reader.folder / gone)
+    shutil.rmtree(reader.folder / "cache/streams/camera-week2.zarr")
+    assert reader.repro("--force", "--single-item", "step@camera-week2") == {"step@camera-week2"}
+    assert tree(reader.folder / "cache/streams/camera-week2.zarr") == ran["state"]
+    assert "week1" not in " ".join(
+        line
+        for line in reader.run("dvc", "dag", "step@camera-week2", "--mermaid").stdout.splitlines()
+        if "past@" not in line
+    )
+    assert reader.repro("step@camera-week2") == set()
+
+
+@pytest.mark.long
+def test_a_teammate_without_images_continues_the_stream(reader, tmp_path):
+    """The state travels by push and pull; the teammate has only the images of the next step."""
+    reader.run("referee", "stream", "add", "camera", "data/camera/week1", "--source", "photos")
+    reader.repro("step@camera-week1")
+    reader.run("referee", "stream", "forget", "camera-week1")
+    kept = ("past@camera-week1", "source@photos", "basis@photos", "model@vit", "model@clip", "code")
+    reader.run("dvc", "remote", "add", "--default", "shared", str(tmp_path / "remote"))
+    reader.run("dvc", "push", *kept)
+    reader.run("git", "config", "user.email", "owner@example.invalid")
+    reader.run("git", "config", "user.name", "Owner")
+    reader.run("git", "add", ".")
+    reader.run("git", "commit", "--quiet", "-m", "week 1 is past")
+    mate = SmallProject(tmp_path / "mate")
+    reader.run("git", "clone", "--quiet", str(reader.folder), str(mate.folder))
+    shutil.copytree(reader.folder / "weights", mate.folder / "weights")
+    shutil.copytree(reader.folder / "data/camera/week2", mate.folder / "data/camera/week2")
+    mate.run("dvc", "pull", *kept)
+    ran = {}
+    for project in (mate, reader):
+        project.run("referee", "stream", "add", "camera", "data/camera/week2")
+        ran[project] = project.repro("--allow-missing", "step@camera-week2")
+    assert not any("photos" in stage or "week1" in stage for stage in ran[mate])
+    state = "cache/streams/camera-week2.zarr"
+    assert tree(mate.folder / state) == tree(reader.folder / state) != {}
+    figures = json.loads(mate.results("streams", "camera-week2.json").read_text())
+    assert figures["steps_before"] == ["camera-week1"]
