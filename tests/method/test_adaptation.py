@@ -135,8 +135,9 @@ def test_a_class_may_come_back_in_a_later_task():
 
     everything = np.arange(len(task))
     (once, a), (twice, b) = adapted(everything), adapted(everything[:9], everything[9:])
-    np.testing.assert_allclose(twice.means(), once.means(), rtol=1e-9)
-    np.testing.assert_allclose(b.W, a.W, rtol=1e-6)
+    # features are float32, and on some processors the last bit depends on how many rows are mapped at once
+    np.testing.assert_allclose(twice.means(), once.means(), atol=1e-7)
+    np.testing.assert_allclose(b.W, a.W, rtol=1e-5, atol=1e-5 * np.abs(a.W).max())
 
 
 def test_the_gate_leaves_uncertain_images_out():

@@ -122,7 +122,7 @@ def assert_same(one, other, name):
     if other.dtype.kind in "ib":
         assert np.array_equal(one, other), name
         return
-    tolerance = {"scatter": 1e-7, "W": 1e-8, "b": 1e-8, "fused": 1e-8, "weight": 1e-8}
+    tolerance = dict.fromkeys(("scatter", "W", "b", "fused", "weight"), 1e-7)
     allowed = tolerance.get(name.rpartition("/")[2], 1e-12)
     assert np.array_equal(np.isnan(one), np.isnan(other)), name
     assert np.nanmax(np.abs(one - other)) <= allowed * np.nanmax(np.abs(other)), name
