@@ -10,9 +10,11 @@ import numpy as np
 from pipeline.comparison.compared_method import ComparedMethod, Group
 from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, adapt_tasks, pseudo_label
+from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
+from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Labels
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import CALIBRATED, MethodOptions, variant
@@ -55,13 +57,14 @@ def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
     """Adapt to a seed's tasks; return after each of them the class predicted for every test row, (n,)."""
     check_views(seed, options)
     sources, test, scale = source_models(seed, options), seed.target.test, seed.target.clip_scale
+    basis = kernel_basis(seed, options)
     features = seed.shared(
-        ("test features", options.clip_in_kernel),
-        lambda: kernel_rows(seed.basis, test, options.clip_in_kernel),
+        ("test features", options.clip_in_kernel, basis.width),
+        lambda: kernel_rows(basis, test, options.clip_in_kernel),
     )
     classifiers: list[Classifier | None] = [None] * len(sources)
     if options.predictor == "adapted":
-        adapted = adapt_tasks(seed.basis, seed.target.tasks, sources, options, scale)
+        adapted = adapt_tasks(basis, seed.target.tasks, sources, options, scale)
         classifiers = [task.classifier for task in adapted]
     predictions = [
         predict(
@@ -87,15 +90,21 @@ def check_views(seed: Seed, options: MethodOptions) -> None:
         )
 
 
+def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
+    """Return the seed's basis with the directions that count under the options, see `kernel_directions`."""
+    d_clip = 0 if seed.basis.clip_omega is None else len(seed.basis.clip_omega)
+    d = seed.basis.d + (d_clip if options.clip_in_kernel else 0)
+    kept = directions_kept(d, seed.basis.D, seed.basis.gamma, options)
+    return seed.shared(("basis", d, kept), lambda: reduced(seed.basis, options))
+
+
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
     """Return the source model after each task, fitted once for all variants that fit the source alike."""
-    source, fitted = seed.source, _source_options(options)
+    source, fitted, basis = seed.source, _source_options(options), kernel_basis(seed, options)
     return seed.shared(
-        ("source", fitted),
+        ("source", fitted, basis.width),
         lambda: list(
-            fit_source(
-                seed.basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip
-            )
+            fit_source(basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip)
         ),
     )
 
@@ -117,9 +126,9 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
     """
 
     def label() -> list[PseudoLabels]:
-        sources = source_models(seed, CALIBRATED)
+        sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
         return [
-            pseudo_label(seed.basis, task, source.classifier, CALIBRATED, seed.target.clip_scale)
+            pseudo_label(basis, task, source.classifier, CALIBRATED, seed.target.clip_scale)
             for task, source in zip(seed.target.tasks, sources, strict=True)
         ]
 

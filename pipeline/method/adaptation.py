@@ -211,7 +211,7 @@ class _Step:
         regularisation = self.options.regularisation()
         scatter, means = self._scatter(statistics), statistics.means()
         if ridge is None:
-            ridge = regularisation.absolute_ridge(scatter, means)
+            ridge = regularisation.absolute_ridge(scatter, means, self.features.basis.D)
         classifier = kernel_lda.solve(
             filled_means(means, self.source.means),
             scatter,
@@ -235,7 +235,7 @@ class _Step:
             and len(labels.label) > 0
         )
         m = len(labels.label) * len(options.views) + len(self.task.classes)
-        return applies and relabelling.cheaper(m, self.features.basis.D, options.rounds)
+        return applies and relabelling.cheaper(m, self.features.basis.width, options.rounds)
 
     def rounds_in_row_space(self, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The fast path, see `relabelling`."""
@@ -263,7 +263,7 @@ class _Step:
         check_spread(trace, fixed.total + float(first.weight.sum()), self.source.means)
         return relabelling.row_space(
             fixed.triangle,
-            self.options.ridge * trace / len(fixed.triangle),
+            self.options.ridge * trace / self.features.basis.D,
             rows,
             self.source.means[self.task.classes],
             prior_count=self.options.prior_count,

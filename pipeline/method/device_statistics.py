@@ -50,8 +50,9 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     torch.backends.cuda.matmul.allow_tf32 = False  # its products have ten bits
     frequencies = torch.from_numpy(np.ascontiguousarray(basis.omega)).to(device)
     beta = torch.from_numpy(np.ascontiguousarray(basis.beta)).to(device)
-    scatter = torch.zeros(basis.D, basis.D, dtype=torch.float64, device=device)
-    sums = torch.zeros(C, basis.D, dtype=torch.float64, device=device)
+    directions = None if basis.directions is None else torch.from_numpy(basis.directions).to(device)
+    scatter = torch.zeros(basis.width, basis.width, dtype=torch.float64, device=device)
+    sums = torch.zeros(C, basis.width, dtype=torch.float64, device=device)
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         labels, omega = rows.labels[index], rows.weights[index]
@@ -65,6 +66,7 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
             half = (unit @ frequencies).mul_(0.5)
             shifted = (half + beta).sin_()
             features = half.sin_().mul_(shifted).mul_(-2 * basis.scale)
+            features = features if directions is None else features @ directions
             sums += selection @ features
             features *= root
             scatter += features.T @ features

@@ -58,11 +58,14 @@ class Regularisation:
     divide: bool = True  # divide the scatter by Σω. The released code does not
     shrinkage: Shrinkage = None  # applied before the ridge
 
-    def absolute_ridge(self, scatter: Scatter, means: Matrix64) -> float:
-        """Return what is added to the diagonal of the scatter, given the class means (C, D)."""
+    def absolute_ridge(self, scatter: Scatter, means: Matrix64, D: int) -> float:
+        """Return what is added to the diagonal of the scatter, given the class means and the number of features D.
+
+        The means have fewer than D columns where only the directions that count are kept; the ridge is that of all.
+        """
         if self.relative:
             check_spread(scatter.trace(), scatter.total, means)
-            return self.ridge * scatter.trace() / int(means.shape[1])
+            return self.ridge * scatter.trace() / D
         return self.ridge * (scatter.total if self.divide else 1.0)
 
     @property

@@ -164,6 +164,6 @@ def joined_rows(
         basis = basis.joint()
         inputs = {name: JointRows(rows, clip, share) for name, rows in views.items()}
     n = len(next(iter(views.values())))
-    if kept_in_memory(n, len(inputs), basis.D):
+    if kept_in_memory(n, len(inputs), basis.width):
         inputs = {name: KeptFeatures(basis, rows) for name, rows in inputs.items()}
     return KernelRows(basis, inputs)

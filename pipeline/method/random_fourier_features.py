@@ -31,6 +31,7 @@ from pipeline.method.rows import Matrix, unit_rows
 Convention = Literal["bandwidth", "spread", "gamma"]
 CONVENTIONS = ("bandwidth", "spread", "gamma")
 COLUMNS = 64  # drawn together from one generator; changing it changes every basis
+ROWS = 2048  # mapped at a time where features are reduced
 MEDIAN_ROWS = 2000  # more rows than this do not move the median
 
 
@@ -43,6 +44,8 @@ class Basis:
     gamma: float  # of the kernel exp(−gamma ‖x − y‖²)
     # (d', D) frequencies for CLIP's embedding of the image, if it may enter the kernel, see `joint`
     clip_omega: npt.NDArray[np.float32] | None = None
+    # (D, r) orthonormal columns: features are kept as their coordinates along these, see `kernel_directions`
+    directions: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse shapes that do not belong together."""
@@ -61,6 +64,11 @@ class Basis:
         return int(self.omega.shape[1])
 
     @property
+    def width(self) -> int:
+        """Number of columns of `deviations`: D, or r of `directions`."""
+        return self.D if self.directions is None else int(self.directions.shape[1])
+
+    @property
     def scale(self) -> float:
         """sqrt(2/D) of eq. (7)."""
         return math.sqrt(2 / self.D)
@@ -77,11 +85,11 @@ class Basis:
         return replace(self, omega=np.vstack([self.omega, self.clip_omega]), clip_omega=None)
 
     def nested(self, D: int) -> Basis:
-        """Return the basis of the first ``D`` columns."""
+        """Return the basis of the first ``D`` columns, all directions kept."""
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
         clip_omega = None if self.clip_omega is None else self.clip_omega[:, :D]
-        return replace(self, omega=self.omega[:, :D], beta=self.beta[:D], clip_omega=clip_omega)
+        return Basis(self.omega[:, :D], self.beta[:D], self.gamma, clip_omega)
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
@@ -209,6 +217,8 @@ def _orthogonal_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.
 def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     """Return z(x) − z(0), (n, D) float32, of the L2-normalised rows (n, d): eq. (7) about the pivot.
 
+    Under a basis with `directions` Q, return the coordinates Qᵀ(z(x) − z(0)), (n, r).
+
     Examples
     --------
     The inner products of z approximate the kernel:
@@ -218,6 +228,16 @@ def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     >>> round(float(z[0] @ z[1]), 1), round(math.exp(-0.5 * 2), 1)
     (0.4, 0.4)
     """
+    if basis.directions is None:
+        return _all_deviations(basis, x)
+    along = np.empty((len(x), basis.width), np.float32)
+    for start in range(0, len(x), ROWS):  # n × D numbers would take more memory than n × r may
+        block = slice(start, start + ROWS)
+        np.matmul(_all_deviations(basis, x[block]), basis.directions, out=along[block])
+    return along
+
+
+def _all_deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     half = _phases(basis, x)
     half *= np.float32(0.5)
     shifted = half + basis.beta

@@ -86,7 +86,7 @@ def fit_source(
     for statistics, embedding_means in source_statistics(
         basis, views, labels, tasks, options, clip=clip, reduce_rows=reduce_rows
     ):
-        yield model_of(statistics, embedding_means, options)
+        yield model_of(statistics, embedding_means, options, basis.D)
 
 
 def source_statistics(
@@ -117,9 +117,9 @@ def source_statistics(
 
 
 def model_of(
-    statistics: Statistics, embedding_means: Matrix64, options: MethodOptions
+    statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int
 ) -> SourceModel:
-    """Return the source model of what `source_statistics` yields."""
+    """Return the source model of what `source_statistics` yields under a basis of D features."""
     regularisation = options.regularisation(source=True)
     within, means = statistics.within(), filled_means(statistics.means())
     scatter = None
@@ -130,7 +130,7 @@ def model_of(
         means,
         within,
         regularisation,
-        ridge=regularisation.absolute_ridge(within, means),
+        ridge=regularisation.absolute_ridge(within, means, D),
         priors=options.class_weights(statistics.weight()),
     )
     return SourceModel(means, classifier, embedding_means, scatter)

@@ -21,9 +21,9 @@ def empty_statistics(basis: Basis, options: MethodOptions, *, source: bool = Fal
     if options.statistics == "task_centred":
         regularisation = options.regularisation(source=source)
         as_rows = regularisation.only_ridge and not options.source_covariance
-        return empty_task_centred(basis.D, regularisation.ridge if as_rows else None)
+        return empty_task_centred(basis.width, regularisation.ridge if as_rows else None)
     if options.statistics == "printed" and not source:
         return empty_printed(basis)
     if options.statistics in ("exact", "printed"):
-        return empty_exact(basis.D, options.arithmetic)
+        return empty_exact(basis.width, options.arithmetic)
     raise ParamsError(f"statistics: {options.statistics!r} has no class in statistics_kinds.py")

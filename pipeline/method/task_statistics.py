@@ -153,7 +153,7 @@ def sum_part(shared: Summation, rows: LabelledRows) -> ClassStatistics:
     views = list(rows.views.values())
     # a power of two, which divides `BLOCK_IMAGES`: the blocks of a range of rows are those of the whole
     images = 2 ** int(math.log2(max(1, min(BLOCK_IMAGES, ROWS // len(views)))))
-    statistics = class_statistics.zeros(shared.C, shared.basis.D)
+    statistics = class_statistics.zeros(shared.C, shared.basis.width)
     for index in row_blocks(len(rows), images):
         # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
         features = [deviations_of(shared.basis, view, index) for view in views]

@@ -8,7 +8,7 @@ image, a row or a label of an earlier step, nor a label of this one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pipeline.datasets.manifest_files import read_images, rows_digest
 from pipeline.errors import ParamsError, StoreError, did_you_mean, listed
 from pipeline.method.adaptation import adapt_task, empty_statistics
 from pipeline.method.fusion import fuse
+from pipeline.method.kernel_directions import lifted, lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, kernel_rows
 from pipeline.method.prediction import Prediction, klda_probabilities
@@ -195,16 +196,18 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
     images = image_paths(domain)
     position = {name: index for index, name in enumerate(order)}
     corrections = read_corrections(settings.corrections, images, step_classes)
+    basis = bases.reduced(0, options)
+    source = restricted(whole, [known.index(name) for name in order], options)
     return OpenedStep(
         settings=settings,
         domain=domain,
         options=options,
         origin=origin,
         before=before,
-        basis=bases.basis(0),
+        basis=basis,
         order=order,
         classes=np.array(sorted(position[name] for name in step_classes), dtype=np.intp),
-        source=restricted(whole, [known.index(name) for name in order], options),
+        source=replace(source, classifier=lowered(basis, source.classifier)),
         images=images,
         corrected={row: position[name] for row, name in corrections.items()},
     )
@@ -415,6 +418,6 @@ def state_after(step: OpenedStep, result: StepResult, summary: dict[str, Any]) -
         prompts=step.prompts,
         origin=step.origin,
         statistics=result.statistics,
-        classifier=result.classifier,
+        classifier=lifted(step.basis, result.classifier),
         summary=summary,
     )

@@ -12,6 +12,7 @@ from functools import partial
 
 from pipeline import paths
 from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.kernel_directions import lifted, lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
@@ -50,7 +51,7 @@ def adapt(context: Context, name: str) -> str:
             len(target.seeds),
             images=target.largest_task,
             views=len(options.views),
-            D=problem.D,
+            D=problem.bases.width(options),
         )
     classifiers, labels = zip(*seeds, strict=True)
     attributes = {
@@ -75,7 +76,7 @@ def adapt_seed(
     options: MethodOptions,
 ) -> tuple[list[Classifier], list[TaskLabels]]:
     """Return a seed's classifier after each task, and the row numbers and final labels of each task."""
-    target, basis = problem.target, problem.bases.basis(index)
+    target, basis = problem.target, problem.bases.reduced(index, options)
     seed = target.seeds[index]
     labels = read_pseudo_labels(first_labels, index, target.vision.rows)
     shape = (target.vision.rows, target.vision.width)
@@ -93,11 +94,11 @@ def adapt_seed(
             statistics,
             images,
             labels_at(labels, rows, len(images.classes)),
-            source=source,
+            source=replace(source, classifier=lowered(basis, source.classifier)),
             options=options,
             clip_scale=target.prompts.logit_scale,
             reduce_rows=reduce_rows,
         )
-        classifiers.append(adapted.classifier)
+        classifiers.append(lifted(basis, adapted.classifier))
         final_labels.append((rows, adapted.labels))
     return classifiers, final_labels

@@ -6,11 +6,13 @@ and a classifier after each task, for every seed. This is all that the target's 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pipeline import paths
 from pipeline.errors import listed
+from pipeline.method.kernel_directions import lifted
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import take
 from pipeline.method.source_model import SourceModel, fit_source
@@ -37,13 +39,13 @@ def source(context: Context, name: str) -> str:
             path, domain.class_names, backbones, seeds=seeds, tasks=tasks
         ) as writer:
             if options.source_covariance:
-                writer.reserve_scatter(bases.recipe.D)
+                writer.reserve_scatter(bases.width(options))
             fitted = executor.for_each_seed(
                 partial(fit_seed, domain=domain, bases=bases, options=options, store=writer.path),
                 seeds,
                 images=domain.largest_task,
                 views=len(source_views(domain, options)),
-                D=bases.recipe.D,
+                D=bases.width(options),
             )
             for index, models in enumerate(fitted):
                 writer.keep(index, models)
@@ -67,9 +69,9 @@ def fit_seed(
     store: Path,
 ) -> list[SourceModel]:
     """Write a seed's scatters into the store under way; return its models without them."""
-    train = domain.train_index(domain.seeds[index])
+    train, basis = domain.train_index(domain.seeds[index]), bases.reduced(index, options)
     models = fit_source(
-        bases.basis(index),
+        basis,
         domain.views_at(train, source_views(domain, options)),
         domain.labels[train],
         domain.class_sets,
@@ -77,4 +79,8 @@ def fit_seed(
         clip=take(domain.clip_rows, train),
         reduce_rows=reduce_rows,
     )
-    return write_scatters(store, index, models)
+    return write_scatters(
+        store,
+        index,
+        (replace(model, classifier=lifted(basis, model.classifier)) for model in models),
+    )

@@ -45,7 +45,7 @@ def step(context: Context, name: str) -> str:
             1,
             images=len(opened.images),
             views=len(options.views),
-            D=opened.basis.D,
+            D=opened.basis.width,
         )
     names = [opened.order[c] for c in opened.classes]
     before = None if opened.before is None else opened.before.summary

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from pipeline.errors import StoreError
-from pipeline.method.random_fourier_features import Basis, Convention, draw_basis
+from pipeline.method.kernel_directions import directions_kept, reduced
+from pipeline.method.random_fourier_features import Basis, Convention, draw_basis, gamma_of
+from pipeline.method.variants import MethodOptions
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.seal import content_crc
 from pipeline.write_aside import write_aside
@@ -104,6 +106,18 @@ class Bases:
                 "install the versions in constraints.txt, or run dvc repro to make everything again"
             )
         return drawn
+
+    def width(self, options: MethodOptions) -> int:
+        """Return the number of columns that statistics have under these bases: the same for every seed."""
+        recipe = self.recipe
+        d = recipe.d + (recipe.d_clip if options.clip_in_kernel else 0)
+        gammas = [gamma_of(sigma, recipe.convention) for sigma in recipe.sigmas]
+        return max(directions_kept(d, recipe.D, gamma, options) for gamma in gammas)
+
+    def reduced(self, index: int, options: MethodOptions) -> Basis:
+        """Return the basis of the seed at ``index`` with the directions that count, to make statistics with."""
+        basis = self.basis(index)
+        return basis if self.width(options) == basis.D else reduced(basis, options)
 
     def require_model(self, store: ArrayStore) -> None:
         """Raise a `StoreError` unless the model in ``store`` was made with these bases."""

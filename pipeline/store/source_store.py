@@ -3,13 +3,15 @@
 No row and no label of the source is in it.
 
 ==================  ====================  =========================================================
-``W``, ``b``        (S, D, K), (S, K)     classifiers, see `classifier_store`
-``means``           (S, C, D)             class means less the pivot
+``W``, ``b``        (S, D, K), (S, K)     classifiers of all D features, see `classifier_store`
+``means``           (S, C, r)             class means less the pivot, along the r directions kept
 ``embedding_means`` (S, C, d)             class means of the unit embeddings
-``scatter``         (S, T, D(D+1)/2)      lower triangle by columns, float32; only if pooled
+``scatter``         (S, T, r(r+1)/2)      lower triangle by columns, float32; only if pooled
 ``total``,          (S, T)                weight and degrees of freedom of the scatter; only if
 ``degrees``                               pooled
 ==================  ====================  =========================================================
+
+r is D, or the number of directions that count (`method/kernel_directions.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, wri
 from pipeline.store.classifier_store import read_classifiers, write_classifiers
 from pipeline.store.seal import unusable
 
-SCHEMA = "referee-source/5"
+SCHEMA = "referee-source/6"
 _WRITTEN = np.zeros(0, np.float32)
 
 
@@ -52,9 +54,9 @@ class SourceWriter:
         """Where the store is until it is whole, for `write_scatters`."""
         return self.store.path.absolute()
 
-    def reserve_scatter(self, D: int) -> None:
+    def reserve_scatter(self, width: int) -> None:
         """Make room for the scatters of models that are pooled with the target's."""
-        shape = (self.seeds, self.tasks, D * (D + 1) // 2)
+        shape = (self.seeds, self.tasks, width * (width + 1) // 2)
         self.store.reserve("scatter", shape, np.float32, leading=2)
 
     def keep(self, index: int, models: list[SourceModel]) -> None:
@@ -131,12 +133,14 @@ def read_source(
     classifiers = read_classifiers(store, seed_index)
     if len(classifiers[-1].b) != len(classes):
         raise unusable(path, "its tasks do not end with all classes")
-    D, C, T = len(classifiers[0].W), len(classes), len(classifiers)
-    means = store.read("means", seed_index, shape=(C, D))
+    C, T = len(classes), len(classifiers)
+    means = store.read("means", seed_index, shape=(C, None))
     embedding_means = store.read("embedding_means", seed_index, shape=(C, None))
     for task, classifier in enumerate(classifiers):
         K = len(classifier.b)
-        scatter = _read_scatter(store, seed_index, task, T=T, D=D) if with_scatter else None
+        scatter = None
+        if with_scatter:
+            scatter = _read_scatter(store, seed_index, task, T=T, width=means.shape[1])
         yield SourceModel(means[:K], classifier, embedding_means[:K], scatter)
 
 
@@ -155,14 +159,14 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
     model = models[T - 1 if task is None else task]
     if "scatter" not in store.arrays:
         return model
-    D = int(model.means.shape[1])
-    scatter = _read_scatter(store, seed_index, T - 1 if task is None else task, T=T, D=D)
+    width = int(model.means.shape[1])
+    scatter = _read_scatter(store, seed_index, T - 1 if task is None else task, T=T, width=width)
     return replace(model, scatter=scatter)
 
 
 def _read_scatter(
-    store: ArrayStore, seed_index: int, task: int, *, T: int, D: int
+    store: ArrayStore, seed_index: int, task: int, *, T: int, width: int
 ) -> SourceScatter:
     total, degrees = (store.read(name, seed_index, shape=(T,)) for name in ("total", "degrees"))
-    triangle = store.read("scatter", seed_index, task, shape=(D * (D + 1) // 2,))
+    triangle = store.read("scatter", seed_index, task, shape=(width * (width + 1) // 2,))
     return SourceScatter(triangle, float(total[task]), float(degrees[task]))

@@ -5,11 +5,11 @@ Everything that the next step needs of all earlier ones is here, whatever their 
 ===================  =================  =============================================================
 ``count``, ``weight``, (1, K)           of each class seen: number of rows, Σω and Σω²
 ``squared_weight``
-``sums``             (1, K, D)          Σωδ of each class
-``scatter``          (1, D(D+1)/2)      Σωδδᵀ, lower triangle by columns
-``prior_means``      (1, K, D)          the source's means of the classes
+``sums``             (1, K, r)          Σωδ of each class, along the r directions kept (`kernel_directions`)
+``scatter``          (1, r(r+1)/2)      Σωδδᵀ, lower triangle by columns
+``prior_means``      (1, K, r)          the source's means of the classes
 ``prior_count``      (1, K)             how many rows they count as
-``W``, ``b``         (1, D, K), (1, K)  the classifier after the step
+``W``, ``b``         (1, D, K), (1, K)  the classifier after the step, of all D features
 ``text``             (1, C, d')         text embeddings of the classes seen, then of the others
 ===================  =================  =============================================================
 
@@ -32,7 +32,7 @@ from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.seal import unusable
 
-SCHEMA = "referee-stream/1"
+SCHEMA = "referee-stream/2"
 _PER_CLASS = ("count", "weight", "squared_weight")
 
 
@@ -124,10 +124,10 @@ def read_stream_state(path: Path) -> StreamState:
     classes = store.attribute("classes", list, of=str)
     K = len(classes)
     sums = store.read("sums", 0, shape=(K, None))
-    D = int(sums.shape[1])
+    width = int(sums.shape[1])
     arrays = {name: store.read(name, 0, shape=(K,)) for name in _PER_CLASS}
-    arrays |= {"sums": sums, "scatter": store.read("scatter", 0, shape=(D * (D + 1) // 2,))}
-    prior_means = store.read("prior_means", 0, shape=(K, D))
+    arrays |= {"sums": sums, "scatter": store.read("scatter", 0, shape=(width * (width + 1) // 2,))}
+    prior_means = store.read("prior_means", 0, shape=(K, width))
     statistics = ExactStatistics(
         ClassStatistics.from_arrays(arrays),
         prior_means,
@@ -148,7 +148,7 @@ def read_stream_state(path: Path) -> StreamState:
             backbones=store.attribute("backbones", dict),
         ),
         statistics=statistics,
-        classifier=Classifier(store.read("W", 0, shape=(D, K)), store.read("b", 0, shape=(K,))),
+        classifier=Classifier(store.read("W", 0, shape=(None, K)), store.read("b", 0, shape=(K,))),
         summary=store.attribute("summary", dict),
     )
 

@@ -26,7 +26,7 @@ def fitted(statistics, regularisation, priors=None):
     degrees = statistics.degrees_of_freedom()
     scatter = DenseScatter(statistics.within_scatter(), statistics.total_weight, degrees)
     means = statistics.means()
-    ridge = regularisation.absolute_ridge(scatter, means)
+    ridge = regularisation.absolute_ridge(scatter, means, means.shape[1])
     return solve(means, scatter, regularisation, ridge=ridge, priors=priors)
 
 

@@ -1,0 +1,129 @@
+"""The directions that count, against the full path: the same labels and predictions, scores within the tolerance."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from comparison.shifted_domains import ShiftedDomains
+from pipeline.comparison import referee_variants
+from pipeline.comparison.referee_variants import run_variant
+from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.kernel_directions import (
+    directions_kept,
+    left_out,
+    lifted,
+    lowered,
+    reduced,
+)
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.rows import LabelledRows
+from pipeline.method.source_model import fit_source
+from pipeline.method.task_statistics import sum_rows
+from pipeline.method.variants import CALIBRATED, PAPER, RELEASED
+
+D, GAMMA = 400, 1e-5
+
+
+def unit(n, d, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(n, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_the_directions_are_orthonormal_and_leave_out_the_stated_energy():
+    basis = draw_basis(30, D, GAMMA, "gamma", 0, d_clip=10)
+    narrow, x = reduced(basis, CALIBRATED).joint(), unit(500, 40)
+    Q = narrow.directions
+    assert Q.shape == (D, 41) == (D, narrow.width)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(41), atol=2e-6)
+    full, along = deviations(basis.joint(), x), deviations(narrow, x)
+    np.testing.assert_allclose(along, full @ Q, atol=1e-8)
+    dropped = ((full - along @ Q.T) ** 2).sum(axis=1).mean()
+    assert dropped == pytest.approx(2 * GAMMA**2, rel=0.3)
+    # the pivot lies along them: printed means shrink towards it, whatever is left out
+    np.testing.assert_allclose(Q @ (Q.T @ basis.pivot), basis.pivot, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PAPER,
+        RELEASED,
+        replace(CALIBRATED, ridge=0.0),
+        replace(CALIBRATED, source_ridge=1e-3),
+        replace(CALIBRATED, shrinkage="oas"),
+        replace(CALIBRATED, arithmetic="float64"),
+    ],
+)
+def test_every_direction_is_kept_where_it_may_count(options):
+    assert directions_kept(40, D, GAMMA, CALIBRATED) == 41
+    assert directions_kept(40, D, GAMMA, options) == D
+
+
+def test_every_direction_is_kept_for_a_wide_kernel_or_few_features():
+    assert directions_kept(40, D, 0.01, CALIBRATED) == D
+    assert directions_kept(300, D, GAMMA, CALIBRATED) == D
+
+
+def final_scores(seed, basis, options):
+    """Labels after each task, and the scores (n, C) of the test rows after the last, less their means."""
+    source, target = seed.source, seed.target
+    models = fit_source(basis, source.views, source.labels, seed.tasks, options, clip=source.clip)
+    adapted = adapt_tasks(basis, target.tasks, models, options, target.clip_scale)
+    everything = np.arange(len(target.test.cosines))
+    rows = kernel_rows(basis, target.test, options.clip_in_kernel).deviations(
+        "original", everything
+    )
+    scores = adapted[-1].classifier.scores(rows)
+    lifted_scores = lifted(basis, adapted[-1].classifier).scores(
+        kernel_rows(
+            replace(basis, directions=None), target.test, options.clip_in_kernel
+        ).deviations("original", everything)
+    )
+    np.testing.assert_allclose(lifted_scores, scores, atol=1e-4 * scores.std())
+    labels = np.concatenate([task.labels.label for task in adapted])
+    return labels, scores - scores.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gamma", [1e-6, 1e-5, 3e-5])
+def test_labels_and_predictions_are_those_of_the_full_path(monkeypatch, gamma, seed):
+    basis = draw_basis(10, D, gamma, "gamma", seed, d_clip=5)
+    problem = ShiftedDomains(seed, n=105, noise=1.2).build(D=D, clip=True).with_basis(basis)
+    assert reduced(problem.basis, CALIBRATED).width < D
+    labels, scores = final_scores(problem, problem.basis, CALIBRATED)
+    few_labels, few_scores = final_scores(problem, reduced(problem.basis, CALIBRATED), CALIBRATED)
+    np.testing.assert_array_equal(few_labels, labels)
+    np.testing.assert_array_equal(few_scores.argmax(axis=1), scores.argmax(axis=1))
+    tolerance = 5 * left_out(15, D, gamma, CALIBRATED) + 1e-4  # of float32
+    assert np.abs(few_scores - scores).max() < tolerance * scores.std()
+    few = run_variant(problem, CALIBRATED)
+    monkeypatch.setattr(referee_variants, "reduced", lambda basis, options: basis)
+    monkeypatch.setattr(referee_variants, "directions_kept", lambda d, D, gamma, options: D)
+    full = run_variant(problem.with_basis(problem.basis), CALIBRATED)
+    np.testing.assert_array_equal(few, full)
+
+
+def test_statistics_along_the_directions_add():
+    basis, x = reduced(draw_basis(30, D, GAMMA, "gamma", 0), CALIBRATED), unit(300, 30)
+    rows = LabelledRows({"original": x}, np.arange(300) % 3, np.linspace(0.1, 1, 300))
+    parts = (rows.take(np.arange(0, 100)), rows.take(np.arange(100, 300)))
+    first, second = (sum_rows(basis, part, 3) for part in parts)
+    whole, both = sum_rows(basis, rows, 3), first + second
+    assert whole.D == 31
+    np.testing.assert_allclose(both.sums, whole.sums, atol=1e-6 * np.abs(whole.sums).max())
+    np.testing.assert_allclose(
+        np.tril(both.scatter), np.tril(whole.scatter), atol=1e-6 * np.trace(whole.scatter)
+    )
+
+
+def test_lowering_undoes_lifting():
+    basis = reduced(draw_basis(30, D, GAMMA, "gamma", 0), CALIBRATED)
+    classifier = fit_source(
+        basis, {"original": unit(60, 30)}, np.arange(60) % 2, [np.arange(2)], CALIBRATED
+    )
+    (model,) = classifier
+    again = lowered(basis, lifted(basis, model.classifier))
+    np.testing.assert_allclose(again.W, model.classifier.W, atol=1e-5 * np.abs(again.W).max())
+    assert directions_kept(768 + 512, 6000, 1e-4, CALIBRATED) == 1281  # the published setting
