@@ -59,7 +59,5 @@ def with_one_thread(function: Callable[..., Any], *args: Any) -> Any:
     A cluster's parallelism is over tasks, and bits must not depend on cores. The limit is not taken
     back, because other tasks may be at work.
     """
-    import scipy.linalg.blas  # noqa: F401  only libraries that are loaded can be limited
-
     threadpool_limits(limits=1)
     return function(*args)

@@ -1,11 +1,9 @@
 """Who computes a stage's statistics: this process, its GPU, or a Dask cluster.
 
-Seeds are independent, and at the sizes of this method one BLAS thread per seed beats all threads on
-one seed: NumPy's and SciPy's BLAS keep a pool of threads each, which wait for one another (measured
-for `adapt` at D = 1000 on 2 cores, five seeds: 18.5 s with threaded BLAS, 10.3 s with one thread in
-all, 8.8 s with one thread per seed). It also makes the bytes independent of the number of cores.
-Large statistics (four D x D matrices in float64 at once) are computed one seed at a time with all
-threads, so that memory does not grow with the cores.
+Seeds are independent: they run side by side in threads, with one BLAS thread each, so that bytes do not depend on the
+number of cores and no threads spin beside others that work. NumPy lets go of Python's global lock in its products and
+factors (see `method/cholesky.py`). Where the matrices of all seeds together would take more than `MEMORY`, fewer run at
+once, and each is given more BLAS threads.
 """
 
 from __future__ import annotations
@@ -27,7 +25,8 @@ from pipeline.method.row_reduction import RowReduction, reduce_here
 
 Result = TypeVar("Result")
 
-SIDE_BY_SIDE = 2000  # the largest D at which several seeds are under way at once
+MEMORY = 4 * 2**30  # for the matrices of the seeds that are under way
+MATRICES = 5  # of width × width float64 that a seed has at once, at most
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Executor:
         seeds : int
             Number of seeds S.
         D : int
-            Fourier features.
+            Columns of the statistics.
         images : int
             Most images that are looked at together.
 
@@ -134,6 +133,7 @@ def seeds_here(
 ) -> list[Result]:
     """Return ``function(index)`` for each of ``seeds`` indices, in order, computed by this process."""
     cores = worker_count(workers)
-    at_once = min(cores, seeds) if D <= SIDE_BY_SIDE else 1
-    with threadpool_limits(limits=1 if D <= SIDE_BY_SIDE else cores):
+    wanted = min(cores, seeds)
+    at_once = max(1, min(wanted, MEMORY // (MATRICES * 8 * D * D)))
+    with threadpool_limits(limits=1 if at_once == wanted else cores // at_once):
         return list(ordered_map(function, range(seeds), workers=at_once, ahead=at_once))

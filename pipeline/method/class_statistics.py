@@ -20,10 +20,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from pipeline.errors import InputError, ParamsError
-from pipeline.method.blas_products import class_selection, product
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 from pipeline.method.scatter_products import ROWS, add_product
 
@@ -97,7 +95,7 @@ class ClassStatistics:
             rows = deviations[block]
             present, position = np.unique(labels[block], return_inverse=True)
             selection = class_selection(position, omega[block].astype(rows.dtype), len(present))
-            self.sums[present] += product(selection, rows)
+            self.sums[present] += selection @ rows
         add_product(self.scatter, deviations, None if weights is None else omega)
         return self
 
@@ -190,6 +188,13 @@ class ClassStatistics:
         return ClassStatistics.from_arrays, (self.to_arrays(),)
 
 
+def class_selection(labels: Labels, weights: Matrix, C: int) -> Matrix:
+    """Return S (C, n) with the weight of each row in the line of its class: S·rows are the classes' weighted sums."""
+    selection = np.zeros((C, len(labels)), dtype=weights.dtype)
+    selection[labels, np.arange(len(labels))] = weights
+    return selection
+
+
 def zeros(C: int, D: int) -> ClassStatistics:
     """Return the statistics of no rows of ``C`` classes in ``D`` features."""
     scatter = np.zeros((D, D), order="F")
@@ -198,13 +203,17 @@ def zeros(C: int, D: int) -> ClassStatistics:
 
 def packed(triangle: Matrix64) -> Vector64:
     """Return the lower triangle of a (D, D) matrix, column after column, as D(D+1)/2 numbers."""
-    return np.asarray(lapack.dtrttp(triangle, uplo="L")[0], dtype=np.float64)
+    return np.concatenate([triangle[j:, j] for j in range(len(triangle))])
 
 
 def unpacked(numbers: Vector64) -> Matrix64:
     """Return the (D, D) lower triangle, Fortran order, that `packed` packed."""
     D = (math.isqrt(8 * len(numbers) + 1) - 1) // 2
-    return np.asfortranarray(np.tril(lapack.dtpttr(D, numbers, uplo="L")[0]))
+    triangle, start = np.zeros((D, D), order="F"), 0
+    for j in range(D):
+        triangle[j:, j] = numbers[start : start + D - j]
+        start += D - j
+    return triangle
 
 
 def symmetric(lower: Matrix64) -> Matrix64:

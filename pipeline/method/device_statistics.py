@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pipeline.method.blas_products import class_selection
-from pipeline.method.class_statistics import ClassStatistics
+from pipeline.method.class_statistics import ClassStatistics, class_selection
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import Part, Result, Shared
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import xlogy
 
 from pipeline.errors import InputError, ParamsError
 from pipeline.method.rows import Matrix64, Vector64
@@ -26,5 +25,5 @@ def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
         raise InputError("entropy weights: no classes")
     if classes == 1:
         return np.ones(n)
-    entropy = -xlogy(fused, fused).sum(axis=1)
+    entropy = -(fused * np.log(np.where(fused > 0, fused, 1.0))).sum(axis=1)  # 0·log 0 = 0
     return np.asarray(np.clip(1 - entropy / math.log(classes), floor, 1.0))

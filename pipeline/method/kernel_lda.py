@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError, ParamsError, listed
-from pipeline.method.blas_products import product
+from pipeline.method import cholesky
 from pipeline.method.rows import Matrix, Matrix64, Vector64
-from pipeline.method.within_scatter import Scatter, Shrinkage, solve_in_place
+from pipeline.method.within_scatter import Scatter, Shrinkage
 
 SAME_FEATURES = 1e-6  # the share of variance within classes below which there is none
 NO_SPREAD = (
@@ -46,7 +46,7 @@ class Classifier:
 
     def scores(self, deviations: Matrix) -> Matrix64:
         """Return F, (n, C), eq. (13), of rows z − pivot (n, D), up to a constant per row."""
-        return np.asarray(product(deviations.astype(np.float64), self.W) + self.b)
+        return np.asarray(deviations.astype(np.float64) @ self.W + self.b)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def discriminants(means: Matrix64, covariance: Matrix64, *, ridge: float) -> Cla
     """
     regular = covariance.copy(order="F")
     regular[np.diag_indices_from(regular)] += ridge
-    return with_biases(means, solve_in_place(regular, means.T), None)
+    return with_biases(means, cholesky.solve(regular, means.T), None)
 
 
 def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifier:

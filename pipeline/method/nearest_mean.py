@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.blas_products import class_selection, product
+from pipeline.method.class_statistics import class_selection
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
 
 
@@ -20,14 +20,12 @@ def class_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
     sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
     for block in row_blocks(len(rows), BLOCK_IMAGES):
         selection = class_selection(labels[block], np.ones(len(block)), classes)
-        sums += product(selection, unit_rows(rows[block]))
+        sums += selection @ unit_rows(rows[block])
     return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
 
 
 def nearest_mean(x: Matrix, means: Matrix64) -> npt.NDArray[np.intp]:
     """Return for each row of ``x`` (n, d) the class (n,) whose mean is nearest in Euclidean distance."""
     # ‖z − μ‖² = ‖z‖² − 2 z·μ + ‖μ‖², and ‖z‖² is the same for every class
-    scores = product(unit_rows(x), np.nan_to_num(means).T) - 0.5 * np.einsum(
-        "cd,cd->c", means, means
-    )
+    scores = unit_rows(x) @ np.nan_to_num(means).T - 0.5 * np.einsum("cd,cd->c", means, means)
     return np.asarray(np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=1))

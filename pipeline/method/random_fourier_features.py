@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError, ParamsError, did_you_mean
-from pipeline.method.blas_products import product
 from pipeline.method.rows import Matrix, unit_rows
 
 Convention = Literal["bandwidth", "spread", "gamma"]
@@ -252,7 +251,7 @@ def _phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
     if x.ndim != 2 or x.shape[1] != basis.d:
         raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
-    return np.asarray(product(unit_rows(x).astype(np.float32), basis.omega))
+    return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
 
 
 class KernelError(NamedTuple):

@@ -24,9 +24,9 @@ from scipy.linalg import lapack
 
 from pipeline.errors import InputError
 from pipeline.method.blas_products import class_selection, gram, product
+from pipeline.method.cholesky import SINGULAR
 from pipeline.method.kernel_lda import Classifier, log_priors, with_biases
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
-from pipeline.method.within_scatter import SINGULAR
 
 
 def cheaper(m: int, D: int, rounds: int) -> bool:

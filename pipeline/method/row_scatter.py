@@ -20,9 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
-from pipeline.method.blas_products import product, subtract_product
+from pipeline.method.cholesky import backward, forward
 from pipeline.method.rows import Matrix64
 from pipeline.method.scatter_products import add_product
 
@@ -77,13 +76,13 @@ class RowScatter:
             return self
         rows = np.ascontiguousarray(rows)
         sides = self._forward(rows.T)
-        own = np.zeros((len(rows), len(rows)), order="F")
-        own[np.diag_indices_from(own)] = self.ridge
-        blas.dsyrk(1.0, rows.T, beta=1.0, c=own, trans=1, lower=1, overwrite_c=1)
+        own = rows @ rows.T
+        own[np.diag_indices_from(own)] += self.ridge
         for side in sides:
-            blas.dsyrk(-1.0, side.T, beta=1.0, c=own, lower=1, overwrite_c=1)
-        lower, failed = lapack.dpotrf(own, lower=1, overwrite_a=1)
-        if failed:
+            own -= side.T @ side
+        try:
+            lower = np.asarray(np.linalg.cholesky(own), dtype=np.float64)
+        except np.linalg.LinAlgError:
             return None
         border = Border(rows, tuple(sides), lower)
         return RowScatter(self.D, (*self.borders, border), self.ridge, squares)
@@ -96,10 +95,10 @@ class RowScatter:
         halves = self._forward(right)
         for i in reversed(range(len(self.borders))):  # L⁻ᵀ, from the last block on
             border = self.borders[i]
-            inner = _divided(halves[i], border.lower, turned=True)
-            for half, side in zip(halves[:i], border.sides, strict=True):
-                subtract_product(half, side, inner)
-            subtract_product(solved, border.rows.T, inner)
+            inner = backward(border.lower, halves[i])
+            for earlier, side in enumerate(border.sides):
+                halves[earlier] -= side @ inner
+            solved -= border.rows.T @ inner
         solved /= self.ridge
         return solved
 
@@ -107,10 +106,10 @@ class RowScatter:
         """Return L⁻¹ R·right in the borders' blocks (k, C)."""
         halves = list[Matrix64]()
         for border in self.borders:
-            half = product(border.rows, right)
+            half = border.rows @ right
             for side, before in zip(border.sides, halves, strict=True):
-                subtract_product(half, side.T, before)
-            halves.append(_divided(half, border.lower))
+                half -= side.T @ before
+            halves.append(forward(border.lower, half))
         return halves
 
     def dense(self) -> Matrix64:
@@ -119,11 +118,3 @@ class RowScatter:
         for border in self.borders:
             add_product(scatter, border.rows)
         return scatter
-
-
-def _divided(right: Matrix64, lower: Matrix64, *, turned: bool = False) -> Matrix64:
-    """Return L⁻¹·right (k, C), in its memory; turned: L⁻ᵀ·right."""
-    # rightᵀ·L⁻ᵀ by columns is L⁻¹·right by rows: nothing is copied
-    return np.asarray(
-        blas.dtrsm(1.0, lower, right.T, side=1, lower=1, trans_a=not turned, overwrite_b=1).T
-    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.method.blas_products import class_selection, product
+from pipeline.method.class_statistics import class_selection
 from pipeline.method.kernel_rows import deviations_of
 from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.row_scatter import RowScatter
@@ -80,7 +80,7 @@ class TaskCentredStatistics:
         )
         selection = class_selection(labels, weights, len(count))
         new_means, new_count = means.copy(), count.copy()
-        _move(new_means, new_count, product(selection, rows), selection.sum(axis=1))
+        _move(new_means, new_count, selection @ rows, selection.sum(axis=1))
         grown = self.scatter.grown(np.sqrt(weights)[:, None] * (rows - new_means[labels]))
         if grown is not None:
             means[:], count[:] = new_means, new_count

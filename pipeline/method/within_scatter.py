@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-import scipy.linalg
 
-from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.errors import ParamsError, did_you_mean
+from pipeline.method import cholesky
 from pipeline.method.rows import Matrix64
 
 Shrinkage = float | Literal["oas", "ledoit_wolf"] | None
 SHRINKAGES = ("oas", "ledoit_wolf")
-SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
 
 
 class Scatter(Protocol):
@@ -35,7 +34,7 @@ class Scatter(Protocol):
 
 @dataclass(eq=False)
 class DenseScatter:
-    """A scatter as a lower triangle, solved with by Cholesky in its own memory."""
+    """A scatter as a lower triangle, solved with by Cholesky."""
 
     triangle: Matrix64  # (D, D) lower triangle, Fortran order
     total: float  # Σω, which divides the scatter into a covariance
@@ -50,9 +49,9 @@ class DenseScatter:
         shrink(self.triangle, shrinkage, self.degrees)
 
     def solve(self, right: Matrix64, ridge: float) -> Matrix64:
-        """Return (S + ridge·I)⁻¹ right, (D, C); the triangle is overwritten by its factor."""
+        """Return (S + ridge·I)⁻¹ right, (D, C); the ridge is added to the triangle in place."""
         self.triangle[np.diag_indices_from(self.triangle)] += ridge
-        return solve_in_place(self.triangle, right)
+        return cholesky.solve(self.triangle, right)
 
 
 def dense(scatter: Scatter) -> DenseScatter:
@@ -62,15 +61,6 @@ def dense(scatter: Scatter) -> DenseScatter:
             "source_covariance: needs a D×D scatter; set it to false for these statistics"
         )
     return scatter
-
-
-def solve_in_place(triangle: Matrix64, right: Matrix64) -> Matrix64:
-    """Return A⁻¹ right, (D, C), of a lower triangle A (D, D), which is overwritten by its Cholesky factor."""
-    try:
-        factor = scipy.linalg.cho_factor(triangle, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        raise InputError(SINGULAR) from None
-    return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))
 
 
 def shrink(triangle: Matrix64, shrinkage: float | str, n: float) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.method.blas_products import product
 from pipeline.method.rows import (  # fmt: skip
     BLOCK_IMAGES,
     Index,
@@ -59,7 +58,7 @@ def cosines(images: Matrix, texts: Matrix) -> Matrix64:
     -------
     ndarray of shape (n, C)
     """
-    return product(unit_rows(images), unit_rows(texts).T)
+    return unit_rows(images) @ unit_rows(texts).T
 
 
 @dataclass(frozen=True, eq=False)

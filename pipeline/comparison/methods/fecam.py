@@ -28,11 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import scipy.linalg
 
 from pipeline.comparison.labelled_tasks import LabelledTask, source_tasks, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
-from pipeline.method.blas_products import gram
+from pipeline.method.cholesky import forward
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, unit_rows
 from pipeline.problem.seed import Seed
 
@@ -90,7 +89,8 @@ def class_gaussian(x: Matrix, weights: Vector64, tukey: bool) -> tuple[Vector64,
 
 
 def _covariance(rows: Matrix64, shares: Vector64) -> Matrix64:
-    return gram(np.sqrt(shares)[:, None] * (rows - shares @ rows))
+    centred = np.sqrt(shares)[:, None] * (rows - shares @ rows)
+    return np.asarray(centred.T @ centred)
 
 
 def shrunk(covariance: Matrix64, off_diagonal: float) -> Matrix64:
@@ -111,12 +111,10 @@ def correlation(covariance: Matrix64) -> Matrix64:
 def _squared_distances(gaps: Matrix64, R: Matrix64) -> Vector64:
     """Return gᵀR⁻¹g for each row g of gaps (n, d)."""
     try:
-        factor = scipy.linalg.cholesky(R, lower=True)
-    except (
-        scipy.linalg.LinAlgError
-    ):  # where many features of a class are all zero, V₂ may exceed V₁
+        factor = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
+    except np.linalg.LinAlgError:  # where many features of a class are all zero, V₂ may exceed V₁
         return np.asarray(np.einsum("nd,nd->n", gaps @ np.linalg.pinv(R, hermitian=True), gaps))
-    whitened = scipy.linalg.solve_triangular(factor, gaps.T, lower=True)
+    whitened = forward(factor, gaps.T)
     return np.asarray(np.einsum("dn,dn->n", whitened, whitened))
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
-from pipeline.method.blas_products import product
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.rows import Labels, Matrix64, unit_rows
 from pipeline.problem.seed import Seed
@@ -35,7 +34,7 @@ def task_means(task: LabelledTask) -> Matrix64:
     """Return the weighted means (C_t, d) of a task's unit rows; NaN for a class with no row."""
     one_hot = (task.labels == task.classes[:, None]) * task.weights  # (C_t, n)
     weight = one_hot.sum(axis=1, keepdims=True)
-    sums = product(one_hot, unit_rows(task.rows))
+    sums = one_hot @ unit_rows(task.rows)
     return np.asarray(sums / np.where(weight > 0, weight, np.nan))
 
 
