@@ -19,12 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
 
 from pipeline.errors import InputError
 from pipeline.method.blas_products import class_selection, gram, product
-from pipeline.method.cholesky import SINGULAR
+from pipeline.method.cholesky import SINGULAR, backward, factor, forward
 from pipeline.method.kernel_lda import Classifier, log_priors, with_biases
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 
@@ -92,14 +90,12 @@ class RowSpace:
     ) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
         m, total = self.rows, self.total_weight(labels)
-        half = scipy.linalg.solve_triangular(self.lower, means.T, lower=True, check_finite=False)
+        half = forward(self.lower, means.T)
         rows = self.projected[:, :m]
         # (K + UᵀQU)⁻¹ = K⁻¹ − K⁻¹Uᵀ (I + QG)⁻¹ Q U K⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
         inner = self._weighted(labels, _solved(self._system(labels), product(rows.T, half)))
         half -= product(rows, inner)
-        W = total * scipy.linalg.solve_triangular(
-            self.lower, half, lower=True, trans="T", check_finite=False
-        )
+        W = total * backward(self.lower, half)
         return with_biases(means, W, priors)
 
     def _system(self, labels: RowLabels) -> Matrix64:
@@ -119,10 +115,10 @@ class RowSpace:
 
 def _solved(system: Matrix64, right: Matrix64) -> Matrix64:
     """Return system⁻¹·right, (m, k); the memory of ``system`` (m, m) is used up."""
-    _, _, solved, failed = lapack.dgesv(system, right, overwrite_a=True)
-    if failed:
-        raise InputError(SINGULAR)
-    return np.asarray(solved)
+    try:
+        return np.asarray(np.linalg.solve(system, right))
+    except np.linalg.LinAlgError:
+        raise InputError(SINGULAR) from None
 
 
 def within_trace(rows: Matrix, labels: RowLabels, C: int) -> float:
@@ -148,10 +144,7 @@ def row_space(
 ) -> RowSpace:
     """Factor K = ``fixed`` + ridge·I (D, D; lower triangle, overwritten) and project the task's rows (m, D) on it."""
     fixed[np.diag_indices_from(fixed)] += ridge
-    try:
-        lower = scipy.linalg.cholesky(fixed, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        raise InputError(SINGULAR) from None
+    lower = factor(fixed)
     V = np.vstack([rows.astype(np.float64), source_means])
-    projected = scipy.linalg.solve_triangular(lower, V.T, lower=True, check_finite=False)
+    projected = forward(lower, V.T)
     return RowSpace(lower, projected, gram(projected), len(rows), prior_count, total)

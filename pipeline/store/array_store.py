@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.codecs import Crc32cCodec
 
-from pipeline.store.array_layout import ArrayLayout, array_layout
-from pipeline.store.seal import damaged, read_sealed, sealed_group, unusable
+from pipeline.store.array_layout import ArrayLayout, array_layout, new_array
+from pipeline.store.seal import damaged, read_sealed, seal, unusable
+from pipeline.write_aside import write_aside
 
 Value = TypeVar("Value")
 
@@ -29,37 +29,34 @@ class ArrayWriter:
     """A group that is being written; several threads may write, each its own chunks."""
 
     path: Path
-    group: zarr.Group
+    attributes: dict[str, Any]
 
     def reserve(
         self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1
-    ) -> zarr.Array[Any]:
+    ) -> ArrayLayout:
         """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
-        return self.group.create_array(
-            name,
-            shape=shape,
-            dtype=dtype,
-            chunks=(1,) * leading + shape[leading:],
-            shards=None,
-            compressors=Crc32cCodec(),
-            config={"write_empty_chunks": True},  # a chunk that is absent is then always a loss
-        )
+        return new_array(self.path / name, shape, dtype, leading)
 
     def write(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Write whole arrays."""
         for name, values in arrays.items():
-            self.reserve(name, values.shape, values.dtype)[...] = values
+            array = self.reserve(name, values.shape, values.dtype)
+            for index, chunk in enumerate(values):
+                array.write((index,), np.asarray(chunk))
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes."""
-        self.group.attrs.update(attributes)
+        self.attributes.update(attributes)
 
 
 @contextmanager
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
     """Write a group aside; it is renamed to ``path`` when all went well."""
-    with sealed_group(path, {"schema": schema}) as (aside, group):
-        yield ArrayWriter(aside, group)
+    with write_aside(path) as aside:
+        aside.mkdir()
+        writer = ArrayWriter(aside, {"schema": schema})
+        yield writer
+        seal(aside, {"attributes": writer.attributes, "zarr_format": 3, "node_type": "group"})
 
 
 def write_arrays(

@@ -13,16 +13,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.codecs import Crc32cCodec
 
 from pipeline.errors import StoreError
-from pipeline.store.seal import damaged, read_sealed, sealed_group, unusable
+from pipeline.store.seal import damaged, read_sealed, unusable
 from pipeline.store.shard_reader import ShardReader, shard_reader
+
+if TYPE_CHECKING:
+    import zarr
 
 SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
@@ -74,8 +75,12 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
     array([[2., 3.],
            [4., 5.]], dtype=float16)
     """
+    from zarr.codecs import Crc32cCodec
+
+    from pipeline.store.zarr_group import sealed_group
+
     attributes = {"schema": SCHEMA, "views": list(views), **provenance}
-    with sealed_group(path, attributes) as (_, group):
+    with sealed_group(path, attributes) as group:
         for name, view in views.items():
             array = group.create_array(
                 name,

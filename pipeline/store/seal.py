@@ -9,25 +9,18 @@ A checksum is no signature: form and sizes are checked as well (`array_layout`, 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
-from weakref import WeakSet
+from typing import Any, NamedTuple, TypeVar
 
 import google_crc32c
-import zarr
-from zarr.core.sync import sync
 
 from pipeline.errors import StoreError, one_line, pass_on_machine_error
-from pipeline.write_aside import write_aside
 
 ROOT = "zarr.json"
 ARRAYS, OWN = "checksums", "checksum"
-_WAITING: WeakSet[asyncio.Task[Any]] = WeakSet()  # touched by the loop's own thread only
 _NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
 
 Reader = TypeVar("Reader")
@@ -80,30 +73,8 @@ def content_crc(content: dict[str, Any]) -> str:
     return crc_text(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
-@contextmanager
-def sealed_group(path: Path, attributes: Mapping[str, Any]) -> Iterator[tuple[Path, zarr.Group]]:
-    """Yield a folder beside ``path`` and the group in it; seal and rename it when all went well."""
-    with write_aside(path) as aside:
-        try:
-            yield aside, zarr.create_group(aside, zarr_format=3, attributes=dict(attributes))
-        finally:
-            # Zarr writes the chunks of an array at once and raises at the first that fails; the
-            # others go on in its threads, and each would make the folder again that is about to be
-            # removed.
-            sync(_wait_for_the_rest())
-        _seal(aside)
-
-
-async def _wait_for_the_rest() -> None:
-    """Return when Zarr's loop has nothing left to do but to wait, here or for another thread."""
-    _WAITING.add(cast("asyncio.Task[Any]", asyncio.current_task()))
-    while rest := asyncio.all_tasks().difference(_WAITING):
-        await asyncio.wait(rest)
-
-
-def _seal(folder: Path) -> None:
-    """Add the checksums to a whole group of arrays, one level deep."""
-    root = json.loads((folder / ROOT).read_text(encoding="utf-8"))
+def seal(folder: Path, root: dict[str, Any]) -> None:
+    """Write the root's zarr.json of a whole group of arrays, one level deep, with the checksums in its attributes."""
     root["attributes"][ARRAYS] = {
         file.parent.name: crc_text(file.read_bytes()) for file in sorted(folder.glob(f"*/{ROOT}"))
     }

@@ -16,6 +16,7 @@ r is D, or the number of directions that count (`method/kernel_directions.py`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 
 from pipeline.errors import StoreError
 from pipeline.method.source_model import SourceModel, SourceScatter
+from pipeline.store.array_layout import stated_layout
 from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
 from pipeline.store.classifier_store import read_classifiers, write_classifiers
 from pipeline.store.seal import unusable
@@ -101,12 +102,12 @@ def write_scatters(path: Path, index: int, models: Iterable[SourceModel]) -> lis
     ``path`` is `SourceWriter.path`; every scatter is a chunk of its own, so seeds may be written at once. Of
     ``models``, after each task, each is dropped before the next is asked for.
     """
-    group = zarr.open_group(path, mode="r+", zarr_format=3)
     kept = []
     for task, model in enumerate(models):
         scatter = model.scatter
         if scatter is not None:
-            group["scatter"][index, task] = scatter.triangle  # type: ignore[index]
+            metadata = json.loads((path / "scatter" / "zarr.json").read_text(encoding="utf-8"))
+            stated_layout(path / "scatter", metadata).write((index, task), scatter.triangle)
             scatter = replace(scatter, triangle=_WRITTEN)
         kept.append(replace(model, scatter=scatter))
     return kept

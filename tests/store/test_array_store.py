@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zarr
 
 from pipeline.errors import StoreError
 from pipeline.method.adaptation import PseudoLabels
@@ -120,3 +121,23 @@ def test_refined_views(tmp_path):
         read_refined(refined, 0, {"zeros": (6, 3)})
     write_refined(tmp_path / "off.zarr", {}, {"problem": "a-b"})
     assert read_refined(open_refined(tmp_path / "off.zarr"), 0, {"zeros": (5, 3)}) == {}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
+def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype):
+    x = (RNG.standard_normal((2, 3, 4)) * 3).astype(dtype)
+    write_arrays(tmp_path / "ours.zarr", SCHEMA, {"x": x}, {"name": "n"})
+    group = zarr.create_group(tmp_path / "zarr.zarr", zarr_format=3)
+    group.create_array(
+        "x", shape=x.shape, dtype=dtype, chunks=(1, 3, 4), compressors=zarr.codecs.Crc32cCodec()
+    )[...] = x
+    theirs = {
+        file.relative_to(tmp_path / "zarr.zarr") for file in tmp_path.glob("zarr.zarr/x/**/*")
+    }
+    ours = {file.relative_to(tmp_path / "ours.zarr") for file in tmp_path.glob("ours.zarr/x/**/*")}
+    assert ours == theirs
+    for name in (name for name in ours if (tmp_path / "ours.zarr" / name).is_file()):
+        found = (tmp_path / "ours.zarr" / name).read_bytes()
+        assert found == (tmp_path / "zarr.zarr" / name).read_bytes(), name
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "ours.zarr", mode="r")["x"][...], x)
+    assert zarr.open_group(tmp_path / "ours.zarr", mode="r").attrs["name"] == "n"

@@ -7,13 +7,14 @@ import pytest
 import zarr.core.sync as zarr_sync
 import zarr.storage._local as local
 
-from pipeline.store.array_store import write_arrays
+from pipeline.store.zarr_group import sealed_group
 
 FULL = OSError(28, "No space left on device")
 
 
 def write(path):
-    write_arrays(path, "test/1", {"x": np.ones((6, 4))}, {})
+    with sealed_group(path, {}) as group:
+        group.create_array("x", shape=(6, 4), dtype="float64", chunks=(1, 4))[...] = np.ones((6, 4))
 
 
 @pytest.fixture
