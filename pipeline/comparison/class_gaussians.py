@@ -6,10 +6,11 @@ p are the rows' likelihoods under Gaussians with diagonal covariances, ŷ the fi
 k = 3 nearest others; five fixed-point steps. The factor 50 weighs likelihoods and neighbours against ŷ and is in the
 authors' programs.
 
-Deviations from both. log p has its log-determinant: the authors' programs leave it out, which changes nothing where
+Deviations from both: log p has its log-determinant. The authors' programs leave it out, which changes nothing where
 classes share a covariance (TransCLIP) but lets the widest class win where they do not (StatA, which is better with it:
-on pacs3 68.1 against 63.6, and 84.6 against 69.4 in its pseudo-labelled form, two seeds). A variance counts as at least a thousandth of the mean variance. CLIP's embeddings vary
-everywhere; those of a backbone that ends in a ReLU may have features that are zero in all rows of a task.
+on pacs3 68.1 against 63.6, and 84.6 against 69.4 in its pseudo-labelled form, two seeds). And a variance counts as at
+least a thousandth of the mean variance: CLIP's embeddings vary everywhere, but a backbone that ends in a ReLU may have
+features that are zero in all rows of a task.
 """
 
 from __future__ import annotations

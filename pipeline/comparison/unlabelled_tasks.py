@@ -132,7 +132,7 @@ def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple
     >>> nearest(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.6, 0.8], [1.0, 0.0]]), 2)
     (array([[2, 1]]), array([[1. , 0.6]]))
     """
-    k = min(k, len(among) - same)
+    k = max(min(k, len(among) - same), 0)
     index = np.empty((len(rows), k), dtype=np.intp)
     cosines = np.empty((len(rows), k))
     for block in row_blocks(len(rows), BLOCK_ROWS) if k else ():

@@ -1,4 +1,4 @@
-"""AnaCP (Momeni et al., 2025, arXiv 2511.13880): a projection that draws rows to spread-out class targets, in closed form.
+"""AnaCP (Momeni et al., arXiv 2511.13880): a closed-form projection that draws rows to spread-out class targets.
 
 1. Targets t_c: the class means in the whitened space, with 1 added to each of their singular values, taken back and
    scaled to length 1 (`spread_means`): classes that lie close are pushed apart.
@@ -91,7 +91,8 @@ def fit(
             plain.update(source.means[empty], empty, source.weight[empty])
             for sums, means in zip(lifted, source.features, strict=True):
                 sums.update(means[empty], empty, source.weight[empty])
-        scores = task_scores(plain, lifted, heads, S, test, np.random.default_rng([seed.number, t]))
+        rng = np.random.default_rng([seed.number, t])
+        scores = task_scores(plain, lifted, heads, S, test=test, rng=rng)
         features = [sums.means() for sums in lifted]
         fitted.append(Fitted(scores, plain.weight.copy(), plain.means(), features))
     return fitted
@@ -102,6 +103,7 @@ def task_scores(
     lifted: Sequence[ClassStatistics],
     heads: Sequence[Matrix64],
     S: Matrix64,
+    *,
     test: Matrix64,
     rng: np.random.Generator,
 ) -> Matrix64:

@@ -25,7 +25,7 @@ import scipy.linalg
 
 from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.methods.ranpac import random_features
-from pipeline.comparison.methods.ranpac_10000 import Regression, lifted, projection
+from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, Regression, lifted, projection
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.blas_products import gram, product
 from pipeline.method.rows import Labels, Matrix64, Vector64
@@ -68,4 +68,4 @@ def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
     return [product(h, model.W).argmax(axis=1) for model in regressions]
 
 
-METHODS = peer_methods("loranpac", "LoRanPAC (10,000 projections)", fit, predict)
+METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, predict)

@@ -134,4 +134,4 @@ def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
     return [product(h, model.W).argmax(axis=1) for model in regressions]
 
 
-METHODS = peer_methods("ranpac-10000", "RanPAC (10,000 projections)", fit, predict)
+METHODS = peer_methods("ranpac-10000", f"RanPAC ({PROJECTIONS:,} projections)", fit, predict)
