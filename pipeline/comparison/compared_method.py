@@ -9,7 +9,7 @@ from typing import Literal
 from pipeline.method.rows import Labels
 from pipeline.problem.seed import Seed
 
-Group = Literal["reference", "ablation", "referee", "peer", "head"]
+Group = Literal["reference", "ablation", "referee", "peer", "head", "ceiling"]
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class LabelledProblem:
                 tasks=tasks,
                 test=_in_memory(self.target.rows(test, views)),
                 clip_scale=self.target.prompts.logit_scale,
+                text=self.target.prompts.text,
             ),
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Labels, Rows, TargetTask, UnlabelledRows
+from pipeline.method.rows import Labels, Matrix, Rows, TargetTask, UnlabelledRows
 
 Value = TypeVar("Value")
 
@@ -47,11 +47,14 @@ class Target:
         Test rows of all tasks.
     clip_scale : float
         Logit scale of the CLIP model.
+    text : ndarray of shape (C, d_clip), optional
+        CLIP's embeddings of the classes' prompts.
     """
 
     tasks: Sequence[TargetTask]
     test: UnlabelledRows
     clip_scale: float
+    text: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ GROUPS = {
     "referee": "REFEREE",
     "peer": "peers",
     "head": "heads",
+    "ceiling": "ceiling, not a method",
 }
 
 
@@ -33,7 +34,7 @@ class MethodFigures(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     title: str
-    group: Literal["reference", "ablation", "referee", "peer", "head"]
+    group: Literal["reference", "ablation", "referee", "peer", "head", "ceiling"]
     source_samples: bool  # read while adapting: not source-free
     A_T: Percent = math.nan
     A_T_sd: Percent = math.nan

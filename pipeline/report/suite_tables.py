@@ -54,18 +54,23 @@ def suite_tables(
 def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
     columns = tuple(suite_columns(suite))
-    blocks = []
+    blocks = {}
     for group, heading in GROUPS.items():
         methods = [name for name, entry in suite.methods().items() if entry.group == group]
         if methods:
-            blocks.append(Block(heading, _measured_rows(suite, methods)))
+            blocks[group] = Block(heading, _measured_rows(suite, methods))
+    ceiling = [blocks.pop("ceiling")] if "ceiling" in blocks else []  # never marked as the best
     printed = [figure for figure in figures if figure.dataset != published.ABLATION]
     return Table(
         "comparison",
         _captioned("Final accuracy of every method", suite),
         "method",
         columns,
-        (*mark_best_of_columns(blocks, columns), *_published_blocks(suite, columns, printed)),
+        (
+            *mark_best_of_columns(list(blocks.values()), columns),
+            *ceiling,
+            *_published_blocks(suite, columns, printed),
+        ),
         (suite.note(),),
     )
 

@@ -75,9 +75,8 @@ class ShiftedDomains:
         )
         basis = draw_basis(len(self.shift), D, 1.0, "bandwidth", self.seed, d_clip=5 if clip else 0)
         source = Source(labels=self.source_y.copy(), **given(self.source_x, self.source_clip))
-        return Seed(
-            self.seed if number is None else number, basis, source, Target(target, test, 40.0)
-        )
+        described = Target(target, test, 40.0, self.texts if clip else None)
+        return Seed(self.seed if number is None else number, basis, source, described)
 
     def task_masks(self):
         return [np.isin(self.y, classes) for classes in self.tasks]

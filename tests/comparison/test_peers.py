@@ -7,13 +7,23 @@ import pytest
 
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.labelled_tasks import pseudo_labelled_tasks, source_tasks
-from pipeline.comparison.methods import fecam, nearest_class_mean, ranpac, streaming_lda
+from pipeline.comparison.methods import (
+    anacp,
+    fecam,
+    loranpac,
+    nearest_class_mean,
+    ranpac,
+    ranpac_10000,
+    streaming_lda,
+)
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
+from reference import anacp as anacp_oracle
 from reference import fecam as fecam_oracle
+from reference import loranpac as loranpac_oracle
 from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference import streaming_lda as lda_oracle
@@ -23,7 +33,14 @@ MODULES = {
     "streaming-lda": streaming_lda,
     "ranpac": ranpac,
     "fecam": fecam,
+    "ranpac-10000": ranpac_10000,
+    "loranpac": loranpac,
+    "anacp": anacp,
 }
+# which come down to the nearest row where there is one row per class; loranpac truncates after each task and anacp
+# draws rows by their position, so that the order of tasks matters too
+SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")
+RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # they draw from the seed's number
 PSEUDO = [f"{name}-pseudo" for name in MODULES]
 EVERY_FORM = pytest.mark.parametrize("name", [*MODULES, *PSEUDO])
 EVERY_PEER = pytest.mark.parametrize("name", MODULES)
@@ -33,6 +50,8 @@ SEEDS = pytest.mark.parametrize("number", range(3))
 @pytest.fixture(autouse=True)
 def few_projections(monkeypatch):
     monkeypatch.setattr(ranpac, "PROJECTIONS", 40)
+    monkeypatch.setattr(ranpac_10000, "PROJECTIONS", 100)  # more than rows, and fewer than twice
+    monkeypatch.setattr(anacp, "FEATURES", 40)
 
 
 def run(name, seed):
@@ -110,6 +129,48 @@ def test_ranpac_agrees_with_its_oracle(number):
 
 
 @SEEDS
+@pytest.mark.parametrize("projections", [40, 100])  # below and above the number of rows
+def test_ranpac_10000_agrees_with_the_oracle_of_ranpac(number, projections, monkeypatch):
+    monkeypatch.setattr(ranpac_10000, "PROJECTIONS", projections)
+    case = WithEmptyClass(number)
+    P = ranpac_10000.projection(case.seed)
+    h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
+    for name, fitted, tasks in case.forms("ranpac-10000"):
+        predictions = run(name, case.seed)
+        for t, (model, predicted) in enumerate(zip(fitted, predictions, strict=True)):
+            W, ridge = ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source)
+            assert model.ridge == ridge
+            np.testing.assert_allclose(h @ model.W, h @ W, rtol=1e-5, atol=1e-7)
+            np.testing.assert_array_equal(predicted, (h @ W).argmax(axis=1))
+
+
+@SEEDS
+@pytest.mark.parametrize("projections", [40, 100])
+def test_loranpac_agrees_with_its_oracle(number, projections, monkeypatch):
+    monkeypatch.setattr(ranpac_10000, "PROJECTIONS", projections)
+    case = WithEmptyClass(number)
+    P = ranpac_10000.projection(case.seed)
+    h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
+    for name, fitted, tasks in case.forms("loranpac"):
+        solutions = loranpac_oracle.fit(tasks, P, case.source)
+        for model, W, predicted in zip(fitted, solutions, run(name, case.seed), strict=True):
+            np.testing.assert_allclose(h @ model.W, h @ W, rtol=1e-5, atol=1e-6)
+            np.testing.assert_array_equal(predicted, (h @ W).argmax(axis=1))
+
+
+@SEEDS
+def test_anacp_agrees_with_its_oracle(number):
+    case = WithEmptyClass(number)
+    *heads, S = anacp.draws(case.seed)
+    assert len(heads) == 3
+    for _, fitted, tasks in case.forms("anacp"):
+        for t, (model, C) in enumerate(zip(fitted, (2, 4, 7), strict=True)):
+            noise = np.random.default_rng([number, t]).standard_normal((100 * C, 10))
+            given = (tasks[: t + 1], case.test_x, heads, S, noise, case.source)
+            np.testing.assert_allclose(model.scores, anacp_oracle.scores(*given), atol=1e-7)
+
+
+@SEEDS
 @pytest.mark.parametrize("nonnegative", [True, False])
 def test_fecam_agrees_with_its_oracle(number, nonnegative):
     case = WithEmptyClass(number, nonnegative=nonnegative)
@@ -148,15 +209,17 @@ def test_predictions_are_among_the_classes_seen(name, sizes):
 
 
 @EVERY_FORM
-def test_only_ranpac_depends_on_the_seeds_number(name):
+def test_only_methods_that_draw_depend_on_the_seeds_number(name):
     domains = ShiftedDomains(1, noise=3.0, tests=700)
     first = run(name, domains.build(5))
     assert_same(first, run(name, domains.build(5)))
     other = run(name, domains.build(6))
-    assert (first[-1] != other[-1]).any() == name.startswith("ranpac")
+    assert (first[-1] != other[-1]).any() == (name.removesuffix("-pseudo") in RANDOM)
 
 
-@EVERY_FORM
+@pytest.mark.parametrize(
+    "name", [*SIMPLE, *(f"{name}-pseudo" for name in (*SIMPLE, "ranpac-10000"))]
+)
 def test_the_order_of_tasks_does_not_matter_in_the_end(name):
     """With the same labels: those of `first_labels` come from a source model, which depends on the order."""
     domains, moved = ShiftedDomains(2, noise=2.0), ShiftedDomains(2, noise=2.0)
@@ -178,6 +241,8 @@ def arrays(fitted):
     kinds = {
         streaming_lda.Discriminants: lambda model: model.classifier.W,
         ranpac.Regression: lambda model: model.means,
+        ranpac_10000.Regression: lambda model: model.W,
+        anacp.Fitted: lambda model: model.scores,
     }
     return [kinds.get(type(model), np.asarray)(model) for model in fitted]
 
@@ -208,7 +273,7 @@ def test_pseudo_labelled_peers_use_the_shared_source_fit_and_no_source_row(name)
 
 
 @pytest.mark.parametrize("nonnegative", [True, False])
-@EVERY_FORM
+@pytest.mark.parametrize("name", [*SIMPLE, *(f"{name}-pseudo" for name in SIMPLE)])
 def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
     """There is nothing to estimate a covariance from, and there are more features than rows."""
     domains = ShiftedDomains(8, (1,) * 6, d=30, n=6, tests=60, noise=0.7, nonnegative=nonnegative)
@@ -235,7 +300,7 @@ def test_a_target_without_any_kept_row_leaves_the_source(name):
     domains = ShiftedDomains(9)
     seed = domains.with_labels(domains.y, kept=np.zeros(84, dtype=bool))
     predictions = run(name, seed)
-    if name == "ranpac-pseudo":  # it has the source's means, not its Gram matrix
+    if name.removesuffix("-pseudo") in RANDOM:  # it has the source's means, not its Gram matrix
         assert np.mean(predictions[-1] == domains.test_y) > 0.5
         return
     source = {"streaming-lda-pseudo": "nearest-class-mean"}.get(name, name.removesuffix("-pseudo"))

@@ -4,12 +4,18 @@ import csv
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from pipeline import paths
+from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.referee_variants import referee_variant
+from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
+from pipeline.problem.project import Project
 from pipeline.stage import main
 from pipeline.stages import compare
+from pipeline.store.basis_file import read_bases
 from small_project import small_params
 
 pytestmark = pytest.mark.slow
@@ -74,6 +80,31 @@ def test_a_method_that_cannot_run_is_an_entry_with_its_reason(project, monkeypat
     assert main(["tables"]) == 0
     for ending in ("md", "csv", "tex"):
         assert "failed" in project.results("tables", f"comparison.{ending}").read_text()
+
+
+def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, capsys):
+    methods = ["calibrated", "labelled-target"]
+    project.write_params(small_params() | {"compare": {"methods": methods}, "swept": {}})
+    before = result(project, "comparison.json")["calibrated"]
+    assert main(["compare", PROBLEM]) == 0
+    assert "(calibrated)" in capsys.readouterr().out
+    entries = result(project, "comparison.json")
+    assert entries["labelled-target"]["group"] == "ceiling"
+    assert "not a method" in entries["labelled-target"]["title"]
+    assert entries["calibrated"] == before  # methods see what they saw without it
+
+
+def test_no_method_but_the_ceiling_sees_another_problem(project):
+    problem = Project("vit", "clip", {PROBLEM: ("left", "right")}).labelled_problem(PROBLEM)
+    for name in ("calibrated", "stata", "anacp-pseudo", "fecam"):
+        assert seen_by(compared_method(name), problem) is problem
+    basis = read_bases(paths.bases("left")).basis(0)
+    target = problem.target
+    seen = seen_by(compared_method("labelled-target"), problem).seed(0, basis)
+    train = target.train_index(target.seeds[0])
+    np.testing.assert_array_equal(seen.source.labels, target.labels[train])
+    own = problem.seed(0, basis).target
+    np.testing.assert_array_equal(seen.target.test.views["original"], own.test.views["original"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""LoRanPAC, also called TSVD (Peng et al., ICLR 2025): RanPAC's regression on a truncated SVD of the features so far.
+
+With H the features of all rows so far, h(x) = max(Pᵀx, 0), and U, σ the leading singular vectors and values of Hᵀ,
+scores are h(x)ᵀ U σ⁻² Uᵀ Q, Q = Σ h yᵀ: no ridge, the small singular values are dropped instead. After each task the
+quarter of smallest ones is dropped: round(¾ n) of n rows so far are kept, and no more than ¾ of the features; the next
+task's SVD is that of [Uσ, H_t]. These are the authors' constants.
+
+Kept is B = (Uσ)ᵀ. Its next value follows from the eigenvectors of [B; H_t][B; H_t]ᵀ, as there are fewer rows than
+features.
+
+Deviations from the authors: the 10,000 projections of `ranpac-10000` in place of 100,000, which the title says; unit
+rows; rows may have weights, √ω h; singular values below a millionth of the largest count as zero; one update per task
+(theirs: also after every 10,000 rows); no fine-tuning in the first task, which takes gradients.
+
+`loranpac` is fitted to the source, `loranpac-pseudo` to the target's weighted pseudo-labelled rows. A class with no
+kept row enters as one row at the source's mean, of the weight of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import scipy.linalg
+
+from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
+from pipeline.comparison.methods.ranpac import random_features
+from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, Regression, lifted, projection
+from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.method.blas_products import gram, product
+from pipeline.method.rows import Labels, Matrix64, Vector64
+from pipeline.problem.seed import Seed
+
+KEPT = 0.75  # of the singular values; the authors truncate 25 percent
+SMALLEST = 1e-12  # of σ², as a share of the largest
+
+
+def fit(
+    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Regression] | None
+) -> list[Regression]:
+    """Return the regression after each task; its ridge is 0."""
+    P = projection(seed)
+    M = P.shape[1]
+    B, Q, n = np.zeros((0, M)), np.zeros((M, 0)), 0
+    regressions = []
+    for t, task in enumerate(tasks):
+        h, targets, weight, means = lifted(task, P, fallback, t)
+        n += len(h)
+        B, squares = truncated(np.vstack([B, h]), min(round(n * KEPT), round(M * KEPT)))
+        Q = np.pad(Q, ((0, 0), (0, targets.shape[1] - Q.shape[1]))) + product(h.T, targets)
+        # U = Bᵀσ⁻¹, so U σ⁻² Uᵀ Q = Bᵀ σ⁻⁴ B Q
+        W = product(B.T, product(B, Q) / squares[:, None] ** 2)
+        regressions.append(Regression(W, 0.0, weight, means))
+    return regressions
+
+
+def truncated(rows: Matrix64, rank: int) -> tuple[Matrix64, Vector64]:
+    """Return (Uσ)ᵀ (r, M) and σ² (r,) of the ``rank`` largest singular values of rows (n, M), fewer if they vanish."""
+    squares, V = scipy.linalg.eigh(gram(rows.T), driver="evd", check_finite=False)
+    last = min(rank, int(np.sum(squares > SMALLEST * squares.max(initial=0))))
+    kept = slice(len(squares) - last, None)
+    return product(V[:, kept].T, rows), squares[kept]
+
+
+def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
+    """Return the class (n,) of each test row after each task."""
+    h = random_features(target_test_rows(seed), projection(seed))
+    return [product(h, model.W).argmax(axis=1) for model in regressions]
+
+
+METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, predict)

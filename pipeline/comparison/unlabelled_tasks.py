@@ -1,0 +1,154 @@
+"""What a transductive peer adapts to, task by task: unlabelled rows, and a first opinion of their classes.
+
+StatA, TransCLIP and ZLaP were published for one set of images and CLIP: they label all images of the set together. Here
+the set is the unlabelled train rows of a task, and test rows are classified by what the tasks have left, so that a
+test image is judged alone, as by every other method. Each of them has two forms:
+
+- under its own name, in CLIP's space: the first opinion is CLIP's, as published;
+- with ``-pseudo``, in the vision model's space: the first opinion is the p̂ of `first_labels` that all ``-pseudo``
+  peers share, and source means take the place of text embeddings. Test rows have no first opinion, as those labels are
+  of train rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from pipeline.comparison.compared_method import ComparedMethod
+from pipeline.comparison.labelled_tasks import VIEW, as_array, source_tasks, target_test_rows
+from pipeline.comparison.methods import nearest_class_mean
+from pipeline.comparison.referee_variants import first_labels
+from pipeline.errors import InputError
+from pipeline.method.blas_products import product
+from pipeline.method.rows import Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
+from pipeline.method.zero_shot import clip_probabilities
+from pipeline.problem.seed import Seed
+
+BLOCK_ROWS = 2048  # whose cosines are in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
+class UnlabelledTask:
+    """Rows of a task, without labels."""
+
+    classes: Labels  # (c,) the task's class set, in ascending order
+    rows: Matrix64  # (n, d) unit embeddings
+    prior: Matrix64  # (n, c) first opinion ŷ: probabilities of the task's classes
+    anchors: Matrix64  # (c, d) unit embeddings of the classes: texts or source means
+
+    @property
+    def classes_seen(self) -> int:
+        """Number of classes after this task: they are 0 to ``classes_seen`` - 1."""
+        return int(self.classes.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The tasks and the test rows in one of the two spaces."""
+
+    tasks: Iterator[UnlabelledTask]
+    test: Matrix64  # (n, d) unit embeddings
+    test_logits: Matrix64  # (n, C) first opinion of them: logits of all classes; 0 if there is none
+    # (C, d) unit text embeddings; None where CLIP does not speak
+    text: Matrix64 | None
+
+
+def clip_space(seed: Seed) -> Space:
+    """Return what the form under the method's own name adapts to."""
+    target = seed.target
+    if target.text is None:
+        raise InputError("the target has no text embeddings: this method needs CLIP's")
+    text = unit_rows(target.text)
+
+    def tasks() -> Iterator[UnlabelledTask]:
+        for task in target.tasks:
+            classes = np.sort(task.classes)
+            prior = clip_probabilities(task.cosines, target.clip_scale, classes)
+            yield UnlabelledTask(classes, _clip_rows(task.clip), prior, text[classes])
+
+    logits = target.clip_scale * as_array(target.test.cosines)
+    return Space(tasks(), _clip_rows(target.test.clip), np.asarray(logits, dtype=np.float64), text)
+
+
+def vision_space(seed: Seed) -> Space:
+    """Return what the form ending in ``-pseudo`` adapts to."""
+
+    def tasks() -> Iterator[UnlabelledTask]:
+        means = seed.shared(
+            "nearest-class-mean: source",
+            lambda: nearest_class_mean.fit(seed, source_tasks(seed), None),
+        )
+        for task, labels, centres in zip(seed.target.tasks, first_labels(seed), means, strict=True):
+            order = np.argsort(task.classes)  # the columns of p̂ are in the task's own order
+            yield UnlabelledTask(
+                task.classes[order],
+                unit_rows(as_array(task.views[VIEW])),
+                labels.fused[:, order],
+                unit_rows(centres),
+            )
+
+    test = unit_rows(target_test_rows(seed))
+    C = sum(len(classes) for classes in seed.tasks)
+    return Space(tasks(), test, np.zeros((len(test), C)), None)
+
+
+def _clip_rows(rows: Rows | None) -> Matrix64:
+    if rows is None:
+        raise InputError("the target has no CLIP embeddings, which this method needs")
+    return unit_rows(as_array(rows))
+
+
+def transductive_methods(
+    name: str, title: str, run: Callable[[Space], list[Labels]]
+) -> dict[str, ComparedMethod]:
+    """Return a transductive peer's two forms by their names, for the METHODS of its file.
+
+    Parameters
+    ----------
+    run : callable
+        Adapts to the tasks of a `Space` in order; returns the classes (n,) of the test rows after each.
+    """
+    return {
+        name: ComparedMethod(lambda seed: run(clip_space(seed)), f"{title}, CLIP alone", "peer"),
+        f"{name}-pseudo": ComparedMethod(
+            lambda seed: run(vision_space(seed)), f"{title}, pseudo-labels", "peer"
+        ),
+    }
+
+
+def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple[Labels, Matrix64]:
+    """Return the indices (n, k) of the k most similar rows ``among`` (m, d), and their cosines (n, k), best first.
+
+    Both are unit rows. ``same``: they are the same rows, and none is its own neighbour. Where there are fewer than k,
+    k is their number.
+
+    Examples
+    --------
+    >>> nearest(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.6, 0.8], [1.0, 0.0]]), 2)
+    (array([[2, 1]]), array([[1. , 0.6]]))
+    """
+    k = max(min(k, len(among) - same), 0)
+    index = np.empty((len(rows), k), dtype=np.intp)
+    cosines = np.empty((len(rows), k))
+    for block in row_blocks(len(rows), BLOCK_ROWS) if k else ():
+        cosine = product(rows[block], among.T)
+        if same:
+            cosine[np.arange(len(block)), block] = -np.inf
+        best = np.argpartition(-cosine, k - 1, axis=1)[:, :k]
+        values = np.take_along_axis(cosine, best, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        index[block] = np.take_along_axis(best, order, axis=1)
+        cosines[block] = np.take_along_axis(values, order, axis=1)
+    return index, cosines
+
+
+def edges(index: Labels, values: Matrix64, columns: int) -> Any:
+    """Return the sparse matrix (n, columns) of ``values`` (n, k) at the columns ``index`` (n, k)."""
+    n, k = index.shape
+    start = np.arange(0, n * k + 1, k) if k else np.zeros(n + 1, dtype=np.intp)
+    return scipy.sparse.csr_array((values.ravel(), index.ravel(), start), shape=(n, columns))

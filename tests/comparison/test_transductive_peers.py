@@ -1,0 +1,138 @@
+"""StatA, TransCLIP and ZLaP agree with naive oracles, in CLIP's space and in the vision model's."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from comparison.shifted_domains import ShiftedDomains
+from pipeline.comparison.methods import stata, transclip, zlap
+from pipeline.comparison.registry import compared_method
+from pipeline.comparison.unlabelled_tasks import clip_space, vision_space
+from pipeline.errors import InputError
+from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
+from reference import class_gaussians as oracle
+from reference import zlap as zlap_oracle
+
+NAMES = ["transclip", "stata", "zlap"]
+EVERY_FORM = pytest.mark.parametrize("name", [*NAMES, *(f"{name}-pseudo" for name in NAMES)])
+SPACES = pytest.mark.parametrize("space", [clip_space, vision_space])
+
+
+def run(name, seed):
+    return compared_method(name).run(seed)
+
+
+def small(number=0, **kind):
+    return ShiftedDomains(number, n=42, tests=30, **kind).build(clip=True)
+
+
+@SPACES
+def test_a_task_of_transclip_agrees_with_its_oracle(space):
+    for task in space(small()).tasks:
+        means, variances = transclip.fit(task)
+        expected_means, expected_variances = oracle.transclip(task.rows, task.prior)
+        np.testing.assert_allclose(means, expected_means, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(variances, expected_variances, rtol=1e-7)
+
+
+@SPACES
+def test_a_task_of_stata_agrees_with_its_oracle(space):
+    for task in space(small()).tasks:
+        means, variances = stata.fit(task)
+        expected_means, expected_variances = oracle.stata(task.rows, task.prior, task.anchors)
+        np.testing.assert_allclose(means, expected_means, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(variances, expected_variances, rtol=1e-7, atol=1e-12)
+
+
+@SPACES
+@pytest.mark.parametrize("name", ["transclip", "stata"])
+def test_test_rows_get_the_density_of_every_class_seen_and_the_first_opinion(name, space):
+    seed = small(1)
+    given = space(seed)
+    tasks = list(given.tasks)
+    means, variances, shared, rows = [], [], 0.0, 0
+    predictions = run(name if space is clip_space else f"{name}-pseudo", seed)
+    for task, predicted in zip(tasks, predictions, strict=True):
+        if name == "stata":
+            mu, v = oracle.stata(task.rows, task.prior, task.anchors)
+            variances += list(v)
+        else:
+            mu, v = oracle.transclip(task.rows, task.prior)
+            shared, rows = shared + len(task.rows) * v, rows + len(task.rows)
+            variances = [shared / rows] * (len(means) + len(mu))
+        means += list(mu)
+        for i, row in enumerate(given.test):
+            density = [oracle.log_density(row, m, v) for m, v in zip(means, variances, strict=True)]
+            assert predicted[i] == np.argmax(
+                given.test_logits[i, : len(means)] + np.array(density) / 50
+            )
+
+
+@SPACES
+def test_zlap_agrees_with_one_graph_of_all_tasks(space):
+    seed = small(2, noise=2.0)
+    given = space(seed)
+    tasks = [(task.classes, task.rows, task.prior) for task in given.tasks]
+    for t, predicted in enumerate(run("zlap" if space is clip_space else "zlap-pseudo", seed)):
+        expected = zlap_oracle.predict(tasks[: t + 1], given.test, given.text)
+        np.testing.assert_array_equal(predicted, expected)
+
+
+def test_the_constants_are_the_authors():
+    assert (zlap.NEIGHBOURS, zlap.GAMMA, zlap.ALPHA) == (5, 5.0, 0.3)
+    assert (transclip.MOST_CONFIDENT, transclip.ITERATIONS, stata.ALPHA) == (8, 10, 1.0)
+
+
+def test_stata_leaves_a_class_that_no_row_is_taken_for_at_its_anchor():
+    task = next(iter(clip_space(small()).tasks))
+    sure = np.tile([1 - 1e-12, 1e-12], (len(task.rows), 1))
+    means, _ = stata.fit(replace(task, prior=sure))
+    np.testing.assert_allclose(means[1], task.anchors[1], atol=1e-12)
+    assert np.abs(means[0] - task.anchors[0]).max() > 0.01
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unlabelled_rows_improve_on_the_first_opinion(name):
+    """The form in CLIP's space holds to CLIP, which is sure of itself here; the other one adapts clearly."""
+
+    def accuracy(form, case):
+        predictions = run(form, case.build(clip=True))
+        return final_accuracy(accuracy_matrix(predictions, case.test_y, case.test_tasks))
+
+    cases = [ShiftedDomains(k, (2, 3, 3), d=20, n=240, tests=160, shift=1.0) for k in range(3)]
+    for form, first, gain in (
+        (name, "clip_zero_shot", -0.005),
+        (f"{name}-pseudo", "source_only", 0.02),
+    ):
+        gains = [accuracy(form, case) - accuracy(first, case) for case in cases]
+        assert np.mean(gains) > gain, form
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 3), (1, 1, 1), (4,)])
+@EVERY_FORM
+def test_predictions_are_among_the_classes_seen_and_repeatable(name, sizes):
+    domains = ShiftedDomains(0, sizes)
+    predictions = run(name, domains.build(clip=True))
+    for predicted, again, C in zip(
+        predictions, run(name, domains.build(7, clip=True)), np.cumsum(sizes), strict=True
+    ):
+        assert set(predicted) <= set(range(C))
+        np.testing.assert_array_equal(predicted, again)  # nothing is random
+
+
+@EVERY_FORM
+def test_a_task_without_rows_and_a_feature_that_is_always_zero_do_no_harm(name):
+    domains = ShiftedDomains(3, d=12)
+    for x in (domains.x, domains.source_x, domains.test_x):
+        x[:, 0] = 0
+    seed = domains.build(clip=True)
+    empty = [seed.target.tasks[0], seed.target.tasks[1].take(np.arange(0)), seed.target.tasks[2]]
+    predictions = run(name, replace(seed, target=replace(seed.target, tasks=empty)))
+    assert np.mean(predictions[0] == domains.test_y) > 0.15
+    assert len(predictions) == 3
+
+
+def test_without_clip_the_form_in_its_space_says_what_it_needs():
+    with pytest.raises(InputError, match="text"):
+        run("stata", ShiftedDomains(0).build())

@@ -1,0 +1,70 @@
+"""Naive oracle of AnaCP: all rows of all tasks at once, row by row; the drawn rows' noise is given."""
+
+import math
+
+import numpy as np
+from scipy.linalg import sqrtm
+
+
+def unit(row):
+    return np.asarray(row, dtype=float) / np.sqrt(np.sum(np.asarray(row, dtype=float) ** 2))
+
+
+def gelu(row):
+    return np.array([v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in row])
+
+
+def ridge(h, y, w, lam):
+    left, right = lam * np.eye(h.shape[1]), np.zeros((h.shape[1], y.shape[1]))
+    for row, target, weight in zip(h, y, w, strict=True):
+        left += weight * np.outer(row, row)
+        right += weight * np.outer(row, target)
+    return np.linalg.inv(left) @ right
+
+
+def spread(means, covariance):
+    """Return the targets; of the C singular values of centred means the last is zero and stays."""
+    root = np.linalg.inv(np.real(sqrtm(covariance)))
+    centre = np.mean(means, axis=0)
+    U, s, Vh = np.linalg.svd((means - centre) @ root, full_matrices=False)
+    moved = sum((s[i] + 1) * np.outer(U[:, i], Vh[i]) for i in range(len(means) - 1))
+    return np.array([unit(row) for row in np.asarray(moved) @ root + centre])
+
+
+def scores(tasks, test, heads, S, noise, source_tasks=None):
+    """Return the scores (n, K) of test rows after ``tasks``; noise: (100 K, d) standard normal numbers."""
+    K = sum(len(classes) for classes, *_ in tasks)
+    M = S.shape[1]
+    x = [unit(row) for _, rows, _, _ in tasks for row in rows]
+    y = [c for _, _, labels, _ in tasks for c in labels]
+    w = [v for *_, weights in tasks for v in weights]
+    z = [[gelu(row @ R) for row in x] for R in heads]
+    for c in range(K):
+        if c not in y:
+            own = [
+                unit(row)
+                for _, rows, labels, _ in source_tasks
+                for row, label in zip(rows, labels, strict=True)
+                if label == c
+            ]
+            x.append(np.mean(own, axis=0))
+            y.append(c)
+            w.append(float(len(own)))
+            for lifted, R in zip(z, heads, strict=True):
+                lifted.append(np.mean([gelu(row @ R) for row in own], axis=0))
+    x, y, w = np.array(x), np.array(y), np.array(w)
+    means = np.array([np.average(x[y == c], axis=0, weights=w[y == c]) for c in range(K)])
+    covariance = sum(v * np.outer(r - means[c], r - means[c]) for r, c, v in zip(x, y, w, strict=True))  # fmt: skip
+    covariance = covariance / w.sum() + 1e-4 * np.eye(x.shape[1])
+    targets = spread(means, covariance)
+    thetas = [ridge(np.array(lifted), targets[y], w, 0.02 * M) for lifted in z]
+
+    def features(row):
+        outputs = [unit(gelu(row @ R) @ theta) for R, theta in zip(heads, thetas, strict=True)]
+        return gelu(np.mean(outputs, axis=0) @ S)
+
+    root = np.linalg.cholesky(covariance)
+    labels = np.repeat(np.arange(K), 100)
+    drawn = np.array([features(means[c] + root @ e) for c, e in zip(labels, noise, strict=True)])
+    W = ridge(drawn, np.eye(K)[labels], np.ones(len(drawn)), 0.02 * M)
+    return np.array([features(unit(row)) @ W for row in test])

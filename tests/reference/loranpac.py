@@ -1,0 +1,39 @@
+"""Naive oracle of LoRanPAC: np.linalg.svd of [Uσ, Hᵀ] after each task, truncated, and U σ⁻² Uᵀ HY."""
+
+import numpy as np
+
+from reference.ranpac import lift
+
+
+def fit(tasks, projection, source_tasks):
+    """Return W (M, K) after each of ``tasks``, each (classes, rows, labels, weights)."""
+    M = projection.shape[1]
+    K = sum(len(classes) for classes, *_ in tasks)
+    kept = np.zeros((M, 0))  # Uσ
+    Q = np.zeros((M, K))
+    n, seen, solutions = 0, 0, []
+    for classes, rows, row_labels, row_weights in tasks:
+        h = [lift(row, projection) for row in rows]
+        labels, weights = list(row_labels), list(row_weights)
+        for c in classes:
+            if c not in labels:
+                lifted = [
+                    lift(row, projection)
+                    for _, source_rows, source_labels, _ in source_tasks
+                    for row, label in zip(source_rows, source_labels, strict=True)
+                    if label == c
+                ]
+                h.append(np.mean(lifted, axis=0))
+                labels.append(c)
+                weights.append(float(len(lifted)))
+        columns = []
+        for row, c, w in zip(h, labels, weights, strict=True):
+            columns.append(np.sqrt(w) * row)
+            Q[:, c] += w * row
+        n, seen = n + len(columns), seen + len(classes)
+        U, s, _ = np.linalg.svd(np.column_stack([kept, *columns]), full_matrices=False)
+        rank = min(round(0.75 * n), round(0.75 * M))
+        U, s = U[:, :rank], s[:rank]
+        kept = U * s
+        solutions.append(U @ np.diag(1 / s**2) @ U.T @ Q[:, :seen])
+    return solutions
