@@ -295,12 +295,6 @@ class Select(Section):
     sigma: list[Positive] = Field(default_factory=list)
     options: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _something_to_choose(self) -> Select:
-        if not (self.D or self.sigma or self.options):
-            raise ValueError("give values of D, sigma or an option of the method to choose among")
-        return self
-
 
 class Refinement(Section):
     """The two steps that only the text of the paper has: adversarial refinement and mutual attention of the views."""

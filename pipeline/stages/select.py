@@ -48,7 +48,7 @@ def select(context: Context, name: str) -> str:
     def run_seed(index: int) -> list[Result]:
         return [run(problem, index, recipe, chosen) for _, _, recipe, chosen in settings]
 
-    widest = max(recipe.D for _, _, recipe, _ in settings)
+    widest = max((recipe.D for _, _, recipe, _ in settings), default=1)
     seeds = seeds_here(
         run_seed, len(problem.target.seeds), D=widest, workers=params.runtime.workers
     )
@@ -124,4 +124,4 @@ def write_choices(path: Path, settings: Sequence[Candidate], means: Sequence[Res
                 row = (setting, choice.score, choice.chosen, choice.best, regret, rank)
                 writer.writerow(row)
             said.append(f"{len(tried)} values of {setting}")
-    return ", ".join(said)
+    return ", ".join(said) or "params.yaml lists no values under `select`"
