@@ -48,6 +48,7 @@ def default_params(per_task: int) -> dict[str, Any]:
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["calibrated"]},
         "sensitivity": {"D": [100], "sigma": [1e-4]},
+        "select": {},
         "refinement": {},
     }
 

@@ -105,6 +105,7 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["calibrated"]},
         "sensitivity": {"D": [100], "sigma": [1e-4]},
+        "select": {},
         "refinement": {},
     }
     (folder / "suite.yaml").write_text(json.dumps(suite))

@@ -288,6 +288,14 @@ class Sensitivity(Section):
     sigma: Annotated[list[Positive], Field(min_length=1)]
 
 
+class Select(Section):
+    """The values among which `select` chooses without target labels, one setting at a time."""
+
+    D: list[FeatureCount] = Field(default_factory=list)
+    sigma: list[Positive] = Field(default_factory=list)
+    options: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+
+
 class Refinement(Section):
     """The two steps that only the text of the paper has: adversarial refinement and mutual attention of the views."""
 
@@ -324,6 +332,7 @@ class Settings(Section):
     method: Method
     compare: Compare
     sensitivity: Sensitivity
+    select: Select
     refinement: Refinement
     runtime: Runtime = Runtime()
 

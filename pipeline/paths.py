@@ -116,6 +116,11 @@ def sensitivity(suite: str, problem: str) -> Path:
     return problems(suite) / problem / "sensitivity"
 
 
+def selection(suite: str, problem: str) -> Path:
+    """What label-free scores choose: values.csv and choices.csv."""
+    return problems(suite) / problem / "selection"
+
+
 def suite_tables(suite: str) -> Path:
     """The tables of all problems of a suite together."""
     return suite_results(suite) / "tables"

@@ -48,6 +48,7 @@ def make(folder: Path) -> SmallProject:
     params["rff"]["D"] = 20  # so few that the model errs, as models do
     params["compare"]["methods"] = ["clip_zero_shot", "source_only", "no_clip", "calibrated"]
     params["sensitivity"] = {"D": [20, 60], "sigma": [1e-5, 1e-4]}
+    params["select"] = {"sigma": [1e-5, 1e-4]}
     project.write_params(params)
     shutil.copy(
         folder / "suite.yaml", folder / "suites/digits.yaml"

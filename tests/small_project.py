@@ -105,6 +105,7 @@ def small_params() -> dict[str, Any]:
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["clip_zero_shot", "source_only", "no_clip", "calibrated"]},
         "sensitivity": {"D": [20, 60], "sigma": [1e-5, 1e-4]},
+        "select": {"sigma": [1e-5, 1e-4], "options": {"ridge": [0.1, 0.3]}},
         "refinement": {"steps": 0, "step_size": 0.01, "radius": 0.03, "mutual_attention": False},
         "runtime": {"device": "cpu", "workers": 2},
     }
@@ -122,7 +123,13 @@ ADAPTING = tuple((stage, PROBLEM) for stage in ("pseudo_label", "refine", "adapt
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
     *(("basis", "left"), ("source", "left"), *ADAPTING, ("evaluate", PROBLEM)),
-    *(("compare", PROBLEM), ("sensitivity", PROBLEM), ("tables",), ("report",)),
+    *(
+        ("compare", PROBLEM),
+        ("sensitivity", PROBLEM),
+        ("select", PROBLEM),
+        ("tables",),
+        ("report",),
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,17 +56,29 @@ def referee_variant(name: str) -> ComparedMethod:
 
 def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
     """Adapt to a seed's tasks; return after each of them the class predicted for every test row, (n,)."""
+    return predict_test(seed, options, adapted_classifiers(seed, options))
+
+
+def adapted_classifiers(seed: Seed, options: MethodOptions) -> list[Classifier | None]:
+    """Return the target's classifier after each task; None for reference rows, which do not adapt."""
     check_views(seed, options)
-    sources, test, scale = source_models(seed, options), seed.target.test, seed.target.clip_scale
-    basis = kernel_basis(seed, options)
+    sources = source_models(seed, options)
+    if options.predictor != "adapted":
+        return [None] * len(sources)
+    basis, scale = kernel_basis(seed, options), seed.target.clip_scale
+    adapted = adapt_tasks(basis, seed.target.tasks, sources, options, scale)
+    return [task.classifier for task in adapted]
+
+
+def predict_test(
+    seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]
+) -> list[Labels]:
+    """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
+    test, basis = seed.target.test, kernel_basis(seed, options)
     features = seed.shared(
         ("test features", options.clip_in_kernel, basis.width),
         lambda: kernel_rows(basis, test, options.clip_in_kernel),
     )
-    classifiers: list[Classifier | None] = [None] * len(sources)
-    if options.predictor == "adapted":
-        adapted = adapt_tasks(basis, seed.target.tasks, sources, options, scale)
-        classifiers = [task.classifier for task in adapted]
     predictions = [
         predict(
             features,
@@ -73,9 +86,9 @@ def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
             source=source,
             classifier=classifier,
             options=options,
-            clip_scale=scale,
+            clip_scale=seed.target.clip_scale,
         )
-        for source, classifier in zip(sources, classifiers, strict=True)
+        for source, classifier in zip(source_models(seed, options), classifiers, strict=True)
     ]
     return [np.asarray(prediction.label) for prediction in predictions]
 

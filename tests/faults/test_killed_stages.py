@@ -39,6 +39,7 @@ STAGES = [
         ["results/toy/problems/left-right/comparison.json"],
     ),
     ("sensitivity", (PROBLEM,), ["results/toy/problems/left-right/sensitivity"]),
+    ("select", (PROBLEM,), ["results/toy/problems/left-right/selection"]),
     ("tables", (), ["results/toy/tables"]),
     ("report", (), ["results/toy/report.html"]),
 ]

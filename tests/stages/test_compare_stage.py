@@ -58,6 +58,31 @@ def test_calibrated_has_the_figures_of_evaluate(project):
     assert compared["clip_zero_shot"]["A_T"] == evaluated["clip_only_A_T"]
 
 
+def test_select_says_what_each_score_chooses_and_what_labels_would_have(project):
+    with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
+        values = list(csv.DictReader(file))
+    assert [(row["setting"], row["value"]) for row in values] == [
+        ("sigma", "1e-05"), ("sigma", "0.0001"), ("ridge", "0.1"), ("ridge", "0.3"),
+    ]  # fmt: skip
+    evaluated = result(project, "metrics.json")["A_T"]
+    assert (
+        float(values[1]["A_T"]) == float(values[3]["A_T"]) == evaluated
+    )  # the settings as they are
+    with project.results("problems", PROBLEM, "selection", "choices.csv").open() as file:
+        choices = list(csv.DictReader(file))
+    by_value = {(row["setting"], row["value"]): float(row["A_T"]) for row in values}
+    for row in choices:
+        chosen, best = (by_value[row["setting"], row[key]] for key in ("chosen", "best"))
+        assert float(row["regret"]) == pytest.approx(best - chosen, abs=0.011)
+    assert {row["score"] for row in choices} >= {"information", "source_likelihood"}
+
+
+def test_select_names_an_option_that_is_none(project, capsys):
+    project.change_params(select={"options": {"ridgee": [0.1]}})
+    assert main(["select", PROBLEM]) == 2
+    assert "ridge" in capsys.readouterr().err
+
+
 def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
     project.change_params(sensitivity={"D": [20, 50], "sigma": [1e-4, 1e-2]})
     assert main(["sensitivity", PROBLEM]) == 0

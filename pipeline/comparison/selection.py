@@ -1,0 +1,163 @@
+"""Choosing a value of D, sigma or an option of the method without a label of the target.
+
+Each value is scored by `label_free_scores` from what a user without labels has: the unlabelled train images of the
+target, and labelled source images. How good the choice was is measured afterwards, with labels: the regret is what the
+best value has over the chosen one, the rank correlation says whether a score orders the values as accuracy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.comparison.referee_variants import kernel_basis, source_models
+from pipeline.method import label_free_scores as measures
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.kernel_rows import joined_rows, kernel_rows
+from pipeline.method.prediction import klda_probabilities, predict
+from pipeline.method.rows import Matrix64, take
+from pipeline.method.source_model import fit_source
+from pipeline.method.variants import MethodOptions
+from pipeline.problem.seed import Seed
+
+SCORES = (
+    "neighbourhood_density",
+    "information",
+    "certainty",
+    "branches_agree",
+    "views_agree",
+    "source_likelihood",
+)
+HELD_OUT = 5  # every fifth source image
+
+
+def label_free_scores(
+    seed: Seed, options: MethodOptions, classifier: Classifier
+) -> dict[str, float]:
+    """Return every score of `SCORES` of a model after its last task; larger is better.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        The target's after the last task.
+    """
+    fused, klda, clip = _train_predictions(seed, options, classifier)
+    scores = {
+        "neighbourhood_density": measures.neighbourhood_density(fused),
+        "information": measures.information(fused),
+        "certainty": measures.certainty(fused),
+        "branches_agree": measures.agreement([klda["original"], clip]),
+        "views_agree": measures.agreement(list(klda.values())) if len(klda) > 1 else np.nan,
+        "source_likelihood": source_likelihood(seed, options),
+    }
+    return {name: float(scores[name]) for name in SCORES}
+
+
+def _train_predictions(
+    seed: Seed, options: MethodOptions, classifier: Classifier
+) -> tuple[Matrix64, dict[str, Matrix64], Matrix64]:
+    """Return the probabilities (n, C) of all train images: of the method, of each view, and CLIP's."""
+    basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
+    everything = np.arange(len(source.means))
+    fused: list[Matrix64] = []
+    clip: list[Matrix64] = []
+    by_view: dict[str, list[Matrix64]] = {view: [] for view in options.views}
+    for task in seed.target.tasks:
+        features = kernel_rows(basis, task, options.clip_in_kernel)
+        prediction = predict(
+            features,
+            task.cosines,
+            source=source,
+            classifier=classifier,
+            options=options,
+            clip_scale=seed.target.clip_scale,
+        )
+        fused.append(prediction.fused)
+        clip.append(prediction.clip)
+        for view in options.views:
+            alone = type(features)(features.basis, {options.views[0]: features.views[view]})
+            by_view[view].append(
+                klda_probabilities(alone, classifier, everything, options, vote=False)
+            )
+    views = {view: np.concatenate(parts) for view, parts in by_view.items()}
+    return np.concatenate(fused), views, np.concatenate(clip)
+
+
+def source_likelihood(seed: Seed, options: MethodOptions) -> float:
+    """Return the mean log probability of every fifth source image under the source model of the others."""
+    source, basis = seed.source, kernel_basis(seed, options)
+    out = np.arange(len(source.labels)) % HELD_OUT == 0
+    inside, outside = np.flatnonzero(~out), np.flatnonzero(out)
+    clip = source.clip
+    *_, model = fit_source(
+        basis,
+        {view: take(rows, inside) for view, rows in source.views.items()},
+        source.labels[inside],
+        seed.tasks,
+        options,
+        clip=None if clip is None else take(clip, inside),
+    )
+    features = joined_rows(
+        basis,
+        {"original": take(source.views["original"], outside)},
+        None if clip is None else take(clip, outside),
+        options.clip_in_kernel,
+    )
+    everything = np.arange(len(model.means))
+    p = klda_probabilities(features, model.classifier, everything, options, vote=False)
+    return measures.log_likelihood(p, source.labels[outside])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a score chooses among the values of one setting, and how good that was."""
+
+    score: str
+    chosen: object  # the value of the largest score
+    best: object  # the value that target labels would have chosen
+    regret: float  # A_T of the best value less that of the chosen one
+    rank_correlation: (
+        float  # Spearman's, of score and A_T over the values; NaN where either is constant
+    )
+
+
+def choices(
+    accuracy: Mapping[object, float], scores: Mapping[object, Mapping[str, float]]
+) -> list[Choice]:
+    """Return what each score chooses.
+
+    Parameters
+    ----------
+    accuracy : mapping of value to float
+        A_T of each value, which takes labels: for comparison only.
+    scores : mapping of value to mapping of str to float
+        The label-free scores of each value. A score that is not finite for some value chooses nothing.
+
+    Examples
+    --------
+    >>> found = choices({1: 0.5, 2: 0.9, 3: 0.8}, {1: {"s": 0.0}, 2: {"s": 1.0}, 3: {"s": 2.0}})
+    >>> found[0].chosen, found[0].best, round(found[0].regret, 2), round(found[0].rank_correlation, 2)
+    (3, 2, 0.1, 0.5)
+    """
+    values = list(accuracy)
+    best = max(values, key=lambda value: accuracy[value])
+    found = []
+    for name in next(iter(scores.values())):
+        column = [scores[value][name] for value in values]
+        if not np.isfinite(column).all():
+            continue
+        chosen = values[int(np.argmax(column))]
+        regret = accuracy[best] - accuracy[chosen]
+        correlation = _spearman(column, [accuracy[value] for value in values])
+        found.append(Choice(name, chosen, best, regret, correlation))
+    return found
+
+
+def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return float("nan")
+    from scipy.stats import spearmanr  # takes a second to import
+
+    return float(spearmanr(one, other).statistic)

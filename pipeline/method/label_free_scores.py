@@ -1,0 +1,114 @@
+"""Scores of a model that need no label: which value of D, sigma or an option to take without looking at target labels.
+
+Every score is computed from probabilities of unlabelled target images (or of labelled source images that were held
+out), and a larger score is better. How well each of them chooses is measured by the stage `select`, docs/evidence.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, row_blocks
+
+TEMPERATURE = 0.05  # of `neighbourhood_density`, the value of its authors
+
+
+def entropies(p: Matrix64) -> Matrix64:
+    """Return the entropy of each row of probabilities p (n, C), (n,), in nats.
+
+    Examples
+    --------
+    >>> entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
+    [0.0, 0.693]
+    """
+    return np.asarray(-(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)) + 0.0
+
+
+def neighbourhood_density(p: Matrix64) -> float:
+    """Return the soft neighbourhood density of predictions (Saito et al., ICCV 2021).
+
+    Each image has a distribution over the other images, a softmax of the cosines between their probabilities divided by
+    a temperature; the score is the mean entropy of these distributions. It is large where the images lie in tight
+    groups, each image with many near neighbours.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, C)
+        Probabilities of at least two images.
+
+    Examples
+    --------
+    >>> grouped = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> scattered = np.array([[1.0, 0.0], [0.8, 0.2], [0.4, 0.6], [0.0, 1.0]])
+    >>> neighbourhood_density(np.vstack([grouped] * 3)) > neighbourhood_density(np.vstack([scattered] * 3))
+    True
+    """
+    unit = p / np.linalg.norm(p, axis=1, keepdims=True)
+    total = 0.0
+    for index in row_blocks(len(unit), BLOCK_IMAGES):
+        logits = unit[index] @ unit.T / TEMPERATURE
+        logits[np.arange(len(index)), index] = -np.inf  # an image is not its own neighbour
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        total += float(entropies(weights / weights.sum(axis=1, keepdims=True)).sum())
+    return total / len(unit)
+
+
+def information(p: Matrix64) -> float:
+    """Return the mutual information between image and prediction: sure of each image, and of many classes.
+
+    H(mean of p) − mean of H(p), with p (n, C); used to choose and to train models by information maximisation. It
+    prefers balanced predictions.
+
+    Examples
+    --------
+    >>> round(information(np.eye(2)), 3), information(np.array([[1.0, 0.0], [1.0, 0.0]]))
+    (0.693, 0.0)
+    """
+    return float(entropies(p.mean(axis=0, keepdims=True))[0] - entropies(p).mean())
+
+
+def certainty(p: Matrix64) -> float:
+    """Return minus the mean entropy of predictions p (n, C).
+
+    Examples
+    --------
+    >>> certainty(np.eye(2)), round(certainty(np.full((1, 2), 0.5)), 3)
+    (0.0, -0.693)
+    """
+    return float(-entropies(p).mean()) + 0.0
+
+
+def agreement(predictions: Sequence[Matrix64]) -> float:
+    """Return how far several predictors agree: the mean over images of Σ_c of their pairwise products of probabilities.
+
+    That is the probability that two different predictors, each drawing a class by its probabilities, draw the same
+    one. Of the two branches, or of the views of an image.
+
+    Parameters
+    ----------
+    predictions : sequence of ndarray of shape (n, C)
+        Probabilities by at least two predictors.
+
+    Examples
+    --------
+    >>> sure, unsure = np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])
+    >>> agreement([sure, sure]), agreement([sure, unsure])
+    (1.0, 0.5)
+    """
+    K = len(predictions)
+    total = np.sum(predictions, axis=0)
+    own = sum(np.einsum("nc,nc->n", p, p) for p in predictions)
+    return float(np.mean(np.einsum("nc,nc->n", total, total) - own) / (K * (K - 1)))
+
+
+def log_likelihood(p: Matrix64, labels: Labels) -> float:
+    """Return the mean log probability of the true classes ``labels`` (n,) of source images that were held out.
+
+    Examples
+    --------
+    >>> log_likelihood(np.array([[0.25, 0.75]]), np.array([1])) == float(np.log(0.75))
+    True
+    """
+    return float(np.log(np.maximum(p[np.arange(len(p)), labels], 1e-12)).mean())

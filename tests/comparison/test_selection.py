@@ -1,0 +1,50 @@
+"""Label-free choices: scores of a seed need no target label, order values, and say how good they were."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from comparison.shifted_domains import ShiftedDomains
+from pipeline.comparison.referee_variants import adapted_classifiers
+from pipeline.comparison.selection import SCORES, choices, label_free_scores
+from pipeline.method.variants import variant
+
+
+@pytest.fixture(scope="module")
+def seed():
+    return ShiftedDomains(0, n=105, noise=1.2).build(D=60, clip=True)
+
+
+def scored(seed, options):
+    return label_free_scores(seed, options, adapted_classifiers(seed, options)[-1])
+
+
+def test_a_ruined_setting_scores_below_the_default(seed):
+    good, bad = variant("calibrated"), replace(variant("calibrated"), ridge=1e4, source_ridge=1e4)
+    better, worse = scored(seed, good), scored(seed, bad)
+    assert set(better) == set(SCORES)
+    assert np.isfinite(list(better.values())).all()
+    for score in ("information", "certainty", "branches_agree", "source_likelihood"):
+        assert better[score] > worse[score], score
+
+
+def test_a_single_view_has_no_agreement_of_views_and_that_score_chooses_nothing(seed):
+    scores = scored(seed, variant("no_augmentation"))
+    assert np.isnan(scores["views_agree"])
+    found = choices({1: 0.5, 2: 0.6}, {1: scores, 2: scores})
+    assert "views_agree" not in [choice.score for choice in found]
+
+
+def test_regret_and_rank_correlation_are_those_of_the_values():
+    accuracy = {"a": 0.9, "b": 0.7, "c": 0.8}
+    up = {"a": {"s": 3.0}, "b": {"s": 1.0}, "c": {"s": 2.0}}
+    (right,) = choices(accuracy, up)
+    assert (right.chosen, right.regret, right.rank_correlation) == ("a", 0.0, 1.0)
+    down = {value: {"s": -scores["s"]} for value, scores in up.items()}
+    (wrong,) = choices(accuracy, down)
+    assert wrong.chosen == "b"
+    assert wrong.regret == pytest.approx(0.2)
+    assert wrong.rank_correlation == -1.0
+    (same,) = choices(accuracy, {value: {"s": 1.0} for value in accuracy})
+    assert np.isnan(same.rank_correlation)

@@ -1,0 +1,37 @@
+"""Label-free scores against their oracles, and the laws that they are used for."""
+
+import numpy as np
+import pytest
+
+from pipeline.method import label_free_scores as scores
+from reference import label_free_scores as oracle
+
+
+@pytest.fixture
+def p():
+    return np.random.default_rng(0).dirichlet(np.ones(4), size=30)
+
+
+def test_they_are_the_oracles(p, monkeypatch):
+    q = np.random.default_rng(1).dirichlet(np.ones(4), size=30)
+    monkeypatch.setattr(scores, "BLOCK_IMAGES", 7)  # several blocks
+    assert scores.neighbourhood_density(p) == pytest.approx(oracle.neighbourhood_density(p))
+    assert scores.information(p) == pytest.approx(oracle.information(p))
+    assert scores.certainty(p) == pytest.approx(-np.mean([oracle.entropy(x) for x in p]))
+    assert scores.agreement([p, q, p]) == pytest.approx(oracle.agreement([p, q, p]))
+    labels = np.arange(30) % 4
+    expected = np.mean([np.log(row[c]) for row, c in zip(p, labels, strict=True)])
+    assert scores.log_likelihood(p, labels) == pytest.approx(expected)
+
+
+def test_the_order_of_the_images_does_not_matter(p):
+    order = np.random.default_rng(2).permutation(len(p))
+    for score in (scores.neighbourhood_density, scores.information, scores.certainty):
+        assert score(p[order]) == pytest.approx(score(p))
+
+
+def test_a_probability_of_zero_is_no_nan():
+    p = np.eye(3)
+    assert np.isfinite(scores.neighbourhood_density(p))
+    assert scores.information(p) == pytest.approx(np.log(3))
+    assert np.isfinite(scores.log_likelihood(p, np.array([1, 1, 1])))
