@@ -15,8 +15,9 @@ from pathlib import Path
 from pipeline import paths
 from pipeline.datasets.checked_csv import is_private
 from pipeline.problem.method_options import method_options
+from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.problem.step_adaptation import adapt_step, state_after
 from pipeline.problem.step_results import images_csv, step_figures
-from pipeline.problem.stream import StepSettings, adapt_step, open_step, state_after
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
 from pipeline.write_aside import write_aside
@@ -47,7 +48,7 @@ def step(context: Context, name: str) -> str:
             views=len(options.views),
             D=opened.basis.width,
         )
-    names = [opened.order[c] for c in opened.classes]
+    names = opened.class_names
     before = None if opened.before is None else opened.before.summary
     figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
     shown = opened.images

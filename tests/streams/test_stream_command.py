@@ -5,7 +5,7 @@ from contextlib import chdir
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.cli.stream import newest_step
+from pipeline.cli.newest_step import newest_step
 from pipeline.errors import ParamsError
 from pipeline.params import load_params
 from small_project import draw_image
@@ -79,7 +79,10 @@ def test_what_is_wrong_is_one_line_and_suite_yaml_stays(weeks, capsys, command, 
 
 def test_the_newest_step_of_a_stream(weeks):
     params = weeks.read_params()
-    params["past"] = {"old-a": {"source": "left"}, "old-b": {"source": "left"}}
+    params["past"] = {
+        "old-b": {"source": "left", "before": "streams/old-a"},  # forgotten before its predecessor
+        "old-a": {"source": "left", "before": "source/left"},
+    }
     params["steps"]["old-c"] = step_entry("streams/old-b", "week1")
     weeks.write_params(params)
     with chdir(weeks.folder):
