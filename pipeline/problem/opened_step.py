@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
+from pipeline.datasets.checked_csv import is_private
 from pipeline.datasets.manifest_files import read_images, rows_digest
 from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.kernel_directions import lowered
@@ -81,7 +82,7 @@ class OpenedStep:
     source : SourceModel
         Of the classes of ``order``.
     images : list of str
-        The n paths, in the order of the rows.
+        The names of the n images, in the order of the rows: paths, or `row N` where paths are private.
     corrected : mapping of int to int
         Row number to position in ``order`` of the images that a person looked at.
     """
@@ -151,7 +152,7 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
     names = _classes_of_step(settings, known, domain)
     order = (*seen, *(name for name in names if name not in seen))
     position = {name: index for index, name in enumerate(order)}
-    images = _image_paths(domain)
+    images = _image_names(domain)
     corrections = read_corrections(settings.corrections, images, names)
     basis = bases.reduced(0, options)
     restricted = _restricted(source, [known.index(name) for name in order], options)
@@ -215,8 +216,11 @@ def _restricted(model: SourceModel, classes: Sequence[int], options: MethodOptio
     return SourceModel(model.means[index], classifier, model.embedding_means[index], scatter)
 
 
-def _image_paths(domain: Domain) -> list[str]:
-    """Return the paths of a domain's images, which must be those of its embeddings, row by row."""
-    images = read_images(domain.manifest / "images.csv")
+def _image_names(domain: Domain) -> list[str]:
+    """Return the names of a domain's n images, row by row: their paths, or `row N` where paths are private."""
+    images_csv = domain.manifest / "images.csv"
+    if is_private(images_csv):  # DVC gets the step's table, and must not get the paths
+        return [f"row {row}" for row in range(domain.vision.rows)]
+    images = read_images(images_csv)
     domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
     return [image.path for image in images]

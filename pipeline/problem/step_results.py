@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.prediction import Prediction
 
 DIGITS = 6  # decimals of a probability
-COLUMNS = (
-    "path", "class", "confidence", "klda", "klda_confidence", "clip", "clip_confidence", "weight", "corrected",
-)  # fmt: skip
+COLUMNS = {
+    "path": str, "class": str, "confidence": float,
+    "klda": str, "klda_confidence": float, "clip": str, "clip_confidence": float,
+    "weight": float, "corrected": str,
+}  # fmt: skip
 
 
 def images_csv(
@@ -30,7 +33,7 @@ def images_csv(
     Parameters
     ----------
     images : sequence of str
-        Their paths.
+        Their names: paths, or `row N`.
     prediction : Prediction
         Over the c classes of the step.
     classes : sequence of str
@@ -106,14 +109,12 @@ def step_figures(
 
 
 def estimated_accuracy(prediction: Prediction) -> float:
-    """Return an estimate of the share of right labels, made without labels.
+    """Return an estimate of the share of right labels, made without labels: the mean entropy weight, eq. (18).
 
-    The mean of two estimates that err on opposite sides: the mean confidence of the fusion, which is too high where
-    both branches are sure and wrong, and the share of images on which the branches agree, which is too low where one of
-    them is weak. docs/how-to/streams.md says how good it is where labels exist.
+    1 where every image has one class left, 0 where nothing is known of any. It orders steps by difficulty and is
+    mostly too low; docs/how-to/streams.md says how good it is where labels exist.
     """
-    agreement = (prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()
-    return float((prediction.fused.max(axis=1).mean() + agreement) / 2)
+    return float(entropy_weights(prediction.fused).mean())
 
 
 def _rounded(value: float) -> float:
