@@ -23,6 +23,7 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,10 @@ from pipeline.cli.suite_edit import edited_suite, in_one_line, put
 from pipeline.datasets.layouts import class_folders
 from pipeline.datasets.manifest_files import read_classes
 from pipeline.datasets.prompts import spoken
-from pipeline.errors import InputError, ParamsError, RefereeError, listed
+from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.params import SUITE_FILE, Suite, named, parse_suite
 from pipeline.problem.corrections import EMPTY
+from pipeline.store.stream_state import read_stream_classes
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
@@ -49,6 +51,7 @@ def add(
     folder: Path,
     *,
     classes: list[str] | None = None,
+    new_classes: list[str] | None = None,
     source: str | None = None,
     step: str | None = None,
     after: str | None = None,
@@ -61,12 +64,23 @@ def add(
     before = newest_step(suite, stream, after) if stream_states(suite, stream) else None
     source = _source(suite, stream, before, source)
     corrections = CORRECTIONS / f"{key}.csv"
-    dataset = suite.domains[source].dataset
+    entry: dict[str, Any]
+    dataset = _dataset(suite, source, before)
+    names = suite.datasets[dataset].class_names
     like = suite.steps[before].domain if before in suite.steps else source
     with edited_suite() as data:
-        if not suite.datasets[dataset].class_names:
+        if not names:
             names = {name: spoken(name) for name in _class_names(suite, source)}
             data["datasets"][dataset]["class_names"] = in_one_line(names)
+        _require_classes([*names, *(new_classes or ())], classes or ())
+        if new_classes:  # in a dataset of their own, so that nothing earlier runs again
+            entry = {
+                "classes_per_task": suite.datasets[dataset].classes_per_task,
+                "class_names": names | {name: spoken(name) for name in new_classes},
+            }
+            dataset = domain
+            put(data, "datasets", dataset, entry)
+            classes = [*(classes or names), *new_classes]
         data["domains"][domain] = CommentedMap(
             dataset=dataset,
             images=folder.as_posix(),
@@ -74,7 +88,7 @@ def add(
             views=in_one_line(VIEWS),
             templates=in_one_line(suite.domains[like].templates),
         )
-        entry: dict[str, Any] = {
+        entry = {
             "source": source,
             "domain": domain,
             "classes": "all" if classes is None else classes,
@@ -124,6 +138,28 @@ def _source(suite: Suite, stream: str, before: str | None, source: str | None) -
         )
     named("sources", suite.sources, source)
     return source
+
+
+def _dataset(suite: Suite, source: str, before: str | None) -> str:
+    """Return the dataset whose classes a step may have: that of the step before, or of the source."""
+    if before in suite.steps:
+        return suite.domains[suite.steps[before].domain].dataset
+    first = suite.domains[source].dataset
+    if before is None:
+        return first
+    met = read_stream_classes(paths.stream_state(before))  # its domain is gone from suite.yaml
+    known = (key for key, d in suite.datasets.items() if {*met} <= {*d.class_names})
+    return next(known, first)
+
+
+def _require_classes(known: Sequence[str], classes: Sequence[str]) -> None:
+    """Refuse a class that no dataset names: a slip, or one that the source never had."""
+    for name in classes:
+        if name not in known:
+            raise ParamsError(
+                f"--classes: {name!r} is no class of the source{did_you_mean(name, known)}; "
+                f"if it is new, name it with --new-classes {name}"
+            )
 
 
 def _class_names(suite: Suite, source: str) -> list[str]:
@@ -179,6 +215,7 @@ def run(args: argparse.Namespace) -> int:
             args.stream,
             args.folder,
             classes=None if args.classes is None else args.classes.split(","),
+            new_classes=None if args.new_classes is None else args.new_classes.split(","),
             source=args.source,
             step=args.step,
             after=args.after,
@@ -195,6 +232,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("stream", metavar="STREAM", help="letters, digits and _")
     adding.add_argument("folder", metavar="FOLDER", type=Path, help="images, at any depth")
     adding.add_argument("--classes", metavar="A,B", help="those that may be there (default: all)")
+    adding.add_argument(
+        "--new-classes", metavar="C,D", help="that may be there too and the source never had"
+    )
     adding.add_argument(
         "--source", help="a key of `sources`; needed for a first step if there are several"
     )

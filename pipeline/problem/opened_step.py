@@ -80,7 +80,9 @@ class OpenedStep:
     classes : ndarray of shape (c,)
         Positions in ``order`` of the classes that the images may have, ascending.
     source : SourceModel
-        Of the classes of ``order``.
+        Of the classes of ``order``. Of one that it never had, the mean is the stream's, NaN at first; no discriminant.
+    unknown_to_source : ndarray of int
+        Positions in ``order`` of the classes that the source never had.
     images : list of str
         The names of the n images, in the order of the rows: paths, or `row N` where paths are private.
     corrected : mapping of int to int
@@ -96,6 +98,7 @@ class OpenedStep:
     order: tuple[str, ...]
     classes: Index
     source: SourceModel
+    unknown_to_source: Index
     images: list[str]
     corrected: Mapping[int, int]
 
@@ -146,16 +149,17 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
         require_same_prompts(before, domain)
     task = None if settings.source_task is None else settings.source_task - 1
     source = read_source_after(model_path, 0, task)
-    known = read_source_classes(model_path)[: len(source.means)]
+    every = read_source_classes(model_path)
+    known, later = every[: len(source.means)], every[len(source.means) :]
     seen = () if before is None else before.classes
-    _require_known(settings, seen, known)
-    names = _classes_of_step(settings, known, domain)
+    names = _classes_of_step(settings, (*known, *(c for c in seen if c not in known)), domain)
     order = (*seen, *(name for name in names if name not in seen))
+    _refuse_classes_of_later_tasks(settings, order, later)
     position = {name: index for index, name in enumerate(order)}
     images = _image_names(domain)
     corrections = read_corrections(settings.corrections, images, names)
     basis = bases.reduced(0, options)
-    restricted = _restricted(source, [known.index(name) for name in order], options)
+    restricted = _of_classes(source, known, order, before, options)
     return OpenedStep(
         settings=settings,
         domain=domain,
@@ -166,13 +170,16 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
         order=order,
         classes=np.array(sorted(position[name] for name in names), dtype=np.intp),
         source=replace(restricted, classifier=lowered(basis, restricted.classifier)),
+        unknown_to_source=np.array(
+            [position[name] for name in order if name not in known], dtype=np.intp
+        ),
         images=images,
         corrected={row: position[name] for row, name in corrections.items()},
     )
 
 
 def _classes_of_step(settings: StepSettings, known: Sequence[str], domain: Domain) -> list[str]:
-    """Return the classes that the images may have, in the order of the source; an unknown one is refused by name."""
+    """Return the classes that the images may have: those of ``known`` in its order, then new ones, which CLIP names."""
     if settings.classes is None:
         found = [name for name in known if name in domain.class_names]
         if not found:
@@ -181,39 +188,49 @@ def _classes_of_step(settings: StepSettings, known: Sequence[str], domain: Domai
             )
         return found
     for name in settings.classes:
-        if name not in known:
-            raise ParamsError(
-                f"{settings.key}.classes: the source {settings.source} has no class {name!r}{did_you_mean(name, known)}"
-            )
         if name not in domain.class_names:
             raise ParamsError(
-                f"{settings.key}.classes: {domain.name} has no prompt for {name!r}; add it to the class_names of its "
-                "dataset"
+                f"{settings.key}.classes: {domain.name} has no class {name!r}{did_you_mean(name, domain.class_names)}; "
+                "add it to the class_names of its dataset if it is new"
             )
-    return [name for name in known if name in settings.classes]
+    new = [name for name in settings.classes if name not in known]
+    return [*(name for name in known if name in settings.classes), *new]
 
 
-def _require_known(settings: StepSettings, seen: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a stream that has met classes which the source model of this step does not have."""
-    absent = [name for name in seen if name not in known]
-    if absent:
-        after = "" if settings.source_task is None else f" after its task {settings.source_task}"
+def _refuse_classes_of_later_tasks(
+    settings: StepSettings, order: Sequence[str], later: Sequence[str]
+) -> None:
+    """Refuse classes that the source has, but not yet after the task whose model is used."""
+    early = [name for name in order if name in later]
+    if early:
         raise ParamsError(
-            f"{settings.key}: the stream has met {listed(absent)}, which the source {settings.source} does not "
-            f"have{after}"
+            f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
+            f"{settings.source_task}; name a later task"
         )
 
 
-def _restricted(model: SourceModel, classes: Sequence[int], options: MethodOptions) -> SourceModel:
-    """Return a source model of some of its classes, in another order; the shared scatter stays whole.
+def _of_classes(
+    model: SourceModel,
+    known: Sequence[str],
+    order: Sequence[str],
+    before: StreamState | None,
+    options: MethodOptions,
+) -> SourceModel:
+    """Return the source model of the classes of ``order``; the shared scatter stays whole.
 
     A class's discriminant does not depend on the other classes (11), (12), so that the restriction of the classifier
     is the classifier of the restriction.
     """
-    index = np.asarray(classes, dtype=np.intp)
-    classifier = Classifier(model.classifier.W[:, index], model.classifier.b[index])
+    at = np.array([known.index(name) if name in known else -1 for name in order], dtype=np.intp)
+    absent = at < 0
+    means, embedding_means = model.means[at], model.embedding_means[at]
+    W, b = model.classifier.W[:, at], model.classifier.b[at]
+    means[absent] = embedding_means[absent] = W[:, absent] = b[absent] = np.nan
+    if before is not None:  # a new class keeps the mean with which it began
+        met = np.flatnonzero(absent[: len(before.classes)])
+        means[met] = before.statistics.prior_means[met]
     scatter = model.scatter if options.source_covariance else None
-    return SourceModel(model.means[index], classifier, model.embedding_means[index], scatter)
+    return SourceModel(means, Classifier(W, b), embedding_means, scatter)
 
 
 def _image_names(domain: Domain) -> list[str]:

@@ -15,8 +15,10 @@ from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import Prediction, klda_probabilities
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import LabelledRows, TargetTask, Vector64
+from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask
 from pipeline.method.zero_shot import clip_probabilities
+from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import Index, OpenedStep
 from pipeline.store.stream_state import StreamState
 
@@ -65,8 +67,9 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
     if step.before is not None:
         statistics = step.before.statistics
     weight = np.zeros(len(everything))
+    source = source_with_new_classes(step)
     if len(corrected):
-        labelled = _corrected_task(step, corrected)
+        labelled = _corrected_task(step, source, corrected)
         statistics = statistics.update(labelled, reduce_rows)
         weight[corrected] = step.settings.correction_weight
     others = np.setdiff1d(everything, corrected)
@@ -75,8 +78,8 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
         step.basis,
         statistics,
         task,
-        None,
-        source=step.source,
+        first_labels(step, task, reduce_rows),
+        source=source,
         options=options,
         clip_scale=clip_scale,
         reduce_rows=reduce_rows,
@@ -88,7 +91,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
     return StepResult(statistics, adapted.classifier, prediction, weight)
 
 
-def _corrected_task(step: OpenedStep, corrected: Index) -> LabelledTask:
+def _corrected_task(step: OpenedStep, source: SourceModel, corrected: Index) -> LabelledTask:
     """Return the images that a person looked at as rows of certain labels."""
     features = kernel_rows(step.basis, step.task(corrected), step.options.clip_in_kernel)
     labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
@@ -99,7 +102,7 @@ def _corrected_task(step: OpenedStep, corrected: Index) -> LabelledTask:
         features.basis,
         LabelledRows(views, labels, weights),
         step.classes,
-        step.source.means[step.classes] if count > 0 else None,
+        source.means[step.classes] if count > 0 else None,
         count,
     )
 

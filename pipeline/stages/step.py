@@ -16,7 +16,7 @@ from pipeline import paths
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import StepSettings, open_step
 from pipeline.problem.step_adaptation import adapt_step, state_after
-from pipeline.problem.step_results import images_csv, step_figures
+from pipeline.problem.step_results import ESTIMATE_ERROR, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
 from pipeline.write_aside import write_aside
@@ -72,7 +72,7 @@ def summary(figures: dict[str, object], classes: int, before: str | None) -> str
     """Return one line: what came in, how sure the model is, and what changed."""
     line = (
         f"{figures['images']} images, {classes} classes so far, branches agree on {figures['agreement']:.0%}, "
-        f"accuracy perhaps {figures['estimated_accuracy']:.0%} (made without labels, often 10 points off)"
+        f"accuracy perhaps {figures['estimated_accuracy']:.0%} (without labels: {ESTIMATE_ERROR} points off on average)"
     )
     drift = figures["drift"]
     if isinstance(drift, dict):

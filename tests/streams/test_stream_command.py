@@ -55,12 +55,31 @@ def test_add_names_the_classes_that_folders_named_so_far(project):
     }
 
 
+def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
+    arrived(project, "week1")
+    arrived(project, "week2")
+    first = ("stream", "add", "camera", "data/camera/week1", "--classes", "ant")
+    assert referee(project, *first, "--new-classes", "red_fox") == 0
+    assert referee(project, "stream", "add", "camera", "data/camera/week2") == 0
+    with chdir(project.folder):
+        params = load_params()
+    assert params.steps["camera-week1"].classes == ("ant", "red_fox")
+    assert list(params.datasets["toy"].class_names) == list(
+        CLASSES
+    )  # nothing of the source runs again
+    for week in ("week1", "week2"):
+        dataset = params.domains[f"camera_{week}"].dataset
+        assert dataset == "camera_week1"
+    assert params.datasets["camera_week1"].class_names["red_fox"] == "red fox"
+
+
 @pytest.mark.parametrize(
     ("command", "named"),
     [
         (["add", "camera", "data/nowhere"], "data/nowhere"),
         (["add", "shop", "data/left", "--source", "lfet"], "did you mean 'left'"),
         (["add", "camera", "data/left", "--classes", "ant,ant"], "listed twice"),
+        (["add", "camera", "data/left", "--classes", "ant,wasp"], "--new-classes wasp"),
         (["add", "cam-era", "data/left"], "STREAM-STEP"),
         (["forget", "camera-week9"], "camera-week9"),
         (["forget", "camera-week1"], "dvc repro step@camera-week1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.problem.step_results import ESTIMATE_ERROR
 from pipeline.report.page.chart import Chart, Origin, chart_spec, percent_scale, tips
 from pipeline.report.page.stream_results import StreamResults
 
@@ -49,7 +50,7 @@ def confidence_over_time(results: StreamResults) -> Chart:
             scale=percent_scale([value["value"] for value in values]),
         ),
         "Made without labels, so read a fall as an alarm, not as a score: where labels exist, the estimate is off by "
-        "10 points on average, mostly too low (docs/how-to/streams.md).",
+        f"{ESTIMATE_ERROR} points on average (docs/how-to/streams.md).",
         _origin(results),
         header=("step", *(f"{title}, %" for title in FIGURES.values())),
         rows=rows,
