@@ -155,11 +155,9 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
     names = _classes_of_step(settings, (*known, *(c for c in seen if c not in known)), domain)
     order = (*seen, *(name for name in names if name not in seen))
     _refuse_classes_of_later_tasks(settings, order, later)
-    position = {name: index for index, name in enumerate(order)}
-    images = _image_names(domain)
+    basis, images = bases.reduced(0, options), _image_names(domain)
     corrections = read_corrections(settings.corrections, images, names)
-    basis = bases.reduced(0, options)
-    restricted = _of_classes(source, known, order, before, options)
+    source = _of_classes(source, known, order, before, options)
     return OpenedStep(
         settings=settings,
         domain=domain,
@@ -168,13 +166,11 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
         before=before,
         basis=basis,
         order=order,
-        classes=np.array(sorted(position[name] for name in names), dtype=np.intp),
-        source=replace(restricted, classifier=lowered(basis, restricted.classifier)),
-        unknown_to_source=np.array(
-            [position[name] for name in order if name not in known], dtype=np.intp
-        ),
+        classes=np.flatnonzero([name in names for name in order]),
+        source=replace(source, classifier=lowered(basis, source.classifier)),
+        unknown_to_source=np.flatnonzero([name not in known for name in order]),
         images=images,
-        corrected={row: position[name] for row, name in corrections.items()},
+        corrected={row: order.index(name) for row, name in corrections.items()},
     )
 
 
