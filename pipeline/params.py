@@ -205,7 +205,20 @@ class Problem(Section):
     target: str
 
 
-class Step(Section):
+class State(Section):
+    """The state of a stream after a step: its source, and the state that it continues."""
+
+    source: str
+    before: str  # streams/STREAM-STEP, or source/SOURCE for a first step
+
+    @property
+    def step_before(self) -> str | None:
+        """The key of the step before; None for a first step."""
+        kind, _, name = self.before.partition("/")
+        return name if kind == "streams" else None
+
+
+class Step(State):
     """A step of a stream: unlabelled images that arrive together. Its key is STREAM-STEP.
 
     Attributes
@@ -226,10 +239,8 @@ class Step(Section):
         Use the source model after this one of its tasks, counted from 1, as `adapt` does; the last if omitted.
     """
 
-    source: str
     domain: str
     classes: Literal["all"] | tuple[str, ...]
-    before: str
     corrections: str
     correction_weight: Positive = 5.0
     source_task: Annotated[int, Field(ge=1)] | None = None
@@ -244,18 +255,6 @@ class Step(Section):
             if value.count(name) > 1:
                 raise ValueError(f"{name!r} is listed twice")
         return tuple(value) if names else value
-
-    @property
-    def step_before(self) -> str | None:
-        """The key of the step before; None for a first step."""
-        kind, _, name = self.before.partition("/")
-        return name if kind == "streams" else None
-
-
-class PastStep(Section):
-    """A step whose images are gone: its state is kept, and nothing asks for what made it."""
-
-    source: str
 
 
 class RandomFourierFeatures(Section):
@@ -352,7 +351,7 @@ class Suite(Section):
     problems: dict[DashedKey, Problem]
     swept: dict[DashedKey, Problem]  # whose sensitivity to D and sigma is measured
     steps: dict[DashedKey, Step]
-    past: dict[DashedKey, PastStep]
+    past: dict[DashedKey, State]  # steps whose images are gone
     # settings of params.yaml behind the documented results; `referee use` says where params.yaml differs
     published: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
@@ -420,7 +419,7 @@ class Suite(Section):
 
     @model_validator(mode="after")
     def _steps_follow_each_other(self) -> Suite:
-        states: dict[str, Step | PastStep] = {**self.steps, **self.past}
+        states: dict[str, State] = {**self.steps, **self.past}
         for key in self.past:
             if key in self.steps:
                 raise ValueError(f"past.{key}: is in steps as well; keep one of them")

@@ -126,14 +126,19 @@ def suite_tables(suite: str) -> Path:
     return suite_results(suite) / "tables"
 
 
+def streams(suite: str) -> Path:
+    """The folder of what steps of streams leave for people, on which `report` depends."""
+    return suite_results(suite) / "streams"
+
+
 def step_images(suite: str, step: str) -> Path:
     """What each image of a step was taken for, least certain first."""
-    return suite_results(suite) / "streams" / f"{step}.csv"
+    return streams(suite) / f"{step}.csv"
 
 
 def step_figures(suite: str, step: str) -> Path:
     """Shares of the classes, agreement, estimated accuracy and drift of a step."""
-    return suite_results(suite) / "streams" / f"{step}.json"
+    return streams(suite) / f"{step}.json"
 
 
 def report(suite: str) -> Path:

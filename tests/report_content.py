@@ -42,6 +42,7 @@ PATHS = {
     "comparison": "results/comparison/PROBLEM.json",
     "sensitivity": "results/sensitivity/PROBLEM/",
     "suite": "results/suite/",
+    "streams": "results/streams/STEP.csv",
     "page": "results/report.html",
 }
 

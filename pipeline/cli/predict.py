@@ -88,7 +88,7 @@ def open_model(args: argparse.Namespace, params: Params) -> AdaptedModel:
 
 def open_stream(args: argparse.Namespace, params: Params) -> AdaptedModel:
     """Return the model of a stream after its newest step, or the one that ``--after`` names."""
-    from pipeline.cli.stream import newest_step
+    from pipeline.cli.newest_step import newest_step
     from pipeline.problem.method_options import method_options
     from pipeline.problem.stream_model import open_stream_model
 

@@ -107,7 +107,7 @@ def open_adapted_model(
     """
     store = open_target(paths.target_model(problem.name))
     _check_options(store, options)
-    _check_basis(problem, rff)
+    check_basis(problem, rff)
     problem.bases.require_model(store)
     index = _seed_index(problem.bases.recipe.seeds, seed)
     classifiers = read_classifiers(store, index)
@@ -155,7 +155,7 @@ def _check_options(store: ArrayStore, options: MethodOptions) -> None:
             )
 
 
-def _check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
+def check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
     """Refuse bases that were drawn under other settings than params.yaml has now."""
     recipe = problem.bases.recipe
     recorded = {

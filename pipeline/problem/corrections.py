@@ -21,7 +21,7 @@ def read_corrections(file: Path, images: Sequence[str], classes: Sequence[str]) 
         Columns other than `path` and `class` are ignored, so that lines of results/SUITE/streams/STEP.csv can be
         copied. No rows: no corrections.
     images : sequence of str
-        The paths of the step's images, as images.csv has them.
+        The paths of the step's images, as its table has them; of a private domain `row N`.
     classes : sequence of str
         The classes of the step.
 

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.prediction import Prediction
 
 DIGITS = 6  # decimals of a probability
-COLUMNS = (
-    "path", "class", "confidence", "klda", "klda_confidence", "clip", "clip_confidence", "weight", "corrected",
-)  # fmt: skip
+ESTIMATE_ERROR = 8  # points by which the estimate is off on average, see docs/how-to/streams.md
+COLUMNS = {
+    "path": str, "class": str, "confidence": float,
+    "klda": str, "klda_confidence": float, "clip": str, "clip_confidence": float,
+    "weight": float, "corrected": str,
+}  # fmt: skip
 
 
 def images_csv(
@@ -30,7 +34,7 @@ def images_csv(
     Parameters
     ----------
     images : sequence of str
-        Their paths.
+        Their names: paths, or `row N`.
     prediction : Prediction
         Over the c classes of the step.
     classes : sequence of str
@@ -106,14 +110,13 @@ def step_figures(
 
 
 def estimated_accuracy(prediction: Prediction) -> float:
-    """Return an estimate of the share of right labels, made without labels.
+    """Return an estimate of the share of right labels, made without labels: the mean certainty of both branches.
 
-    The mean of two estimates that err on opposite sides: the mean confidence of the fusion, which is too high where
-    both branches are sure and wrong, and the share of images on which the branches agree, which is too low where one of
-    them is weak. docs/how-to/streams.md says how good it is where labels exist.
+    Certainty is the entropy weight of eq. (18), of each branch by itself: KLDA's is too high on far shifts, CLIP's too
+    low on near ones. docs/how-to/streams.md says how good the estimate is where labels exist.
     """
-    agreement = (prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()
-    return float((prediction.fused.max(axis=1).mean() + agreement) / 2)
+    branches = (prediction.klda, prediction.clip)
+    return float(np.mean([entropy_weights(p) for p in branches]))
 
 
 def _rounded(value: float) -> float:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline import paths
-from pipeline.errors import ParamsError, StoreError
+from pipeline.errors import ParamsError
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.problem.adapted_model import AdaptedModel, options_as_json
+from pipeline.problem.adapted_model import AdaptedModel, check_basis
 from pipeline.problem.domain import Domain
 from pipeline.problem.problem import Problem
-from pipeline.problem.stream import basis_facts
+from pipeline.problem.stream_origin import origin_of, require_backbones, require_same_origin
 from pipeline.store.prompt_store import Prompts
-from pipeline.store.stream_state import StreamState, read_stream_state
+from pipeline.store.stream_state import read_stream_state
 
 
 class StreamDomain(Domain):
@@ -52,21 +52,18 @@ def open_stream_model(
     AdaptedModel
         Its tasks are the steps of the stream.
     """
-    path = paths.stream_state(step)
-    state = read_stream_state(path)
+    state = read_stream_state(paths.stream_state(step))
     if options.predictor not in ("adapted", "clip"):
         raise ParamsError(
             f"params.yaml: method: predictor: {options.predictor} is the source's; a stream predicts by `adapted`"
         )
-    _require_settings(state, options_as_json(options), rff)
+    source = state.origin.source
     target = StreamDomain(domain, vision=vision, language=language, prompts=state.prompts)
-    target.vision.require_backbone(state.origin.backbones.get("vision", {}), path)
-    target.clip.require_backbone(state.origin.backbones.get("language", {}), path)
-    problem = Problem(step, state.origin.source, target)
-    if basis_facts(problem.bases) != state.origin.basis:
-        raise StoreError(
-            f"{path}: made with another basis than {problem.bases.path} has now; run dvc repro"
-        )
+    problem = Problem(step, source, target)
+    check_basis(problem, rff)
+    now = origin_of(source, problem.bases, options, state.origin.backbones)
+    require_same_origin(state, now)
+    require_backbones(state, target)
     means = state.statistics.prior_means
     steps = len(state.steps_before) + 1
     return AdaptedModel(
@@ -76,26 +73,7 @@ def open_stream_model(
         tasks=steps,
         classes=tuple(state.prompts.classes),
         basis=problem.bases.basis(0),
-        source=SourceModel(
-            means, state.classifier, means
-        ),  # only the number of its classes is used
+        source=SourceModel(means, state.classifier, means),  # only its number of classes is used
         classifier=state.classifier,
         options=options,
     )
-
-
-def _require_settings(
-    state: StreamState, options: Mapping[str, object], rff: Mapping[str, object]
-) -> None:
-    """Refuse a state that was made under other settings than params.yaml has now."""
-    path = paths.stream_state(state.step)
-    now = {f"method option {key}": value for key, value in options.items()}
-    now |= {f"rff.{key}": rff[key] for key in ("D", "sigma", "convention", "orthogonal")}
-    recorded = {f"method option {key}": value for key, value in state.origin.method.items()}
-    recorded |= {f"rff.{key}": value for key, value in state.origin.basis.items()}
-    for key, value in now.items():
-        if recorded.get(key) != value:
-            raise StoreError(
-                f"{path}: made with {key} = {recorded.get(key)!r}, but params.yaml says {value!r}; run dvc repro, or "
-                "put it back"
-            )

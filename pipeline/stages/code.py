@@ -9,7 +9,7 @@ depends:
 - the defaults of the sections that the stage reads, because a value that is not written in params.yaml is a
   dependency as well.
 
-It also makes the folder of results that `tables` and `report` read whole.
+It also makes the folders of results that `tables` and `report` read whole.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def code(context: Context) -> str:
         content = json.dumps(dependencies(find_stage(name)), indent=1) + "\n"
         _write(paths.stage_version(name), content)
     _write(paths.problems(context.suite) / "README.md", "Results, one folder per problem.\n")
+    _write(paths.streams(context.suite) / "README.md", "Labels and figures, a pair per step.\n")
     return f"{len(names)} stages"
 
 

@@ -19,6 +19,7 @@ from pipeline.report.page.page import PageContent, drawing_library, render_page
 from pipeline.report.page.pictures import read_pictures
 from pipeline.report.page.problem_results import ProblemFiles, ProblemResults, read_problem
 from pipeline.report.page.provenance import Provenance, StoreHash, lock_hashes
+from pipeline.report.page.stream_results import StepFiles, read_streams
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
@@ -34,8 +35,9 @@ DECIDING = (
 )  # uncommitted changes here are mentioned
 GIT_SECONDS = 20
 SECTIONS = (
-    *("compare", "data", "datasets", "domains", "language", "method", "models", "problems"),
-    *("refinement", "rff", "sensitivity", "sources", "swept", "views", "vision"),
+    *("compare", "data", "datasets", "domains", "language", "method", "models", "past"),
+    *("problems", "refinement", "rff", "sensitivity", "sources", "steps", "swept", "views"),
+    "vision",
 )
 
 
@@ -81,7 +83,21 @@ def page_content(context: Context) -> PageContent:
             params.selected(), revision(), store_hashes(), shown_paths(context.suite)
         ),
         drawing=drawing_library(),
+        streams=read_streams(step_files(context), album, max_pixels=params.data.max_pixels),
     )
+
+
+def step_files(context: Context) -> dict[str, StepFiles]:
+    """Return where the results of every step are, those whose images are gone first."""
+    params, suite = context.params, context.suite
+    return {
+        key: StepFiles(
+            figures=paths.step_figures(suite, key),
+            table=paths.step_images(suite, key),
+            images=params.domains[params.steps[key].domain].images if key in params.steps else None,
+        )
+        for key in (*params.past, *params.steps)
+    }
 
 
 def read_results(context: Context, name: str) -> ProblemResults:
@@ -107,13 +123,14 @@ def preprocessing(context: Context, domain: str) -> Preprocessing | None:
 
 
 def shown_paths(suite: str) -> dict[str, str]:
-    """Return the paths that the page names, with PROBLEM for any problem."""
+    """Return the paths that the page names, with PROBLEM for any problem and STEP for any step."""
     shown = {
         "metrics": paths.metrics(suite, "PROBLEM"),
         "tables": paths.problem_tables(suite, "PROBLEM"),
         "comparison": paths.comparison(suite, "PROBLEM"),
         "sensitivity": paths.sensitivity(suite, "PROBLEM"),
         "suite": paths.suite_tables(suite),
+        "streams": paths.step_images(suite, "STEP"),
         "page": paths.report(suite),
     }
     return {name: path.as_posix() for name, path in shown.items()}

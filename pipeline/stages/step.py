@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import paths
-from pipeline.datasets.checked_csv import is_private
 from pipeline.problem.method_options import method_options
-from pipeline.problem.step_results import images_csv, step_figures
-from pipeline.problem.stream import StepSettings, adapt_step, open_step, state_after
+from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.problem.step_adaptation import adapt_step, state_after
+from pipeline.problem.step_results import ESTIMATE_ERROR, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
 from pipeline.write_aside import write_aside
@@ -47,13 +47,12 @@ def step(context: Context, name: str) -> str:
             views=len(options.views),
             D=opened.basis.width,
         )
-    names = [opened.order[c] for c in opened.classes]
+    names = opened.class_names
     before = None if opened.before is None else opened.before.summary
     figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
-    shown = opened.images
-    if is_private(domain.manifest / "images.csv"):  # DVC gets the table, and must not get the paths
-        shown = [f"row {row}" for row in range(len(shown))]
-    table = images_csv(shown, result.prediction, names, result.weight, list(opened.corrected))
+    table = images_csv(
+        opened.images, result.prediction, names, result.weight, list(opened.corrected)
+    )
     state = state_after(opened, result, figures)
     texts = {
         paths.step_images(context.suite, name): table,
@@ -72,10 +71,10 @@ def step(context: Context, name: str) -> str:
 def summary(figures: dict[str, object], classes: int, before: str | None) -> str:
     """Return one line: what came in, how sure the model is, and what changed."""
     line = (
-        f"{figures['images']} images, {classes} classes so far, estimated accuracy "
-        f"{figures['estimated_accuracy']:.1%}, branches agree on {figures['agreement']:.1%}"
+        f"{figures['images']} images, {classes} classes so far, branches agree on {figures['agreement']:.0%}, "
+        f"accuracy perhaps {figures['estimated_accuracy']:.0%} (without labels: {ESTIMATE_ERROR} points off on average)"
     )
     drift = figures["drift"]
     if isinstance(drift, dict):
-        line += f"; shares moved by {drift['shares']:.1%} since {before}"
+        line += f"; shares moved by {drift['shares']:.0%} since {before}"
     return line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,19 @@ class Prompts:
     def classes(self) -> list[str]:
         """The class (folder) names, in order."""
         return list(self.provenance["classes"])
+
+    def beginning_with(self, first: Sequence[str]) -> Prompts:
+        """Return the same prompts with the classes of ``first`` first, in that order, then the others."""
+        names = [*first, *(name for name in self.classes if name not in first)]
+        index = [self.classes.index(name) for name in names]
+        provenance = {**self.provenance, "classes": names}
+        sentences = provenance.get(
+            "prompts"
+        )  # those of a class side by side; imported texts have none
+        if sentences is not None:
+            of_class = np.reshape(sentences, (len(names), -1))
+            provenance["prompts"] = of_class[index].ravel().tolist()
+        return Prompts(self.text[index], self.logit_scale, provenance)
 
 
 def write_prompts(path: Path, prompts: Prompts) -> None:

@@ -153,6 +153,11 @@ def read_stream_state(path: Path) -> StreamState:
     )
 
 
+def read_stream_classes(path: Path) -> list[str]:
+    """Return the classes that a stream has met, without reading its statistics."""
+    return list(open_arrays(path, SCHEMA).attribute("classes", list, of=str))
+
+
 def _prompts(store: ArrayStore) -> Prompts:
     provenance = dict(store.attribute("prompts", dict))
     scale, classes = provenance.pop("logit_scale", None), provenance.get("classes")

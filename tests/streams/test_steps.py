@@ -246,7 +246,7 @@ def test_statistics_that_do_not_add_are_refused(weeks, capsys):
 
 def test_a_past_step_is_never_made_again(weeks, capsys):
     params = weeks.read_params()
-    params["past"] = {"camera-week0": {"source": "left"}}
+    params["past"] = {"camera-week0": {"source": "left", "before": "source/left"}}
     weeks.write_params(params)
     assert "dvc pull" in refusal(weeks, capsys, "past camera-week0")
 

@@ -5,7 +5,7 @@ from contextlib import chdir
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.cli.stream import newest_step
+from pipeline.cli.newest_step import newest_step
 from pipeline.errors import ParamsError
 from pipeline.params import load_params
 from small_project import draw_image
@@ -55,12 +55,31 @@ def test_add_names_the_classes_that_folders_named_so_far(project):
     }
 
 
+def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
+    arrived(project, "week1")
+    arrived(project, "week2")
+    first = ("stream", "add", "camera", "data/camera/week1", "--classes", "ant")
+    assert referee(project, *first, "--new-classes", "red_fox") == 0
+    assert referee(project, "stream", "add", "camera", "data/camera/week2") == 0
+    with chdir(project.folder):
+        params = load_params()
+    assert params.steps["camera-week1"].classes == ("ant", "red_fox")
+    assert list(params.datasets["toy"].class_names) == list(
+        CLASSES
+    )  # nothing of the source runs again
+    for week in ("week1", "week2"):
+        dataset = params.domains[f"camera_{week}"].dataset
+        assert dataset == "camera_week1"
+    assert params.datasets["camera_week1"].class_names["red_fox"] == "red fox"
+
+
 @pytest.mark.parametrize(
     ("command", "named"),
     [
         (["add", "camera", "data/nowhere"], "data/nowhere"),
         (["add", "shop", "data/left", "--source", "lfet"], "did you mean 'left'"),
         (["add", "camera", "data/left", "--classes", "ant,ant"], "listed twice"),
+        (["add", "camera", "data/left", "--classes", "ant,wasp"], "--new-classes wasp"),
         (["add", "cam-era", "data/left"], "STREAM-STEP"),
         (["forget", "camera-week9"], "camera-week9"),
         (["forget", "camera-week1"], "dvc repro step@camera-week1"),
@@ -79,7 +98,10 @@ def test_what_is_wrong_is_one_line_and_suite_yaml_stays(weeks, capsys, command, 
 
 def test_the_newest_step_of_a_stream(weeks):
     params = weeks.read_params()
-    params["past"] = {"old-a": {"source": "left"}, "old-b": {"source": "left"}}
+    params["past"] = {
+        "old-b": {"source": "left", "before": "streams/old-a"},  # forgotten before its predecessor
+        "old-a": {"source": "left", "before": "source/left"},
+    }
     params["steps"]["old-c"] = step_entry("streams/old-b", "week1")
     weeks.write_params(params)
     with chdir(weeks.folder):

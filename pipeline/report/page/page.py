@@ -20,6 +20,8 @@ from pipeline.report.page.method_charts import gains, methods, sensitivity
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
+from pipeline.report.page.stream_charts import stream_charts
+from pipeline.report.page.stream_results import StreamResults
 from pipeline.report.page.task_charts import accuracy_matrix, accuracy_over_tasks, forgetting
 from pipeline.report.suite_tables import FULL
 from pipeline.report.table import Table, is_mean
@@ -40,6 +42,7 @@ class PageContent:
     album: Mapping[str, str]  # key of a picture -> data address
     provenance: Provenance
     drawing: str  # the JavaScript of the plotting library, from `drawing_library`
+    streams: Sequence[StreamResults] = ()
 
 
 def render_page(content: PageContent) -> str:
@@ -74,7 +77,16 @@ def _environment() -> Environment:
         "separators": (",", ":"),
         "allow_nan": False,
     }
-    functions = (anchor, format_figure, is_mean, means_first, mistake_rows, problem_charts, specs)
+    functions = (
+        anchor,
+        format_figure,
+        is_mean,
+        means_first,
+        mistake_rows,
+        problem_charts,
+        specs,
+        stream_charts,
+    )
     environment.globals |= {function.__name__: function for function in functions}
     return environment
 

@@ -79,7 +79,7 @@ def read_pictures(
     for row in results.tables["shown"].to_dict("records"):
         path = row["path"]
         try:
-            file = _image_file(images, path)
+            file = image_file(images, path)
             image = decode(file, max_pixels=max_pixels, upright=crop.upright)
         except RefereeError:
             continue  # absent, or damaged since the manifest was written
@@ -108,7 +108,7 @@ def read_pictures(
     return ProblemPictures(mistakes, shown, missing, note)
 
 
-def _image_file(images: str, path: str) -> Path:
+def image_file(images: str, path: str) -> Path:
     """Return where an image of the manifest should be; those of imported features may be beside them."""
     if not images.endswith(".npz"):
         return Path(path)

@@ -16,6 +16,7 @@ NUMBERS = {  # kind of result -> (which numbers are there, the stage that writes
     "comparison": ("every method on the same features", "compare@PROBLEM"),
     "sensitivity": ("accuracy over D and sigma", "sensitivity@PROBLEM"),
     "suite": ("tables of the whole suite", "tables"),
+    "streams": ("labels and figures of a step of a stream", "step@STEP"),
     "page": ("this page", "report"),
 }
 
@@ -29,9 +30,8 @@ class Provenance:
     params: Mapping[str, Any]
     revision: str  # of git, or why it is not known
     hashes: Sequence[StoreHash]  # empty without dvc.lock
-    paths: Mapping[
-        str, str
-    ]  # of each kind of result in `NUMBERS`, with PROBLEM for a problem's name
+    # of each kind of result in `NUMBERS`, with PROBLEM for a problem's name and STEP for a step's
+    paths: Mapping[str, str]
 
     def params_yaml(self) -> str:
         """Return the parameters as YAML."""

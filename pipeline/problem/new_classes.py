@@ -1,0 +1,79 @@
+"""Classes that a stream meets and its source never had: they start from their CLIP name.
+
+The source has neither a mean nor a discriminant of such a class, so CLIP speaks in its place: in the first labels the
+class has CLIP's probability, and the source divides the rest among its own classes; the prior mean of the class is
+that of the images which CLIP takes for it. From then on it has statistics like any other class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.entropy_weights import entropy_weights
+from pipeline.method.fusion import fuse, gate
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import klda_probabilities
+from pipeline.method.row_reduction import RowReduction
+from pipeline.method.rows import Matrix64, TargetTask, Vector64, row_blocks
+from pipeline.method.source_model import SourceModel
+from pipeline.method.zero_shot import clip_probabilities
+from pipeline.problem.opened_step import OpenedStep
+
+BLOCK = 1024  # images whose features are in memory at once
+
+
+def source_with_new_classes(step: OpenedStep) -> SourceModel:
+    """Return the step's source model with prior means of the classes that the stream meets for the first time."""
+    new = np.flatnonzero(np.isnan(step.source.means).any(axis=1))
+    if not len(new):
+        return step.source
+    task = step.task(np.arange(len(step.images)))
+    clip = _clip(step, task)
+    means = step.source.means.copy()
+    for label in new:
+        p = clip[:, step.classes == label].ravel()
+        taken = np.where(clip.argmax(axis=1) == np.searchsorted(step.classes, label), p, 0.0)
+        means[label] = _weighted_mean(step, task, taken if taken.any() else p)
+    return replace(step.source, means=means)
+
+
+def first_labels(
+    step: OpenedStep, task: TargetTask, reduce_rows: RowReduction
+) -> PseudoLabels | None:
+    """Return the first labels of a task that may hold classes the source never had; None if it may not."""
+    options, new = step.options, np.isin(task.classes, step.unknown_to_source)
+    if not new.any() or not len(task):
+        return None
+    clip = _clip(step, task)
+    p = clip.copy()
+    if not new.all():
+        features = kernel_rows(step.basis, task, options.clip_in_kernel)
+        known = klda_probabilities(
+            features, step.source.classifier, task.classes[~new], options,
+            vote=options.vote_views, reduce_rows=reduce_rows,
+        )  # fmt: skip
+        p[:, ~new] = known * (1 - clip[:, new].sum(axis=1, keepdims=True))
+    fused = fuse(p, clip, options.fusion(at_test=False))  # (14)
+    weight = np.ones(len(fused))
+    if options.use_weights:
+        weight = entropy_weights(fused, floor=options.weight_floor)  # (18)
+    label = task.classes[fused.argmax(axis=1)]
+    return PseudoLabels(label, fused, weight, gate(fused, options.threshold))
+
+
+def _clip(step: OpenedStep, task: TargetTask) -> Matrix64:
+    scale = step.options.clip_logit_scale(step.prompts.logit_scale)
+    return clip_probabilities(task.cosines, scale, task.classes)
+
+
+def _weighted_mean(step: OpenedStep, task: TargetTask, weight: Vector64) -> Vector64:
+    """Return the weighted mean of the original images' features, less the pivot."""
+    features = kernel_rows(step.basis, task, step.options.clip_in_kernel)
+    total = sum(
+        weight[index] @ features.deviations("original", index)
+        for index in row_blocks(len(task), BLOCK)
+    )
+    return np.asarray(total / weight.sum(), dtype=np.float64)

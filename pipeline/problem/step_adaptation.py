@@ -1,0 +1,144 @@
+"""A step of a stream: its images are added to the statistics of all earlier ones, and labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.fusion import fuse
+from pipeline.method.kernel_directions import lifted
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import Prediction, klda_probabilities
+from pipeline.method.row_reduction import RowReduction
+from pipeline.method.rows import LabelledRows, TargetTask, Vector64
+from pipeline.method.source_model import SourceModel
+from pipeline.method.task_statistics import ExactStatistics, LabelledTask
+from pipeline.method.zero_shot import clip_probabilities
+from pipeline.problem.new_classes import first_labels, source_with_new_classes
+from pipeline.problem.opened_step import Index, OpenedStep
+from pipeline.store.stream_state import StreamState
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """What a step computes.
+
+    Attributes
+    ----------
+    statistics : ExactStatistics
+        Of all images of all steps so far.
+    classifier : Classifier
+    prediction : Prediction
+        What the new classifier says of the step's n images, over the c classes of the step.
+    weight : ndarray of shape (n,)
+        With which each image entered the statistics.
+    """
+
+    statistics: ExactStatistics
+    classifier: Classifier
+    prediction: Prediction
+    weight: Vector64
+
+
+def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> StepResult:
+    """Add a step's images to the statistics of all earlier ones, and label them.
+
+    Parameters
+    ----------
+    index : int
+        Not used: a stream has one seed; `Executor.for_each_seed` gives it.
+    reduce_rows : RowReduction
+        Who does the work on the rows.
+    step : OpenedStep
+
+    Returns
+    -------
+    StepResult
+    """
+    del index
+    options, everything = step.options, np.arange(len(step.images))
+    clip_scale = step.prompts.logit_scale
+    corrected = np.array(sorted(step.corrected), dtype=np.intp)
+    statistics = empty_statistics(step.basis, options)
+    if step.before is not None:
+        statistics = step.before.statistics
+    weight = np.zeros(len(everything))
+    source = source_with_new_classes(step)
+    if len(corrected):
+        labelled = _corrected_task(step, source, corrected)
+        statistics = statistics.update(labelled, reduce_rows)
+        weight[corrected] = step.settings.correction_weight
+    others = np.setdiff1d(everything, corrected)
+    task = step.task(others)
+    statistics, adapted = adapt_task(
+        step.basis,
+        statistics,
+        task,
+        first_labels(step, task, reduce_rows),
+        source=source,
+        options=options,
+        clip_scale=clip_scale,
+        reduce_rows=reduce_rows,
+    )
+    if not isinstance(statistics, ExactStatistics):  # `open_step` refuses the other kinds
+        raise TypeError(type(statistics).__name__)
+    weight[others] = np.where(adapted.labels.kept, adapted.labels.weight, 0.0)
+    prediction = _predicted(step, step.task(everything), adapted.classifier, reduce_rows)
+    return StepResult(statistics, adapted.classifier, prediction, weight)
+
+
+def _corrected_task(step: OpenedStep, source: SourceModel, corrected: Index) -> LabelledTask:
+    """Return the images that a person looked at as rows of certain labels."""
+    features = kernel_rows(step.basis, step.task(corrected), step.options.clip_in_kernel)
+    labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
+    weights = np.full(len(labels), step.settings.correction_weight)
+    views = {view: features.views[view] for view in step.options.views}
+    count = step.options.prior_count
+    return LabelledTask(
+        features.basis,
+        LabelledRows(views, labels, weights),
+        step.classes,
+        source.means[step.classes] if count > 0 else None,
+        count,
+    )
+
+
+def _predicted(
+    step: OpenedStep, task: TargetTask, classifier: Classifier, reduce_rows: RowReduction
+) -> Prediction:
+    """Return what the classifier and CLIP say of images, over the classes of the step; certain where corrected."""
+    options = step.options
+    features = kernel_rows(step.basis, task, options.clip_in_kernel)
+    klda = klda_probabilities(
+        features,
+        classifier,
+        task.classes,
+        options,
+        vote=options.vote_at_test,
+        reduce_rows=reduce_rows,
+    )
+    scale = options.clip_logit_scale(step.prompts.logit_scale)
+    clip = clip_probabilities(task.cosines, scale, task.classes)
+    fused = fuse(klda, clip, options.fusion(at_test=True))
+    for row, label in step.corrected.items():
+        fused[row] = task.classes == label
+    return Prediction(klda, clip, fused)
+
+
+def state_after(step: OpenedStep, result: StepResult, summary: dict[str, Any]) -> StreamState:
+    """Return the state to be written."""
+    before = step.before
+    return StreamState(
+        step=step.settings.name,
+        steps_before=() if before is None else (*before.steps_before, before.step),
+        classes=step.order,
+        prompts=step.prompts,
+        origin=step.origin,
+        statistics=result.statistics,
+        classifier=lifted(step.basis, result.classifier),
+        summary=summary,
+    )

@@ -1,0 +1,93 @@
+"""Classes that the source never had start from their CLIP name."""
+
+from contextlib import chdir
+
+import numpy as np
+import pytest
+
+from pipeline import paths
+from pipeline.method.fusion import fuse
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.row_reduction import reduce_here
+from pipeline.method.zero_shot import clip_probabilities
+from pipeline.params import load_params
+from pipeline.problem.method_options import method_options
+from pipeline.problem.new_classes import first_labels, source_with_new_classes
+from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.stage import open_project
+from pipeline.store.stream_state import read_stream_state
+from reference.new_classes import first_probabilities, prior_mean
+from stream_project import NAMES, prepare, run
+
+
+@pytest.fixture
+def foxes(weeks):
+    """Return the project with two weeks in which there may be a class that the source never had."""
+    params = weeks.read_params()
+    params["datasets"]["more"] = {"classes_per_task": 2, "class_names": {**NAMES, "fox": "red fox"}}
+    for week, classes in (("week1", ["fox", "bee", "ant"]), ("week2", "all")):
+        params["domains"][week]["dataset"] = "more"
+        params["steps"][f"camera-{week}"]["classes"] = classes
+    weeks.write_params(params)
+    for week in ("week1", "week2"):
+        prepare(weeks, week)
+    return weeks
+
+
+def state(project, step):
+    with chdir(project.folder):
+        return read_stream_state(paths.stream_state(step))
+
+
+def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
+    with chdir(foxes.folder):
+        params = load_params()
+        options = method_options(
+            params.method.variant, params.method.options | {"vote_views": False}
+        )
+        entry = params.steps["camera-week1"]
+        settings = StepSettings(
+            "camera-week1", "left", entry.classes, None, foxes.folder / "corrections.csv", 5.0, None
+        )
+        step = open_step(settings, open_project(params).domain("week1"), options)
+        assert step.order == ("ant", "bee", "fox")
+        task = step.task(np.arange(12))
+        labels = first_labels(step, task, reduce_here)
+        means = source_with_new_classes(step).means
+    features = kernel_rows(step.basis, task, options.clip_in_kernel)
+    z = features.deviations("original", np.arange(12)).astype(float)
+    scale = options.clip_logit_scale(step.prompts.logit_scale)
+    clip = clip_probabilities(task.cosines, scale, task.classes)
+    scores = z @ step.source.classifier.W + step.source.classifier.b
+    p = first_probabilities(scores, clip, np.array([False, False, True]))
+    np.testing.assert_allclose(
+        labels.fused, fuse(p, clip, options.fusion(at_test=False)), atol=1e-6
+    )
+    taken = clip.argmax(axis=1) == 2
+    expected = prior_mean(z, clip, 2) if taken.any() else (clip[:, 2] @ z) / clip[:, 2].sum()
+    np.testing.assert_allclose(means[2], expected, atol=1e-6)
+    np.testing.assert_array_equal(means[:2], step.source.means[:2])
+
+
+def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
+    (foxes.folder / "corrections.csv").write_text("path,class\ndata/week1/a0.png,fox\n")
+    run(foxes, "step camera-week1")
+    (foxes.folder / "corrections.csv").write_text("path,class\n")
+    run(foxes, "step camera-week2")
+    first, second = state(foxes, "camera-week1"), state(foxes, "camera-week2")
+    assert first.classes == ("ant", "bee", "fox")
+    assert second.classes == ("ant", "bee", "fox", "cat", "dog")
+    assert np.isfinite(second.classifier.W).all()
+    fox = first.classes.index("fox")
+    assert first.statistics.rows.weight[fox] >= 5 * 3  # the corrected image, in three views
+    np.testing.assert_array_equal(
+        first.statistics.prior_means[fox], second.statistics.prior_means[fox]
+    )
+
+
+def test_a_step_may_hold_new_classes_only(foxes):
+    params = foxes.read_params()
+    params["steps"]["camera-week1"]["classes"] = ["fox"]
+    foxes.write_params(params)
+    run(foxes, "step camera-week1")
+    assert state(foxes, "camera-week1").classes == ("fox",)

@@ -1,0 +1,63 @@
+"""A stream on the report's page."""
+
+import json
+import re
+
+from stream_project import prepare, run, step_entry
+
+
+def page(project):
+    """Return the page of the project without its problems."""
+    params = project.read_params()
+    params |= {"problems": {}, "swept": {}}
+    project.write_params(params)
+    run(project, "report")
+    return project.results("report.html").read_text()
+
+
+def island(html, name):
+    """Return JSON that the page holds."""
+    return json.loads(re.search(f'id="{name}">(.*?)</script>', html, re.DOTALL).group(1))
+
+
+def test_the_page_shows_shares_confidence_and_the_least_certain_images(weeks):
+    run(weeks, "step camera-week1", "step camera-week2")
+    html = page(weeks)
+    charts = island(html, "charts-stream-camera-week2")
+    shares = {(v["step"], v["class"]): v["share"] for v in charts["shares"]["data"]["values"]}
+    assert {c for step, c in shares if step == "week2"} == {"bee", "dog"}
+    figures = json.loads(weeks.results("streams", "camera-week2.json").read_text())
+    assert shares["week2", "bee"] == round(100 * figures["shares"]["bee"], 1)
+    lines = [v for v in charts["confidence"]["data"]["values"] if v["figure"] == "mean confidence"]
+    assert [v["step"] for v in lines] == ["week1", "week2"]
+    assert lines[1]["value"] == round(100 * figures["mean_confidence"], 1)
+    assert len(re.findall('<img data-picture="', html)) == 12
+    assert len(island(html, "album")) > 1
+
+
+def test_a_private_or_forgotten_step_has_no_thumbnails(weeks):
+    weeks.change_params(data={"private": ["week1"]})
+    prepare(weeks, "week1")
+    run(weeks, "step camera-week1")
+    params = weeks.read_params()
+    del params["steps"]["camera-week2"]
+    weeks.write_params(params)
+    assert island(page(weeks), "album") == {}
+    params["steps"] = {}
+    params["past"] = {"camera-week1": {"source": "left", "before": "source/left"}}
+    weeks.write_params(params)
+    html = page(weeks)
+    assert island(html, "album") == {}
+    assert "the images are gone" in html
+
+
+def test_a_fork_is_two_sequences(weeks):
+    params = weeks.read_params()
+    params["steps"]["camera-night"] = step_entry("streams/camera-week1", "week2", "all")
+    weeks.write_params(params)
+    run(weeks, "step camera-week1", "step camera-week2", "step camera-night")
+    html = page(weeks)
+    for last in ("week2", "night"):
+        charts = island(html, f"charts-stream-camera-{last}")
+        steps = {v["step"] for v in charts["confidence"]["data"]["values"]}
+        assert steps == {"week1", last}

@@ -1,0 +1,80 @@
+"""Steps of private images, of listed images, of other backbones, and on a cluster."""
+
+import csv
+import shutil
+import sys
+from contextlib import chdir
+from importlib.util import find_spec
+
+import pytest
+
+from dask_cluster import RealCluster
+from pipeline.stage import main
+from stream_project import prepare, run, tree
+
+STATE = "cache/streams/camera-week1.zarr"
+
+
+def names(project, step="camera-week1"):
+    with project.results("streams", f"{step}.csv").open(newline="") as file:
+        return {row["path"]: row for row in csv.DictReader(file)}
+
+
+def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
+    """Nothing that DVC gets holds a path, and whoever lacks the private files runs the step as well."""
+    weeks.change_params(data={"private": ["week1"]})
+    prepare(weeks, "week1")
+    run(weeks, "step camera-week1")
+    assert set(names(weeks)) == {f"row {row}" for row in range(12)}
+    (weeks.folder / "corrections.csv").write_text("path,class\nrow 3,bee\n")
+    run(weeks, "step camera-week1")
+    assert names(weeks)["row 3"]["class"] == "bee"
+    results = [weeks.results("streams"), weeks.folder / STATE]
+    written = [tree(folder) for folder in results]
+    assert not any(b".png" in content for folder in written for content in folder.values())
+    shutil.rmtree(weeks.folder / "private")
+    run(weeks, "step camera-week1")
+    assert [tree(folder) for folder in results] == written
+
+
+@pytest.mark.skipif(
+    find_spec("pipeline.datasets.sources") is None, reason="lists ask for a class of every image"
+)
+def test_an_unlabelled_domain_may_come_from_a_list(weeks):
+    params = weeks.read_params()
+    params["lists"]["some"] = {"file": "some.txt", "domain": "week1", "root": "data/week1"}
+    weeks.write_params(params)
+    (weeks.folder / "some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
+    run(weeks, "image_list some")
+    prepare(weeks, "week1")
+    run(weeks, "step camera-week1")
+    assert set(names(weeks)) == {f"data/week1/{name}.png" for name in ("a0", "b1", "d2")}
+    manifest = weeks.folder / "cache/manifests/week1"
+    assert (manifest / "labels.csv").read_text() == "path,class,label\n"
+
+
+def test_rows_of_another_backbone_are_refused_naming_both_sides(weeks, capsys):
+    run(weeks, "step camera-week1")
+    params = weeks.read_params()
+    params["models"]["vit"]["precision"] = "bfloat16"
+    weeks.write_params(params)
+    run(weeks, "embed week2 vit")
+    with chdir(weeks.folder):
+        capsys.readouterr()
+        assert main(["step", "camera-week2"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cache/embeddings/week2/vit.zarr" in line
+    assert "cache/source/left.zarr" in line
+    assert "bfloat16" in line
+
+
+@pytest.mark.slow
+def test_a_step_on_a_cluster_gives_the_same_bytes(weeks, tmp_path):
+    run(weeks, "step camera-week1")
+    here = tree(weeks.folder / STATE), names(weeks)
+    shutil.rmtree(weeks.folder / STATE)
+    with RealCluster(tmp_path) as cluster:
+        cluster.add_worker()
+        command = (sys.executable, "-m", "pipeline.stages", "step", "camera-week1")
+        weeks.run(*command, DASK_SCHEDULER_ADDRESS=cluster.address)
+    assert (tree(weeks.folder / STATE), names(weeks)) == here
