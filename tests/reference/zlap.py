@@ -8,8 +8,8 @@ def largest(values, k):
     return sorted(range(len(values)), key=lambda j: -values[j])[:k]
 
 
-def predict(tasks, test, text):
-    """Return the classes of test rows after ``tasks``, each (classes, unit rows, p̂ of its classes).
+def scores(tasks, test, text):
+    """Return the scores (n, K) of test rows after ``tasks``, each (classes, unit rows, p̂ of its classes).
 
     text: unit text embeddings (K, d) of all classes; None: rows are linked to classes by p̂, test rows to rows alone.
     """
@@ -30,7 +30,7 @@ def predict(tasks, test, text):
     degree = W.sum(axis=1)
     S = W / np.sqrt(np.outer(degree, degree))
     inverse = np.linalg.inv(np.eye(len(W)) - 0.3 * S)
-    labels = []
+    found = []
     for row in test:
         seed = np.zeros(len(W))
         cosines = [row @ other for other in rows]
@@ -40,5 +40,5 @@ def predict(tasks, test, text):
             links = [max(row @ t, 0) ** 5 for t in text[:K]]
             for c in largest(links, 5):
                 seed[c] = links[c]
-        labels.append(int(np.argmax((inverse @ seed)[:K])))
-    return np.array(labels)
+        found.append((inverse @ seed)[:K])
+    return np.array(found)

@@ -18,6 +18,7 @@ its pseudo-label in place of cos^γ, and a test row to rows alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,15 @@ TERMS = 30  # 0.3³⁰ is 2e-16
 
 def run(space: Space) -> list[Labels]:
     """Return the class (n,) of each test row after each task."""
+    return [scores.argmax(axis=1) for scores in scores_after_tasks(space)]
+
+
+def scores_after_tasks(space: Space) -> Iterator[Matrix64]:
+    """Yield the scores (n, C) of the test rows after each task."""
     text = space.text
     C = space.test_logits.shape[1]
     rows = np.zeros((0, space.test.shape[1]))
     of_rows, of_classes = np.zeros((0, C)), np.zeros((C, C))
-    predictions: list[Labels] = []
     for task in space.tasks:
         scores = propagated(task, class_links(task, text))
         columns = np.zeros((len(task.rows), C))
@@ -58,8 +63,7 @@ def run(space: Space) -> list[Labels]:
         if text is not None:
             links = strongest(similarity(space.test, text[:seen]))
             result = result + product(links, of_classes[:seen])
-        predictions.append(np.asarray(result[:, :seen]).argmax(axis=1))
-    return predictions
+        yield np.asarray(result[:, :seen])
 
 
 def similarity(rows: Matrix64, text: Matrix64) -> Matrix64:
