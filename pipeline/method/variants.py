@@ -24,12 +24,14 @@ Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
 StatisticsKind = Literal["exact", "printed", "task_centred"]
 Logits = Literal["lda", "mahalanobis"]
 ClassScope = Literal["seen", "all"]
+Responsibilities = Literal["soft", "hard"]
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "predictor": ("adapted", "source", "clip", "nearest_mean"),
     "statistics": ("exact", "printed", "task_centred"),
     "arithmetic": ("float32", "float64"),
     "class_priors": ("equal", "counted"),
+    "responsibilities": ("soft", "hard"),
     "ridge_kind": ("relative", "absolute"),
     "logits": ("lda", "mahalanobis"),
     "fusion_adapt": FUSION_KINDS,
@@ -63,7 +65,7 @@ class MethodOptions:
     shrinkage: Shrinkage = None
     # pool the source's within-class scatter with the target's, each by its Σω
     source_covariance: bool = True
-    prior_count: float = 5.0  # number of samples that the source's means count as in the target's
+    prior_count: float = 1.0  # number of samples that the source's means count as in the target's
     # ``counted`` adds the log of each class's share of the weight to its logit
     class_priors: Literal["equal", "counted"] = "equal"
     # eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z)
@@ -76,13 +78,17 @@ class MethodOptions:
     # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
     clip_classes_at_test: ClassScope = "seen"
     fusion_adapt: FusionKind = "max_probability"  # see `pipeline.method.fusion`
-    fusion_test: FusionKind = "max_probability"
+    fusion_test: FusionKind = "klda"
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
     use_weights: bool = True  # eq. (18), or 1 for every sample
     weight_floor: float = 0.0  # the least weight
+    # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
+    neighbours: int = 5
+    # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
+    responsibilities: Responsibilities = "soft"
     rounds: int = 3  # how often a task is labelled again by its own new statistics, fused with CLIP
-    vote_views: bool = False  # average the KLDA branch over the views to label
-    vote_at_test: bool = False  # or to predict
+    vote_views: bool = True  # average the KLDA branch over the views to label
+    vote_at_test: bool = True  # and to predict
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the option."""
@@ -97,6 +103,8 @@ class MethodOptions:
             raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{hint}")
         if self.shrinkage is not None and self.statistics != "exact":
             raise ParamsError("shrinkage: needs statistics: exact")
+        if self.responsibilities == "soft" and self.statistics != "exact":
+            raise ParamsError("responsibilities: soft needs statistics: exact")
         number = not isinstance(self.clip_scale, str)
         if self.clip_scale != "model" and not (number and 0 < float(self.clip_scale) < math.inf):
             raise ParamsError(f"clip_scale: 'model' or a number above 0, not {self.clip_scale!r}")
@@ -157,7 +165,12 @@ PAPER = MethodOptions(
     arithmetic="float64",  # float32 products would drown so small a ridge
     ridge=1e-4,
     source_ridge=1e-4,
+    fusion_test="max_probability",
+    neighbours=0,
+    responsibilities="hard",
     rounds=0,
+    vote_views=False,
+    vote_at_test=False,
 )
 
 # What the authors' code computes, docs/method.md's middle column. The unit noise of `rand` is a setting
@@ -178,7 +191,11 @@ RELEASED = MethodOptions(
     fusion_adapt="margin",
     fusion_test="max_probability",
     weight_floor=0.2,
+    neighbours=0,
+    responsibilities="hard",
     rounds=0,
+    vote_views=False,
+    vote_at_test=False,
 )
 
 VARIANTS: dict[str, MethodOptions] = {

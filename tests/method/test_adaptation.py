@@ -101,7 +101,10 @@ def test_the_order_of_images_does_not_matter_to_calibrated(arithmetic, tolerance
 
 def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     problem = Problem(4)
-    options = replace(variant("calibrated"), rounds=0, prior_count=0.0, source_covariance=False)
+    options = replace(
+        variant("calibrated"), rounds=0, prior_count=0.0, source_covariance=False,
+        responsibilities="hard",
+    )  # fmt: skip
     (source, *_), task = problem.sources(options), next(problem.tasks())
     labels = pseudo_label(problem.basis, task, source.classifier, options, SCALE)
     labels = replace(labels, label=np.zeros_like(labels.label))
