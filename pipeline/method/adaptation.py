@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method import kernel_lda, relabelling
+from pipeline.method.alignment import aligned
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
 from pipeline.method.kernel_rows import KernelRows, kernel_rows
 from pipeline.method.neighbours import neighbour_average, smoothed
-from pipeline.method.prediction import klda_probabilities, logit_factor
+from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.relabelling import RowSpace
 from pipeline.method.row_reduction import RowReduction, reduce_here
@@ -30,7 +31,7 @@ from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import Scatter, dense
-from pipeline.method.zero_shot import branch_probabilities, clip_probabilities
+from pipeline.method.zero_shot import clip_probabilities
 
 __all__ = [
     "AdaptedTask",
@@ -63,18 +64,17 @@ class AdaptedTask:
 def pseudo_label(
     basis: Basis,
     task: TargetTask,
-    classifier: Classifier,
+    source: SourceModel,
     options: MethodOptions,
     clip_scale: float,
     *,
     reduce_rows: RowReduction = reduce_here,
     features: KernelRows | None = None,
 ) -> PseudoLabels:
-    """Label a task's images by a classifier, usually the source's, fused with CLIP; steps 2, 5 and 7."""
-    labeller = _Labeller(task, options, clip_scale, reduce_rows)
+    """Label a task's images by the source's classifier, aligned and fused with CLIP; steps 2, 5 and 7."""
     if features is None:  # of no image they are false
         features = kernel_rows(basis, task, options.clip_in_kernel)
-    return labeller.labels_by(classifier, features)
+    return _Labeller(task, options, clip_scale, features, reduce_rows).first_labels(source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,7 @@ class _Labeller:
     task: TargetTask
     options: MethodOptions
     clip_scale: float
+    features: KernelRows
     reduce_rows: RowReduction
 
     @cached_property
@@ -98,19 +99,23 @@ class _Labeller:
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
         return neighbour_average(self.task.views["original"], k)
 
-    def labels_by(self, classifier: Classifier, features: KernelRows) -> PseudoLabels:
-        """Return the labels that a classifier gives the task."""
-        options = self.options
-        p = klda_probabilities(
-            features, classifier, self.task.classes, options,
-            vote=options.vote_views, reduce_rows=self.reduce_rows,
-        )  # fmt: skip
-        return self.labels(p)
+    def first_labels(self, source: SourceModel) -> PseudoLabels:
+        """Return the labels that the source's classifier gives the task."""
+        scores = self.scores(source.classifier)
+        if self.options.align_means and self.options.use_clip and len(self.task):
+            shares = self.clip.mean(axis=0)
+            scores = aligned(scores, source.classifier, source.means, self.task.classes, shares)
+        return self.labels(scores)
 
-    def labels(self, p: Matrix64) -> PseudoLabels:
-        """Return the labels from the KLDA branch's probabilities (n, c): steps 2, 5 and 7."""
+    def scores(self, classifier: Classifier) -> Matrix64:
+        """Return F of the views that label, (V, n, c), eq. (13)."""
+        classes, views = self.task.classes, self.options.label_views
+        return klda_scores(self.features, classifier, classes, views, reduce_rows=self.reduce_rows)
+
+    def labels(self, scores: Matrix64) -> PseudoLabels:
+        """Return the labels from scores (V, n, c) of the views that label: steps 2, 5 and 7."""
         options = self.options
-        fused = fuse(p, self.clip, options.fusion(at_test=False))  # (14)
+        fused = fuse(voted(scores, options), self.clip, options.fusion(at_test=False))  # (14)
         if options.neighbours:
             fused = smoothed(fused, self.neighbour_average)
         weight = np.ones(len(fused))
@@ -155,9 +160,9 @@ def adapt_task(
     """
     if features is None:  # of no image they are false
         features = kernel_rows(basis, task, options.clip_in_kernel)
-    labeller = _Labeller(task, options, clip_scale, reduce_rows)
+    labeller = _Labeller(task, options, clip_scale, features, reduce_rows)
     step = _Step(statistics, task, source, options, labeller, features, reduce_rows)
-    labels = labels or labeller.labels_by(source.classifier, features)
+    labels = labels or labeller.first_labels(source)
     return step.rounds_in_row_space(labels) if step.in_row_space(labels) else step.rounds(labels)
 
 
@@ -206,7 +211,7 @@ class _Step:
         classifier, ridge = self._solved(updated, None)
         for _ in range(self.options.rounds):
             del updated  # the last round's D×D sums are freed before the next are made
-            labels = self.labeller.labels_by(classifier, self.features)
+            labels = self.labeller.labels(self.labeller.scores(classifier))
             updated = self._updated(labels)
             classifier, ridge = self._solved(updated, ridge)
         return updated, AdaptedTask(classifier, labels)
@@ -270,7 +275,8 @@ class _Step:
         for _ in range(self.options.rounds):
             counted = self.options.class_priors == "counted"
             scores = space.scores(self._responsibilities(labels), counted_priors=counted)
-            labels = self._relabelled(scores)
+            by_view = scores.reshape(len(self.options.views), -1, scores.shape[1])
+            labels = self.labeller.labels(by_view[: len(self.options.label_views)])
         updated = self._updated(labels)
         means = filled_means(updated.means(), self.source.means)
         priors = self.options.class_weights(updated.weight())
@@ -302,11 +308,3 @@ class _Step:
         if self.options.responsibilities == "hard":
             shares = (labels.label[:, None] == self.task.classes).astype(np.float64)
         return np.tile(labels.weight[:, None] * shares, (len(self.options.views), 1))
-
-    def _relabelled(self, scores: Matrix64) -> PseudoLabels:
-        """Return new labels from the scores (V·n, c) of every view of every image."""
-        views, C = len(self.options.views), scores.shape[1]
-        logits = logit_factor(self.options) * scores.reshape(views, -1, C)
-        voters = logits if self.options.vote_views else logits[:1]
-        p = np.mean([branch_probabilities(voter, np.arange(C)) for voter in voters], axis=0)
-        return self.labeller.labels(p)

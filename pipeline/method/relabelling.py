@@ -4,9 +4,10 @@ Between two rounds only the labels and weights of the current task's m rows chan
 
     K = S_source + S_earlier + κI,      K + UᵀQU,      Q = diag(ω) − R diag(1/N) Rᵀ
 
-is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them: R (m, C)
-are the responsibilities, ω their sums over the classes, N those over the rows. Every mean of the task is a combination of rows of V, U with the source's
-means below it. So the scores of U need the Gram matrix G = V K⁻¹ Vᵀ alone:
+is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them: R
+(m, C) are the responsibilities, ω their sums over the classes, N those over the rows. Every mean of the task is a
+combination of rows of V, U with the source's means below it. So the scores of U need the Gram matrix
+G = V K⁻¹ Vᵀ alone:
 
     U (K + UᵀQU)⁻¹ Vᵀ = (I + G_UU Q)⁻¹ G_UV                                    (Woodbury)
 

@@ -82,6 +82,8 @@ class MethodOptions:
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
     use_weights: bool = True  # eq. (18), or 1 for every sample
     weight_floor: float = 0.0  # the least weight
+    # the first labels are of the task's rows less its shift, see `alignment`; needs CLIP
+    align_means: bool = True
     # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
     neighbours: int = 5
     # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
@@ -128,6 +130,17 @@ class MethodOptions:
         """The views that the source statistics take."""
         return self.views if self.source_views else ("original",)
 
+    @property
+    def label_views(self) -> tuple[str, ...]:
+        """The views that decide the labels."""
+        return self.views if self.vote_views else self.views[:1]
+
+    @property
+    def test_views(self) -> tuple[str, ...]:
+        """The views that decide a prediction."""
+        voting = self.vote_at_test and self.predictor == "adapted"
+        return self.views if voting else self.views[:1]
+
     def clip_logit_scale(self, model_scale: float) -> float:
         """Return the scale s of eq. (1), given the CLIP model's own."""
         return model_scale if isinstance(self.clip_scale, str) else self.clip_scale
@@ -166,6 +179,7 @@ PAPER = MethodOptions(
     ridge=1e-4,
     source_ridge=1e-4,
     fusion_test="max_probability",
+    align_means=False,
     neighbours=0,
     responsibilities="hard",
     rounds=0,
@@ -191,6 +205,7 @@ RELEASED = MethodOptions(
     fusion_adapt="margin",
     fusion_test="max_probability",
     weight_floor=0.2,
+    align_means=False,
     neighbours=0,
     responsibilities="hard",
     rounds=0,
@@ -205,6 +220,12 @@ VARIANTS: dict[str, MethodOptions] = {
     "no_clip": replace(CALIBRATED, use_clip=False, clip_in_kernel=0.0),
     "no_augmentation": replace(CALIBRATED, views=("original",)),
     "no_weighting": replace(CALIBRATED, use_weights=False),
+    "no_alignment": replace(CALIBRATED, align_means=False),
+    "no_neighbours": replace(CALIBRATED, neighbours=0),
+    "no_votes": replace(CALIBRATED, vote_views=False, vote_at_test=False),
+    "no_rounds": replace(CALIBRATED, rounds=0),
+    "hard_labels": replace(CALIBRATED, responsibilities="hard"),
+    "clip_at_test": replace(CALIBRATED, fusion_test="max_probability"),
     "clip_zero_shot": replace(CALIBRATED, predictor="clip"),
     "source_only": replace(CALIBRATED, predictor="source"),
     "nearest_mean": replace(CALIBRATED, predictor="nearest_mean"),

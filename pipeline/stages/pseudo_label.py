@@ -33,17 +33,12 @@ def pseudo_label(context: Context, name: str) -> str:
             partial(label_seed, problem=problem, options=options),
             len(target.seeds),
             images=target.largest_task,
-            views=len(label_views(options)),
+            views=len(options.label_views),
             D=problem.D,
         )
     write_pseudo_labels(paths.pseudo_labels(name), seeds, target.vision.rows, name)
     kept = np.concatenate([labels.kept for tasks in seeds for _, labels in tasks]).mean()
     return f"{target.vision.rows} rows, {kept:.1%} of the train images kept"
-
-
-def label_views(options: MethodOptions) -> tuple[str, ...]:
-    """Return the views that decide the first labels."""
-    return options.views if options.vote_views else ("original",)
 
 
 def label_seed(
@@ -57,8 +52,8 @@ def label_seed(
             target.train_index(seed, task),
             label_task(
                 basis,
-                target.task(seed, task, label_views(options)),
-                model.classifier,
+                target.task(seed, task, options.label_views),
+                model,
                 options,
                 target.prompts.logit_scale,
                 reduce_rows=reduce_rows,

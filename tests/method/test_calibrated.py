@@ -59,7 +59,7 @@ def shipped(basis, source, target, test):
         images = UnlabelledRows(target.views, target.cosines, target.clip)
         rows = images.take(np.flatnonzero(np.isin(target.y, classes)))
         task = TargetTask(rows.views, rows.cosines, rows.clip, classes=classes)
-        first = pseudo_label(basis, task, model.classifier, options, SCALE)
+        first = pseudo_label(basis, task, model, options, SCALE)
         statistics, adapted = adapt_task(
             basis, statistics, task, first, source=model, options=options, clip_scale=SCALE
         )
@@ -84,7 +84,7 @@ def expected(basis, source, target, test):
         images = np.flatnonzero(np.isin(target.y, classes))
         vision = target.views["original"][images]
         task = (classes.tolist(), target.z(basis, images), target.cosines[images], vision)
-        first = oracle.label(task, source_model.means, source_model.A, SCALE)
+        first = oracle.first_label(task, source_model, SCALE)
         *final, after = model.adapt(source_model, task, SCALE)
         yield first, final, oracle.predict(after, test_z)
 

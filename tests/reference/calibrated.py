@@ -2,9 +2,9 @@
 
 Everything is on z itself, without a pivot, one sample at a time, and every earlier row is kept: source scatter pooled,
 source views, prior count 1, CLIP in the kernel with λ = 0.5, three rounds with the ridge of the first labels, relative
-ridges 0.3 and 0.1. Labels: the three views vote, fusion with CLIP by largest probabilities, half the mean of the five
-nearest neighbours (fewer in a small task), entropy weights; an image enters every class of its task by its share.
-Prediction: the three views vote, without CLIP.
+ridges 0.3 and 0.1. First labels: of the rows less the shift of the task's mean. All labels: the three views vote,
+fusion with CLIP by largest probabilities, half the mean of the five nearest neighbours (fewer in a small task), entropy
+weights; an image enters every class of its task by its share. Prediction: the three views vote, without CLIP.
 """
 
 import math
@@ -62,7 +62,7 @@ def discriminant(z, means, A):
 
 
 def neighbours(i, vision, C):
-    """The images nearest to image i of a task of C classes, by the cosine of their vision embeddings; never i itself."""
+    """The images nearest to image i of a task of C classes, by cosine of the vision embeddings; never i itself."""
     others = [j for j in range(len(vision)) if j != i]
     others.sort(key=lambda j: -float(unit(vision[i]) @ unit(vision[j])))
     return others[: min(NEIGHBOURS, len(vision) // (2 * C))]
@@ -83,6 +83,17 @@ class Source:
         self.S, self.total = scatter_about_class_means(self.rows, self.D), float(len(rows))
         A = self.S / self.total
         self.A = A + SOURCE_RIDGE * np.trace(A) / self.D * np.eye(self.D)
+
+
+def first_label(task, source, scale):
+    """The same as `label` by the source, of rows less the shift of the task's mean from the source's."""
+    classes, views, cosines, vision = task
+    p_vlm = [softmax([scale * cosine[c] for c in classes]) for cosine in cosines]
+    share = [sum(p[k] for p in p_vlm) / len(p_vlm) for k in range(len(classes))]
+    expected = sum(s * source.means[c] for s, c in zip(share, classes, strict=True))
+    shift = sum(z for view in views for z in view) / (len(views) * len(cosines)) - expected
+    moved = [[z - shift for z in view] for view in views]
+    return label((classes, moved, cosines, vision), source.means, source.A, scale)
 
 
 def label(task, means, A, scale):
@@ -108,7 +119,7 @@ class Target:
     def adapt(self, source, task, scale):
         """Return the final labels, weights and fused probabilities of a task, and the means and A after it."""
         classes, views, _, _ = task
-        labels, weights, fusions = label(task, source.means, source.A, scale)
+        labels, weights, fusions = first_label(task, source, scale)
         kappa = None
         for left in range(ROUNDS, -1, -1):
             shares = [
