@@ -6,12 +6,14 @@ side. Writes cache/pseudo_labels/PROBLEM.zarr.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from pipeline import paths
 from pipeline.method.adaptation import pseudo_label as label_task
+from pipeline.method.kernel_directions import lowered
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.method_options import method_options
@@ -34,7 +36,7 @@ def pseudo_label(context: Context, name: str) -> str:
             len(target.seeds),
             images=target.largest_task,
             views=len(options.label_views),
-            D=problem.D,
+            D=problem.bases.width(options),
         )
     write_pseudo_labels(paths.pseudo_labels(name), seeds, target.vision.rows, name)
     kept = np.concatenate([labels.kept for tasks in seeds for _, labels in tasks]).mean()
@@ -45,7 +47,7 @@ def label_seed(
     index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions
 ) -> list[TaskLabels]:
     """Return the row numbers and pseudo-labels of each task of a seed."""
-    target, basis = problem.target, problem.bases.basis(index)
+    target, basis = problem.target, problem.bases.reduced(index, options)
     seed = target.seeds[index]
     return [
         (
@@ -53,7 +55,7 @@ def label_seed(
             label_task(
                 basis,
                 target.task(seed, task, options.label_views),
-                model,
+                replace(model, classifier=lowered(basis, model.classifier)),
                 options,
                 target.prompts.logit_scale,
                 reduce_rows=reduce_rows,
