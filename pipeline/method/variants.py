@@ -65,7 +65,7 @@ class MethodOptions:
     shrinkage: Shrinkage = None
     # pool the source's within-class scatter with the target's, each by its Σω
     source_covariance: bool = True
-    prior_count: float = 1.0  # number of samples that the source's means count as in the target's
+    prior_count: float = 5.0  # number of samples that the source's means count as in the target's
     # ``counted`` adds the log of each class's share of the weight to its logit
     class_priors: Literal["equal", "counted"] = "equal"
     # eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z)

@@ -1,7 +1,7 @@
 """Naive oracle of the variant `calibrated` as shipped, float64, from raw embeddings to predicted probabilities.
 
 Everything is on z itself, without a pivot, one sample at a time, and every earlier row is kept: source scatter pooled,
-source views, prior count 1, CLIP in the kernel with λ = 0.5, three rounds with the ridge of the first labels, relative
+source views, prior count 5, CLIP in the kernel with λ = 0.5, three rounds with the ridge of the first labels, relative
 ridges 0.3 and 0.1. First labels: of the rows less the shift of the task's mean. All labels: the three views vote,
 fusion with CLIP by largest probabilities, half the mean of the five nearest neighbours (fewer in a small task), entropy
 weights; an image enters every class of its task by its share. Prediction: the three views vote, without CLIP.
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-SHARE, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS = 0.5, 1.0, 3, 0.3, 0.1, 5
+SHARE, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS = 0.5, 5.0, 3, 0.3, 0.1, 5
 
 
 def unit(row):
