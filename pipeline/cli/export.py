@@ -33,15 +33,14 @@ if TYPE_CHECKING:
 
 
 def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return an adapted model as tensors and plain values, if it is a single linear classifier."""
+    """Return an adapted model as tensors and plain values, if it is a linear classifier."""
     from pipeline.method.prediction import logit_factor
     from pipeline.store.embedding_store import BACKBONE
 
     options, target = model.options, model.problem.target
-    if options.predictor == "nearest_mean" or options.vote_at_test:
-        option = "vote_at_test" if options.vote_at_test else "predictor: nearest_mean"
+    if options.predictor == "nearest_mean":
         raise ParamsError(
-            f"params.yaml: method: a model with {option} is no single linear classifier and cannot be exported; "
+            "params.yaml: method: a model with predictor: nearest_mean is no linear classifier and cannot be exported; "
             "choose another variant, or use `referee predict`"
         )
     classifier = model.source.classifier if options.predictor == "source" else model.classifier
@@ -67,6 +66,7 @@ def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
         "tasks": model.tasks,
         "seed": model.seed,
         "classes": list(model.classes_seen),
+        "views": list(model.views),
         "clip_in_kernel": options.clip_in_kernel,
         "feature_scale": model.basis.scale,
         "logit_factor": logit_factor(options),

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.comparison.unlabelled_tasks import edges, nearest
-from pipeline.method.blas_products import product
 from pipeline.method.rows import Matrix64
 from pipeline.method.zero_shot import softmax
 
@@ -49,8 +48,8 @@ def log_likelihood(rows: Matrix64, means: Matrix64, variances: Matrix64) -> Matr
     """
     precision = 1 / np.maximum(variances, FLOOR * variances.mean(axis=1, keepdims=True))
     of_class = (means**2 * precision).sum(axis=1) - np.log(precision).sum(axis=1)
-    squares = product(rows**2, precision.T) + of_class
-    return np.asarray(product(rows, (means * precision).T) - 0.5 * squares)
+    squares = ((rows**2) @ precision.T) + of_class
+    return np.asarray((rows @ (means * precision).T) - 0.5 * squares)
 
 
 def assignments(likelihood: Matrix64, prior: Matrix64, z: Matrix64, neighbours: Any) -> Matrix64:
@@ -64,4 +63,4 @@ def assignments(likelihood: Matrix64, prior: Matrix64, z: Matrix64, neighbours: 
 def weighted_moments(rows: Matrix64, z: Matrix64) -> tuple[Matrix64, Matrix64]:
     """Return Σzx / Σz and Σzx² / Σz (c, d) of rows (n, d)."""
     total = np.maximum(z.sum(axis=0), np.finfo(float).tiny)[:, None]
-    return product(z.T, rows) / total, product(z.T, rows**2) / total
+    return (z.T @ rows) / total, (z.T @ (rows**2)) / total

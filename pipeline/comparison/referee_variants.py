@@ -34,6 +34,7 @@ TARGET_ONLY = (
     ),
     *("clip_scale", "clip_classes_at_test", "fusion_adapt", "fusion_test", "threshold"),
     *("use_weights", "weight_floor", "rounds", "vote_views", "vote_at_test"),
+    *("align_means", "neighbours"),
 )
 TITLES: dict[str, tuple[str, Group]] = {
     "clip_zero_shot": ("CLIP zero-shot", "reference"),
@@ -42,6 +43,12 @@ TITLES: dict[str, tuple[str, Group]] = {
     "no_clip": ("without CLIP", "ablation"),
     "no_augmentation": ("without augmentation", "ablation"),
     "no_weighting": ("without weighting", "ablation"),
+    "no_alignment": ("without alignment", "ablation"),
+    "no_neighbours": ("without neighbours", "ablation"),
+    "no_votes": ("without votes of the views", "ablation"),
+    "no_rounds": ("without rounds", "ablation"),
+    "hard_labels": ("with hard labels", "ablation"),
+    "clip_at_test": ("with CLIP at test", "ablation"),
     "paper": ("REFEREE as printed", "referee"),
     "released": ("REFEREE as released", "referee"),
     "calibrated": ("REFEREE calibrated", "referee"),
@@ -129,6 +136,7 @@ def _source_options(options: MethodOptions) -> MethodOptions:
     """
     defaults: dict[str, Any] = {name: getattr(CALIBRATED, name) for name in TARGET_ONLY}
     statistics = "exact" if options.statistics == "printed" else options.statistics
+    defaults |= {"responsibilities": "hard"}  # the source's labels are known
     return replace(options, **defaults, views=options.views_of_source, statistics=statistics)
 
 
@@ -141,7 +149,7 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
     def label() -> list[PseudoLabels]:
         sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
         return [
-            pseudo_label(basis, task, source.classifier, CALIBRATED, seed.target.clip_scale)
+            pseudo_label(basis, task, source, CALIBRATED, seed.target.clip_scale)
             for task, source in zip(seed.target.tasks, sources, strict=True)
         ]
 

@@ -24,7 +24,6 @@ from pipeline.comparison.labelled_tasks import VIEW, as_array, source_tasks, tar
 from pipeline.comparison.methods import nearest_class_mean
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.errors import InputError
-from pipeline.method.blas_products import product
 from pipeline.method.rows import Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.seed import Seed
@@ -136,7 +135,7 @@ def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple
     index = np.empty((len(rows), k), dtype=np.intp)
     cosines = np.empty((len(rows), k))
     for block in row_blocks(len(rows), BLOCK_ROWS) if k else ():
-        cosine = product(rows[block], among.T)
+        cosine = rows[block] @ among.T
         if same:
             cosine[np.arange(len(block)), block] = -np.inf
         best = np.argpartition(-cosine, k - 1, axis=1)[:, :k]

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.method import kernel_lda, relabelling
+from pipeline.method.alignment import aligned
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
 from pipeline.method.kernel_rows import KernelRows, kernel_rows
-from pipeline.method.prediction import klda_probabilities, logit_factor
+from pipeline.method.neighbours import neighbour_average, smoothed
+from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.relabelling import RowLabels, RowSpace
+from pipeline.method.relabelling import RowSpace
 from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.rows import LabelledRows, Matrix64, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
@@ -27,7 +31,7 @@ from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import Scatter, dense
-from pipeline.method.zero_shot import branch_probabilities, clip_probabilities
+from pipeline.method.zero_shot import clip_probabilities
 
 __all__ = [
     "AdaptedTask",
@@ -60,35 +64,65 @@ class AdaptedTask:
 def pseudo_label(
     basis: Basis,
     task: TargetTask,
-    classifier: Classifier,
+    source: SourceModel,
     options: MethodOptions,
     clip_scale: float,
     *,
     reduce_rows: RowReduction = reduce_here,
     features: KernelRows | None = None,
 ) -> PseudoLabels:
-    """Label a task's images by a classifier, usually the source's, fused with CLIP; steps 2, 5 and 7."""
+    """Label a task's images by the source's classifier, aligned and fused with CLIP; steps 2, 5 and 7."""
     if features is None:  # of no image they are false
         features = kernel_rows(basis, task, options.clip_in_kernel)
-    vote = options.vote_views
-    p = klda_probabilities(
-        features, classifier, task.classes, options, vote=vote, reduce_rows=reduce_rows
-    )
-    return _fused_labels(p, task, options, clip_scale)
+    return _Labeller(task, options, clip_scale, features, reduce_rows).first_labels(source)
 
 
-def _fused_labels(
-    p: Matrix64, task: TargetTask, options: MethodOptions, clip_scale: float
-) -> PseudoLabels:
-    """Return the labels from the KLDA branch's probabilities (n, c): steps 2, 5 and 7."""
-    scale = options.clip_logit_scale(clip_scale)
-    p_vlm = clip_probabilities(task.cosines, scale, task.classes)  # (1)
-    fused = fuse(p, p_vlm, options.fusion(at_test=False))  # (14)
-    weight = np.ones(len(fused))
-    if options.use_weights:
-        weight = entropy_weights(fused, floor=options.weight_floor)  # (18)
-    label = task.classes[fused.argmax(axis=1)]
-    return PseudoLabels(label, fused, weight, gate(fused, options.threshold))
+@dataclass(frozen=True, eq=False)
+class _Labeller:
+    """Labels a task's images, in as many rounds as are asked for."""
+
+    task: TargetTask
+    options: MethodOptions
+    clip_scale: float
+    features: KernelRows
+    reduce_rows: RowReduction
+
+    @cached_property
+    def clip(self) -> Matrix64:
+        """p_VLM (n, c), eq. (1)."""
+        scale = self.options.clip_logit_scale(self.clip_scale)
+        return clip_probabilities(self.task.cosines, scale, self.task.classes)
+
+    @cached_property
+    def neighbour_average(self) -> Any:
+        """M (n, n) of `neighbours`, sparse: of fewer where half the mean class size is less."""
+        k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
+        return neighbour_average(self.task.views["original"], k)
+
+    def first_labels(self, source: SourceModel) -> PseudoLabels:
+        """Return the labels that the source's classifier gives the task."""
+        scores = self.scores(source.classifier)
+        if self.options.align_means and self.options.use_clip and len(self.task):
+            shares = self.clip.mean(axis=0)
+            scores = aligned(scores, source.classifier, source.means, self.task.classes, shares)
+        return self.labels(scores)
+
+    def scores(self, classifier: Classifier) -> Matrix64:
+        """Return F of the views that label, (V, n, c), eq. (13)."""
+        classes, views = self.task.classes, self.options.label_views
+        return klda_scores(self.features, classifier, classes, views, reduce_rows=self.reduce_rows)
+
+    def labels(self, scores: Matrix64) -> PseudoLabels:
+        """Return the labels from scores (V, n, c) of the views that label: steps 2, 5 and 7."""
+        options = self.options
+        fused = fuse(voted(scores, options), self.clip, options.fusion(at_test=False))  # (14)
+        if options.neighbours:
+            fused = smoothed(fused, self.neighbour_average)
+        weight = np.ones(len(fused))
+        if options.use_weights:
+            weight = entropy_weights(fused, floor=options.weight_floor)  # (18)
+        label = self.task.classes[fused.argmax(axis=1)]
+        return PseudoLabels(label, fused, weight, gate(fused, options.threshold))
 
 
 def adapt_task(
@@ -126,8 +160,9 @@ def adapt_task(
     """
     if features is None:  # of no image they are false
         features = kernel_rows(basis, task, options.clip_in_kernel)
-    step = _Step(statistics, task, source, options, clip_scale, features, reduce_rows)
-    labels = labels or step.labels_by(source.classifier)
+    labeller = _Labeller(task, options, clip_scale, features, reduce_rows)
+    step = _Step(statistics, task, source, options, labeller, features, reduce_rows)
+    labels = labels or labeller.first_labels(source)
     return step.rounds_in_row_space(labels) if step.in_row_space(labels) else step.rounds(labels)
 
 
@@ -166,16 +201,9 @@ class _Step:
     task: TargetTask
     source: SourceModel
     options: MethodOptions
-    clip_scale: float
+    labeller: _Labeller
     features: KernelRows
     reduce_rows: RowReduction
-
-    def labels_by(self, classifier: Classifier) -> PseudoLabels:
-        """Return the labels that a classifier gives the task."""
-        return pseudo_label(
-            self.features.basis, self.task, classifier, self.options, self.clip_scale,
-            reduce_rows=self.reduce_rows, features=self.features,
-        )  # fmt: skip
 
     def rounds(self, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The general path: every round adds the task to the statistics and solves for a classifier."""
@@ -183,7 +211,7 @@ class _Step:
         classifier, ridge = self._solved(updated, None)
         for _ in range(self.options.rounds):
             del updated  # the last round's D×D sums are freed before the next are made
-            labels = self.labels_by(classifier)
+            labels = self.labeller.labels(self.labeller.scores(classifier))
             updated = self._updated(labels)
             classifier, ridge = self._solved(updated, ridge)
         return updated, AdaptedTask(classifier, labels)
@@ -191,7 +219,11 @@ class _Step:
     def _updated(self, labels: PseudoLabels) -> Statistics:
         """Return the statistics with the task under these labels."""
         views = {view: self.features.views[view] for view in self.options.views}
-        rows = LabelledRows(views, labels.label, labels.weight)
+        shares = None
+        if self.options.responsibilities == "soft":
+            shares = np.zeros((len(labels.label), int(self.task.classes.max()) + 1))
+            shares[:, self.task.classes] = labels.fused
+        rows = LabelledRows(views, labels.label, labels.weight, shares)
         if not labels.kept.all():
             rows = rows.take(np.flatnonzero(labels.kept))
         classes, count = self.task.classes, self.options.prior_count
@@ -242,13 +274,13 @@ class _Step:
         space = self._row_space(labels)
         for _ in range(self.options.rounds):
             counted = self.options.class_priors == "counted"
-            labels = self._relabelled(
-                space.scores(self._row_labels(labels), counted_priors=counted)
-            )
+            scores = space.scores(self._responsibilities(labels), counted_priors=counted)
+            by_view = scores.reshape(len(self.options.views), -1, scores.shape[1])
+            labels = self.labeller.labels(by_view[: len(self.options.label_views)])
         updated = self._updated(labels)
         means = filled_means(updated.means(), self.source.means)
         priors = self.options.class_weights(updated.weight())
-        classifier = space.classifier(self._row_labels(labels), means, priors)
+        classifier = space.classifier(self._responsibilities(labels), means, priors)
         return updated, AdaptedTask(classifier, labels)
 
     def _row_space(self, labels: PseudoLabels) -> RowSpace:
@@ -258,9 +290,9 @@ class _Step:
             [self.features.deviations(view, everything) for view in self.options.views]
         )
         fixed = dense(self._scatter(self.statistics))
-        first, C = self._row_labels(labels), len(self.task.classes)
-        trace = fixed.trace() + relabelling.within_trace(rows, first, C)
-        check_spread(trace, fixed.total + float(first.weight.sum()), self.source.means)
+        first = self._responsibilities(labels)
+        trace = fixed.trace() + relabelling.within_trace(rows, first)
+        check_spread(trace, fixed.total + float(first.sum()), self.source.means)
         return relabelling.row_space(
             fixed.triangle,
             self.options.ridge * trace / self.features.basis.D,
@@ -270,16 +302,9 @@ class _Step:
             total=fixed.total,
         )
 
-    def _row_labels(self, labels: PseudoLabels) -> RowLabels:
-        """Return the labels of every view of every image, view after view."""
-        views = len(self.options.views)
-        position = np.searchsorted(self.task.classes, labels.label)
-        return RowLabels(np.tile(position, views), np.tile(labels.weight, views))
-
-    def _relabelled(self, scores: Matrix64) -> PseudoLabels:
-        """Return new labels from the scores (V·n, c) of every view of every image."""
-        views, C = len(self.options.views), scores.shape[1]
-        logits = logit_factor(self.options) * scores.reshape(views, -1, C)
-        voters = logits if self.options.vote_views else logits[:1]
-        p = np.mean([branch_probabilities(voter, np.arange(C)) for voter in voters], axis=0)
-        return _fused_labels(p, self.task, self.options, self.clip_scale)
+    def _responsibilities(self, labels: PseudoLabels) -> Matrix64:
+        """Return the weight of every view of every image, view after view, in each of the task's classes, (V·n, c)."""
+        shares = labels.fused
+        if self.options.responsibilities == "hard":
+            shares = (labels.label[:, None] == self.task.classes).astype(np.float64)
+        return np.tile(labels.weight[:, None] * shares, (len(self.options.views), 1))

@@ -99,6 +99,37 @@ class ClassStatistics:
         add_product(self.scatter, deviations, None if weights is None else omega)
         return self
 
+    def update_shares(
+        self, deviations: Matrix, shares: Matrix64, weights: Vector64
+    ) -> ClassStatistics:
+        """Add rows in place that belong to several classes.
+
+        Parameters
+        ----------
+        deviations : ndarray of shape (n, D)
+            Rows z − pivot.
+        shares : ndarray of shape (n, K)
+            Share of each row in the first K classes; rows sum to 1.
+        weights : ndarray of shape (n,)
+
+        Returns
+        -------
+        ClassStatistics
+            This object.
+        """
+        self._check_rows(deviations, np.full(len(weights), shares.shape[1] - 1), weights)
+        present = np.flatnonzero(shares.any(axis=0))
+        weighted = weights[:, None] * shares[:, present]
+        self.count[present] += shares[:, present].sum(axis=0)
+        self.weight[present] += weighted.sum(axis=0)
+        self.squared_weight[present] += (weighted**2).sum(axis=0)
+        for start in range(0, len(weights), ROWS):
+            block = slice(start, start + ROWS)
+            selection = weighted[block].T.astype(deviations.dtype)
+            self.sums[present] += selection @ deviations[block]
+        add_product(self.scatter, deviations, weights)
+        return self
+
     def _check_rows(self, deviations: Matrix, labels: Labels, weights: Vector64) -> None:
         n = len(labels)
         if deviations.shape != (n, self.D) or weights.shape != (n,):

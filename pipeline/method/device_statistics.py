@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pipeline.method.class_statistics import ClassStatistics, class_selection
+from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import Part, Result, Shared
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows
@@ -54,10 +54,10 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     sums = torch.zeros(C, basis.width, dtype=torch.float64, device=device)
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
     for index in row_blocks(len(rows), BLOCK_IMAGES):
-        labels, omega = rows.labels[index], rows.weights[index]
-        selection = torch.from_numpy(class_selection(labels, omega.astype(np.float32), C)).to(
-            device
-        )
+        part = rows.take(index)
+        omega, shares = part.weights, _shares(part, C)
+        weighted = omega[:, None] * shares
+        selection = torch.from_numpy(weighted.T.astype(np.float32)).to(device)
         root = torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
         for view in rows.views.values():
             # z(x) − z(0) of eq. (7), as `random_fourier_features.deviations` has it
@@ -69,11 +69,18 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
             sums += selection @ features
             features *= root
             scatter += features.T @ features
-            count += np.bincount(labels, minlength=C)
-            weight += np.bincount(labels, omega, minlength=C)
-            squared += np.bincount(labels, omega**2, minlength=C)
+            count += shares.sum(axis=0)
+            weight += weighted.sum(axis=0)
+            squared += (weighted**2).sum(axis=0)
     # symmetric, so that the transpose is the same matrix in Fortran order
     return ClassStatistics(count, weight, squared, _array(sums), _array(scatter).T)
+
+
+def _shares(rows: LabelledRows, C: int) -> Matrix64:
+    """Return the share of each row in each of C classes, (n, C)."""
+    if rows.shares is None:
+        return np.eye(C)[rows.labels]
+    return np.pad(rows.shares, ((0, 0), (0, C - rows.shares.shape[1])))
 
 
 def _array(tensor: torch.Tensor) -> Matrix64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from pipeline.method.row_reduction import RowReduction, concatenate, reduce_here
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, Rows, ViewRows, row_blocks
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import branch_probabilities, clip_probabilities
+from pipeline.method.zero_shot import clip_probabilities, softmax
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +42,11 @@ def logit_factor(options: MethodOptions) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
-    """What all rows share: the logits are factor · scores."""
+    """What all rows share."""
 
     basis: Basis
     classifier: Classifier
     classes: Labels
-    factor: float
 
 
 def klda_probabilities(
@@ -60,18 +60,36 @@ def klda_probabilities(
 ) -> Matrix64:
     """Return p = softmax(F) over ``classes`` (c,), (n, c), eq. (13); averaged over the views if they ``vote``."""
     voters = options.views if vote else options.views[:1]
-    rows = ViewRows({view: features.views[view] for view in voters})
-    shared = _Branch(features.basis, classifier, classes, logit_factor(options))
-    return reduce_rows(_branch_probabilities, shared, rows, concatenate)
+    scores = klda_scores(features, classifier, classes, voters, reduce_rows=reduce_rows)
+    return voted(scores, options)
 
 
-def _branch_probabilities(shared: _Branch, rows: ViewRows) -> Matrix64:
-    p = np.zeros((len(rows), len(shared.classes)))
+def voted(scores: Matrix64, options: MethodOptions) -> Matrix64:
+    """Return the mean over the views of softmax F, (n, c), of scores (V, n, c)."""
+    return np.asarray(softmax(logit_factor(options) * scores).mean(axis=0))
+
+
+def klda_scores(
+    features: KernelRows,
+    classifier: Classifier,
+    classes: Labels,
+    views: Sequence[str],
+    *,
+    reduce_rows: RowReduction = reduce_here,
+) -> Matrix64:
+    """Return F over ``classes`` (c,) of every one of these views of n images, (V, n, c), eq. (13)."""
+    rows = ViewRows({view: features.views[view] for view in views})
+    shared = _Branch(features.basis, classifier, classes)
+    return reduce_rows(_scores, shared, rows, concatenate)
+
+
+def _scores(shared: _Branch, rows: ViewRows) -> Matrix64:
+    scores = np.empty((len(rows.views), len(rows), len(shared.classes)))
     for index in row_blocks(len(rows), BLOCK_IMAGES):
-        for view in rows.views.values():
-            scores = shared.classifier.scores(deviations_of(shared.basis, view, index))
-            p[index] += branch_probabilities(shared.factor * scores, shared.classes)
-    return p / len(rows.views)
+        for v, view in enumerate(rows.views.values()):
+            z = deviations_of(shared.basis, view, index)
+            scores[v, index] = shared.classifier.scores(z)[:, shared.classes]
+    return scores
 
 
 def predict(

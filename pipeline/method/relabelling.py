@@ -2,11 +2,12 @@
 
 Between two rounds only the labels and weights of the current task's m rows change. With everything else fixed,
 
-    K = S_source + S_earlier + κI,      K + UᵀQU,      Q = diag(ω) − Σ_c ω_c ω_cᵀ / Σω_c
+    K = S_source + S_earlier + κI,      K + UᵀQU,      Q = diag(ω) − R diag(1/N) Rᵀ
 
-is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them (ω_c is
-ω on the rows of class c, zero otherwise). Every mean of the task is a combination of rows of V, U with the source's
-means below it. So the scores of U need the Gram matrix G = V K⁻¹ Vᵀ alone:
+is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them: R
+(m, C) are the responsibilities, ω their sums over the classes, N those over the rows. Every mean of the task is a
+combination of rows of V, U with the source's means below it. So the scores of U need the Gram matrix
+G = V K⁻¹ Vᵀ alone:
 
     U (K + UᵀQU)⁻¹ Vᵀ = (I + G_UU Q)⁻¹ G_UV                                    (Woodbury)
 
@@ -21,10 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.method.blas_products import class_selection, gram, product
 from pipeline.method.cholesky import SINGULAR, backward, factor, forward
 from pipeline.method.kernel_lda import Classifier, log_priors, with_biases
-from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
+from pipeline.method.rows import Matrix, Matrix64, Vector64
 
 
 def cheaper(m: int, D: int, rounds: int) -> bool:
@@ -35,16 +35,12 @@ def cheaper(m: int, D: int, rounds: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class RowLabels:
-    """A round's labels of the m rows: every view of every image, view after view."""
-
-    label: Labels  # (m,) position of the class in the task's class set
-    weight: Vector64  # (m,)
-
-
-@dataclass(frozen=True, eq=False)
 class RowSpace:
-    """A task of m rows and C classes in row space; made by `row_space`."""
+    """A task of m rows and C classes in row space; made by `row_space`.
+
+    Its methods take a round's responsibilities R (m, C) of every view of every image, view after view: the weight of
+    the row in each class, all of it in one class if labels are hard.
+    """
 
     lower: Matrix64  # (D, D) Cholesky factor L of K
     projected: Matrix64  # (D, m + C) L⁻¹Vᵀ
@@ -53,64 +49,64 @@ class RowSpace:
     prior_count: float  # number of rows that the source's means count as
     total: float  # Σω of the source and of earlier tasks
 
-    def task_means(self, labels: RowLabels) -> tuple[Matrix64, Vector64]:
+    def task_means(self, R: Matrix64) -> tuple[Matrix64, Vector64]:
         """Return the task's class means as combinations of V's rows, (m + C, C), and the classes' weights (C,)."""
-        m, C = self.rows, self.gram.shape[0] - self.rows
-        weight = np.bincount(labels.label, labels.weight, minlength=C) + self.prior_count
-        means = np.zeros((m + C, C))
-        means[np.arange(m), labels.label] = labels.weight
-        means[m + np.arange(C), np.arange(C)] = self.prior_count
+        weight = R.sum(axis=0) + self.prior_count
+        means = np.vstack([R, self.prior_count * np.eye(R.shape[1])])
         empty = weight <= 0
-        means[m + np.flatnonzero(empty), empty] = 1.0  # the documented fallback: the source's mean
-        return means / np.where(empty, 1.0, weight), np.asarray(weight, dtype=np.float64)
+        # the documented fallback: the source's mean
+        means[len(R) + np.flatnonzero(empty), empty] = 1.0
+        return means / np.where(empty, 1.0, weight), np.asarray(weight)
 
-    def total_weight(self, labels: RowLabels) -> float:
+    def total_weight(self, R: Matrix64) -> float:
         """Σω of source, earlier tasks and this one."""
-        return self.total + float(labels.weight.sum())
+        return self.total + float(R.sum())
 
-    def scores(self, labels: RowLabels, *, counted_priors: bool = False) -> Matrix64:
-        """Return F (m, C) of the task's own rows over its own classes, under a round's labels.
+    def scores(self, R: Matrix64, *, counted_priors: bool = False) -> Matrix64:
+        """Return F (m, C) of the task's own rows over its own classes, under a round's responsibilities.
 
         With ``counted_priors``, the log of each class's share of the weight is added.
         """
-        means, weight = self.task_means(labels)
-        m, total = self.rows, self.total_weight(labels)
-        projected = product(self.gram, means)  # V K⁻¹ m_c, (m + C, C)
-        mixed = _solved(self._system(labels), projected[:m])  # U A⁻¹ m_c, (m, C)
+        means, weight = self.task_means(R)
+        m, total = self.rows, self.total_weight(R)
+        projected = self.gram @ means  # V K⁻¹ m_c, (m + C, C)
+        mixed = _solved(self._system(R), projected[:m])  # U A⁻¹ m_c, (m, C)
         # m_cᵀA⁻¹m_c = m_cᵀK⁻¹m_c − (Q U K⁻¹m_c)ᵀ(U A⁻¹ m_c)
         own = np.einsum("vc,vc->c", means, projected)
-        own -= np.einsum("mc,mc->c", self._weighted(labels, projected[:m]), mixed)
+        own -= np.einsum("mc,mc->c", _weighted(R, projected[:m]), mixed)
         scores = total * (mixed - 0.5 * own)
         if counted_priors:
             scores += log_priors(np.maximum(weight, 1.0), len(weight))
         return np.asarray(scores)
 
     def classifier(
-        self, labels: RowLabels, means: Matrix64, priors: Matrix64 | None = None
+        self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None
     ) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
-        m, total = self.rows, self.total_weight(labels)
+        m, total = self.rows, self.total_weight(R)
         half = forward(self.lower, means.T)
         rows = self.projected[:, :m]
         # (K + UᵀQU)⁻¹ = K⁻¹ − K⁻¹Uᵀ (I + QG)⁻¹ Q U K⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
-        inner = self._weighted(labels, _solved(self._system(labels), product(rows.T, half)))
-        half -= product(rows, inner)
+        inner = _weighted(R, _solved(self._system(R), rows.T @ half))
+        half -= rows @ inner
         W = total * backward(self.lower, half)
         return with_biases(means, W, priors)
 
-    def _system(self, labels: RowLabels) -> Matrix64:
+    def _system(self, R: Matrix64) -> Matrix64:
         """Return I + GQ, (m, m)."""
         m = self.rows
-        system = self._weighted(labels, self.gram[:m, :m]).T  # (QG)ᵀ = GQ: both are symmetric
+        system = _weighted(R, self.gram[:m, :m]).T  # (QG)ᵀ = GQ: both are symmetric
         system[np.diag_indices(m)] += 1.0
         return system
 
-    def _weighted(self, labels: RowLabels, matrix: Matrix64) -> Matrix64:
-        """Return Q·matrix (m, k): weighted rows less their class's weighted mean."""
-        selection = class_selection(labels.label, labels.weight, len(self.gram) - self.rows)
-        weight = selection.sum(axis=1)
-        mean = product(selection, matrix) / np.where(weight > 0, weight, 1.0)[:, None]
-        return np.asarray(labels.weight[:, None] * (matrix - mean[labels.label]))
+
+def _weighted(R: Matrix64, matrix: Matrix64) -> Matrix64:
+    """Return Q·matrix (m, k): weighted rows less the weighted means of their classes, by responsibilities R (m, C)."""
+    weight = R.sum(axis=0)
+    mean = (R.T @ matrix) / np.where(weight > 0, weight, 1.0)[:, None]
+    weighted = np.multiply(R.sum(axis=1)[:, None], matrix, order="C")
+    weighted -= R @ mean
+    return np.asarray(weighted)
 
 
 def _solved(system: Matrix64, right: Matrix64) -> Matrix64:
@@ -121,16 +117,14 @@ def _solved(system: Matrix64, right: Matrix64) -> Matrix64:
         raise InputError(SINGULAR) from None
 
 
-def within_trace(rows: Matrix, labels: RowLabels, C: int) -> float:
-    """Return the trace of Σω(u − μ)(u − μ)ᵀ of rows (m, D) about their class means."""
-    selection = class_selection(labels.label, labels.weight, C)
-    weight = selection.sum(axis=1)
-    sums = product(selection, rows.astype(np.float64))
+def within_trace(rows: Matrix, R: Matrix64) -> float:
+    """Return the trace of the scatter Σω u uᵀ − Σ_c N_c m_c m_cᵀ of rows (m, D) about the class means m_c."""
+    weight = R.sum(axis=0)
+    sums = R.T @ rows.astype(np.float64)
     squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)
     known = weight > 0
-    return float(
-        labels.weight @ squares - (np.einsum("cd,cd->c", sums, sums)[known] / weight[known]).sum()
-    )
+    between = (np.einsum("cd,cd->c", sums, sums)[known] / weight[known]).sum()
+    return float(R.sum(axis=1) @ squares - between)
 
 
 def row_space(
@@ -147,4 +141,4 @@ def row_space(
     lower = factor(fixed)
     V = np.vstack([rows.astype(np.float64), source_means])
     projected = forward(lower, V.T)
-    return RowSpace(lower, projected, gram(projected), len(rows), prior_count, total)
+    return RowSpace(lower, projected, projected.T @ projected, len(rows), prior_count, total)

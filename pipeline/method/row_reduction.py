@@ -57,8 +57,8 @@ def reduce_here(
 
 
 def concatenate(earlier: Matrix64, later: Matrix64) -> Matrix64:
-    """Join the results (n, c) and (m, c) of neighbouring rows: the ``combine`` of arrays with a row per image."""
-    return np.concatenate([earlier, later])
+    """Join the results (…, n, c) and (…, m, c) of neighbouring rows: the ``combine`` of arrays with a row per image."""
+    return np.concatenate([earlier, later], axis=-2)
 
 
 def row_ranges(n: int, count: int) -> list[Index]:

@@ -159,7 +159,11 @@ class LabelledRows(ViewRows):
 
     labels: Labels  # (n,) class of each image
     weights: Vector64  # (n,) weight of each image, eq. (18), or ones
+    # (n, K) share of each image in each class, rows sum to 1; None if an image is all of its label's class
+    shares: Matrix64 | None = None
 
     def take(self, index: Index) -> Self:
         """Return the images at ``index`` (b,), lazy rows without reading them."""
-        return replace(super().take(index), labels=self.labels[index], weights=self.weights[index])
+        shares = None if self.shares is None else self.shares[index]
+        labels, weights = self.labels[index], self.weights[index]
+        return replace(super().take(index), labels=labels, weights=weights, shares=shares)

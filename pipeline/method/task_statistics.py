@@ -157,9 +157,10 @@ def sum_part(shared: Summation, rows: LabelledRows) -> ClassStatistics:
     for index in row_blocks(len(rows), images):
         # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
         features = [deviations_of(shared.basis, view, index) for view in views]
-        statistics.update(
-            np.concatenate(features, dtype=shared.arithmetic),
-            np.tile(rows.labels[index], len(views)),
-            np.tile(rows.weights[index], len(views)),
-        )
+        z = np.concatenate(features, dtype=shared.arithmetic)
+        weights = np.tile(rows.weights[index], len(views))
+        if rows.shares is None:
+            statistics.update(z, np.tile(rows.labels[index], len(views)), weights)
+        else:
+            statistics.update_shares(z, np.tile(rows.shares[index], (len(views), 1)), weights)
     return statistics

@@ -24,12 +24,14 @@ Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
 StatisticsKind = Literal["exact", "printed", "task_centred"]
 Logits = Literal["lda", "mahalanobis"]
 ClassScope = Literal["seen", "all"]
+Responsibilities = Literal["soft", "hard"]
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "predictor": ("adapted", "source", "clip", "nearest_mean"),
     "statistics": ("exact", "printed", "task_centred"),
     "arithmetic": ("float32", "float64"),
     "class_priors": ("equal", "counted"),
+    "responsibilities": ("soft", "hard"),
     "ridge_kind": ("relative", "absolute"),
     "logits": ("lda", "mahalanobis"),
     "fusion_adapt": FUSION_KINDS,
@@ -76,13 +78,19 @@ class MethodOptions:
     # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
     clip_classes_at_test: ClassScope = "seen"
     fusion_adapt: FusionKind = "max_probability"  # see `pipeline.method.fusion`
-    fusion_test: FusionKind = "max_probability"
+    fusion_test: FusionKind = "klda"
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
     use_weights: bool = True  # eq. (18), or 1 for every sample
     weight_floor: float = 0.0  # the least weight
+    # the first labels are of the task's rows less its shift, see `alignment`; needs CLIP
+    align_means: bool = True
+    # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
+    neighbours: int = 5
+    # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
+    responsibilities: Responsibilities = "soft"
     rounds: int = 3  # how often a task is labelled again by its own new statistics, fused with CLIP
-    vote_views: bool = False  # average the KLDA branch over the views to label
-    vote_at_test: bool = False  # or to predict
+    vote_views: bool = True  # average the KLDA branch over the views to label
+    vote_at_test: bool = True  # and to predict
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the option."""
@@ -97,6 +105,8 @@ class MethodOptions:
             raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{hint}")
         if self.shrinkage is not None and self.statistics != "exact":
             raise ParamsError("shrinkage: needs statistics: exact")
+        if self.responsibilities == "soft" and self.statistics != "exact":
+            raise ParamsError("responsibilities: soft needs statistics: exact")
         number = not isinstance(self.clip_scale, str)
         if self.clip_scale != "model" and not (number and 0 < float(self.clip_scale) < math.inf):
             raise ParamsError(f"clip_scale: 'model' or a number above 0, not {self.clip_scale!r}")
@@ -119,6 +129,17 @@ class MethodOptions:
     def views_of_source(self) -> tuple[str, ...]:
         """The views that the source statistics take."""
         return self.views if self.source_views else ("original",)
+
+    @property
+    def label_views(self) -> tuple[str, ...]:
+        """The views that decide the labels."""
+        return self.views if self.vote_views else self.views[:1]
+
+    @property
+    def test_views(self) -> tuple[str, ...]:
+        """The views that decide a prediction."""
+        voting = self.vote_at_test and self.predictor == "adapted"
+        return self.views if voting else self.views[:1]
 
     def clip_logit_scale(self, model_scale: float) -> float:
         """Return the scale s of eq. (1), given the CLIP model's own."""
@@ -157,7 +178,13 @@ PAPER = MethodOptions(
     arithmetic="float64",  # float32 products would drown so small a ridge
     ridge=1e-4,
     source_ridge=1e-4,
+    fusion_test="max_probability",
+    align_means=False,
+    neighbours=0,
+    responsibilities="hard",
     rounds=0,
+    vote_views=False,
+    vote_at_test=False,
 )
 
 # What the authors' code computes, docs/method.md's middle column. The unit noise of `rand` is a setting
@@ -178,7 +205,12 @@ RELEASED = MethodOptions(
     fusion_adapt="margin",
     fusion_test="max_probability",
     weight_floor=0.2,
+    align_means=False,
+    neighbours=0,
+    responsibilities="hard",
     rounds=0,
+    vote_views=False,
+    vote_at_test=False,
 )
 
 VARIANTS: dict[str, MethodOptions] = {
@@ -188,6 +220,12 @@ VARIANTS: dict[str, MethodOptions] = {
     "no_clip": replace(CALIBRATED, use_clip=False, clip_in_kernel=0.0),
     "no_augmentation": replace(CALIBRATED, views=("original",)),
     "no_weighting": replace(CALIBRATED, use_weights=False),
+    "no_alignment": replace(CALIBRATED, align_means=False),
+    "no_neighbours": replace(CALIBRATED, neighbours=0),
+    "no_votes": replace(CALIBRATED, vote_views=False, vote_at_test=False),
+    "no_rounds": replace(CALIBRATED, rounds=0),
+    "hard_labels": replace(CALIBRATED, responsibilities="hard"),
+    "clip_at_test": replace(CALIBRATED, fusion_test="max_probability"),
     "clip_zero_shot": replace(CALIBRATED, predictor="clip"),
     "source_only": replace(CALIBRATED, predictor="source"),
     "nearest_mean": replace(CALIBRATED, predictor="nearest_mean"),

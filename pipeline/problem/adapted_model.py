@@ -56,7 +56,7 @@ class AdaptedModel:
     @property
     def views(self) -> tuple[str, ...]:
         """The views of an image that the vision model has to embed; CLIP embeds the original."""
-        return self.options.views if self.options.vote_at_test else ("original",)
+        return self.options.test_views
 
     @property
     def clip_scale(self) -> float:

@@ -34,7 +34,7 @@ def evaluate(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/metrics.json and tables/."""
     params = context.params
     options = method_options(params.method.variant, params.method.options)
-    views = options.views if options.vote_at_test else ("original",)
+    views = options.test_views
     model = open_target(paths.target_model(name))
     with context.executor(params.problems[name].target) as executor:
         problem = context.project.problem(name, lazy=executor.lazy)

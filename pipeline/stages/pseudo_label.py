@@ -6,12 +6,14 @@ side. Writes cache/pseudo_labels/PROBLEM.zarr.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from pipeline import paths
 from pipeline.method.adaptation import pseudo_label as label_task
+from pipeline.method.kernel_directions import lowered
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.method_options import method_options
@@ -33,32 +35,27 @@ def pseudo_label(context: Context, name: str) -> str:
             partial(label_seed, problem=problem, options=options),
             len(target.seeds),
             images=target.largest_task,
-            views=len(label_views(options)),
-            D=problem.D,
+            views=len(options.label_views),
+            D=problem.bases.width(options),
         )
     write_pseudo_labels(paths.pseudo_labels(name), seeds, target.vision.rows, name)
     kept = np.concatenate([labels.kept for tasks in seeds for _, labels in tasks]).mean()
     return f"{target.vision.rows} rows, {kept:.1%} of the train images kept"
 
 
-def label_views(options: MethodOptions) -> tuple[str, ...]:
-    """Return the views that decide the first labels."""
-    return options.views if options.vote_views else ("original",)
-
-
 def label_seed(
     index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions
 ) -> list[TaskLabels]:
     """Return the row numbers and pseudo-labels of each task of a seed."""
-    target, basis = problem.target, problem.bases.basis(index)
+    target, basis = problem.target, problem.bases.reduced(index, options)
     seed = target.seeds[index]
     return [
         (
             target.train_index(seed, task),
             label_task(
                 basis,
-                target.task(seed, task, label_views(options)),
-                model.classifier,
+                target.task(seed, task, options.label_views),
+                replace(model, classifier=lowered(basis, model.classifier)),
                 options,
                 target.prompts.logit_scale,
                 reduce_rows=reduce_rows,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pipeline.write_aside import write_aside
 
-SCHEMA = "referee-classifier/1"
+SCHEMA = "referee-classifier/2"
 HEADER = "referee"
 
 EXAMPLE = '''\
@@ -32,13 +32,13 @@ with safe_open("classifier.safetensors", "pt") as file:
     about = json.loads(file.metadata()["referee"])
 
 
-def classify(vision, clip):
-    """Probabilities (n, K) of about["classes"], from both models' embeddings (n, d), (n, d') of n images."""
-    g, c = normalize(vision.double(), dim=1), normalize(clip.double(), dim=1)
-    x = normalize(torch.cat([g, about["clip_in_kernel"] * c], dim=1), dim=1)
-    a = x @ m["omega"] / 2  # cos(2a + beta) - cos(beta) = -2 sin(a) sin(a + beta)
+def classify(views, clip):
+    """Probabilities (n, K) of about["classes"], from embeddings of n images: (n, d) per view, CLIP's (n, d')."""
+    g, c = normalize(torch.stack(views).double(), dim=2), normalize(clip.double(), dim=1)
+    x = torch.cat([g, about["clip_in_kernel"] * c.expand(len(g), *c.shape)], dim=2)
+    a = normalize(x, dim=2) @ m["omega"] / 2  # cos(2a + beta) - cos(beta) = -2 sin(a) sin(a + beta)
     z = -2 * about["feature_scale"] * a.sin() * (a + m["beta"]).sin()
-    p = (about["logit_factor"] * (z @ m["W"] + m["b"])).softmax(1)
+    p = (about["logit_factor"] * (z @ m["W"] + m["b"])).softmax(2).mean(0)
     q = (about["clip_scale"] * c @ m["text"].T).softmax(1)[:, : p.shape[1]]
     sure, certain = p.amax(1, keepdim=True), q.amax(1, keepdim=True)
     alpha = {"max_probability": sure / (sure + certain), "klda": 1, "clip": 0}[about["fusion"]]

@@ -101,9 +101,12 @@ def test_the_order_of_images_does_not_matter_to_calibrated(arithmetic, tolerance
 
 def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     problem = Problem(4)
-    options = replace(variant("calibrated"), rounds=0, prior_count=0.0, source_covariance=False)
+    options = replace(
+        variant("calibrated"), rounds=0, prior_count=0.0, source_covariance=False,
+        responsibilities="hard",
+    )  # fmt: skip
     (source, *_), task = problem.sources(options), next(problem.tasks())
-    labels = pseudo_label(problem.basis, task, source.classifier, options, SCALE)
+    labels = pseudo_label(problem.basis, task, source, options, SCALE)
     labels = replace(labels, label=np.zeros_like(labels.label))
     before = empty_statistics(problem.basis, options)
     after, result = adapt_task(
@@ -118,7 +121,7 @@ def test_a_class_may_come_back_in_a_later_task():
     """The same images in one task or in two of the same classes: the same statistics."""
     problem, options = Problem(4), replace(variant("calibrated"), rounds=0, arithmetic="float64")
     (source, *_), task = problem.sources(options), next(problem.tasks())
-    labels = pseudo_label(problem.basis, task, source.classifier, options, SCALE)
+    labels = pseudo_label(problem.basis, task, source, options, SCALE)
 
     def adapted(*parts):
         statistics = empty_statistics(problem.basis, options)

@@ -142,7 +142,7 @@ def test_weights_that_are_all_zero(name):
     (model,) = fit_source(basis, views(xs), ys, [np.arange(4)], options, clip=clip_rows(ys))
     images = UnlabelledRows(views(xt), cosines(clip_rows(yt), TEXT), clip_rows(yt))
     task = target_task(images, np.arange(4))
-    labels = pseudo_label(basis, task, model.classifier, options, SCALE)
+    labels = pseudo_label(basis, task, model, options, SCALE)
     nothing = replace(labels, weight=np.zeros(len(yt)))
     once = replace(options, rounds=0)
 

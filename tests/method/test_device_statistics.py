@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pipeline.method import device_statistics
 from pipeline.method.adaptation import adapt_tasks
@@ -15,12 +16,14 @@ from pipeline.method.variants import variant
 from shifted_problem import SCALE, Problem
 
 
-def test_statistics_by_torch_are_those_by_blas(monkeypatch):
+@pytest.mark.parametrize("soft", [False, True])
+def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
     monkeypatch.setattr(device_statistics, "BLOCK_IMAGES", 9)
     rng = np.random.default_rng(0)
     basis = draw_basis(6, 20, 1e-2, "gamma", 0)
     views = {"original": rng.normal(size=(31, 6)), "zeros": rng.normal(size=(31, 6))}
-    rows = LabelledRows(views, rng.integers(0, 3, 31), rng.uniform(0, 1, 31))
+    shares = rng.dirichlet(np.ones(3), 31) if soft else None
+    rows = LabelledRows(views, rng.integers(0, 3, 31), rng.uniform(0, 1, 31), shares)
     found = sum_rows(basis, rows, 4, "float32", DeviceReduction("cpu"))
     expected = sum_rows(basis, rows, 4, "float64")
     for name in ("count", "weight", "squared_weight", "sums"):

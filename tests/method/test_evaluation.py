@@ -11,7 +11,7 @@ from pipeline.method.source_model import fit_source
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import cosines
 
-OPTIONS = MethodOptions(source_views=False)
+OPTIONS = MethodOptions(views=("original",))
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pipeline.method.variants import VARIANTS, MethodOptions, variant
 def test_the_named_variants_and_the_default():
     assert set(VARIANTS) == {
         "calibrated", "paper", "released", "no_clip", "no_augmentation", "no_weighting",
+        "no_alignment", "no_neighbours", "no_votes", "no_rounds", "hard_labels", "clip_at_test",
         "clip_zero_shot", "source_only", "nearest_mean",
     }  # fmt: skip
     assert variant("calibrated") == MethodOptions()
@@ -31,6 +32,12 @@ def test_released_has_the_settings_of_the_authors_code():
         ("no_clip", {"use_clip", "clip_in_kernel"}),
         ("no_augmentation", {"views"}),
         ("no_weighting", {"use_weights"}),
+        ("no_alignment", {"align_means"}),
+        ("no_neighbours", {"neighbours"}),
+        ("no_votes", {"vote_views", "vote_at_test"}),
+        ("no_rounds", {"rounds"}),
+        ("hard_labels", {"responsibilities"}),
+        ("clip_at_test", {"fusion_test"}),
     ],
 )
 def test_an_ablation_differs_from_calibrated_in_what_its_name_says(name, changed):

@@ -31,7 +31,6 @@ import scipy.special
 from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method import class_statistics
-from pipeline.method.blas_products import gram, product
 from pipeline.method.class_statistics import ClassStatistics, symmetric
 from pipeline.method.rows import Labels, Matrix64, Vector64, row_blocks, unit_rows
 from pipeline.problem.seed import Seed
@@ -84,7 +83,7 @@ def fit(
             x, y, w = unit_rows(task.rows[block]), task.labels[block], task.weights[block]
             plain.update(x, y, w)
             for sums, R in zip(lifted, heads, strict=True):
-                sums.update(gelu(product(x, R)), y, w)
+                sums.update(gelu(x @ R), y, w)
         empty = np.flatnonzero(plain.weight <= 0)
         if len(empty) and fallback is not None:
             source = fallback()[t]
@@ -112,33 +111,28 @@ def task_scores(
     covariance = symmetric(plain.within_scatter()) / plain.total_weight
     covariance[np.diag_indices_from(covariance)] += JITTER
     targets = spread_means(means, covariance)
-    thetas = [
-        ridge_regression(symmetric(sums.scatter), product(sums.sums.T, targets)) for sums in lifted
-    ]
+    thetas = [ridge_regression(symmetric(sums.scatter), sums.sums.T @ targets) for sums in lifted]
 
     def features(x: Matrix64) -> Matrix64:
-        outputs = [
-            unit_rows(product(gelu(product(x, R)), theta))
-            for R, theta in zip(heads, thetas, strict=True)
-        ]
-        return gelu(product(np.mean(outputs, axis=0), S))
+        outputs = [unit_rows(gelu(x @ R) @ theta) for R, theta in zip(heads, thetas, strict=True)]
+        return gelu(np.mean(outputs, axis=0) @ S)
 
     labels = np.repeat(np.arange(len(means)), REPLAYED)
     noise = rng.standard_normal((len(labels), means.shape[1]))
-    replayed = means[labels] + product(noise, scipy.linalg.cholesky(covariance, lower=True).T)
+    replayed = means[labels] + (noise @ scipy.linalg.cholesky(covariance, lower=True).T)
     h = features(replayed)
-    W = ridge_regression(gram(h), product(h.T, np.eye(len(means))[labels]))
-    return product(features(test), W)
+    W = ridge_regression(h.T @ h, (h.T @ np.eye(len(means))[labels]))
+    return features(test) @ W
 
 
 def spread_means(means: Matrix64, covariance: Matrix64) -> Matrix64:
     """Return the targets (C, d), of length 1, of class means (C, d) under a covariance (d, d)."""
     eigenvalues, V = scipy.linalg.eigh(covariance)
-    whitening = product(V / np.sqrt(eigenvalues), V.T)  # Σ^(−½)
+    whitening = (V / np.sqrt(eigenvalues)) @ V.T  # Σ^(−½)
     centre = means.mean(axis=0)
-    U, singular, Vh = np.linalg.svd(product(means - centre, whitening), full_matrices=False)
+    U, singular, Vh = np.linalg.svd(((means - centre) @ whitening), full_matrices=False)
     spread = np.where(singular > VANISHING * singular.max(initial=0), singular + 1, 0)
-    return unit_rows(product(product(U * spread, Vh), whitening) + centre)
+    return unit_rows((((U * spread) @ Vh) @ whitening) + centre)
 
 
 def ridge_regression(scatter: Matrix64, right: Matrix64) -> Matrix64:

@@ -27,7 +27,6 @@ from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.methods.ranpac import random_features
 from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, Regression, lifted, projection
 from pipeline.comparison.peer import Fallback, peer_methods
-from pipeline.method.blas_products import gram, product
 from pipeline.method.rows import Labels, Matrix64, Vector64
 from pipeline.problem.seed import Seed
 
@@ -47,25 +46,25 @@ def fit(
         h, targets, weight, means = lifted(task, P, fallback, t)
         n += len(h)
         B, squares = truncated(np.vstack([B, h]), min(round(n * KEPT), round(M * KEPT)))
-        Q = np.pad(Q, ((0, 0), (0, targets.shape[1] - Q.shape[1]))) + product(h.T, targets)
+        Q = np.pad(Q, ((0, 0), (0, targets.shape[1] - Q.shape[1]))) + (h.T @ targets)
         # U = Bᵀσ⁻¹, so U σ⁻² Uᵀ Q = Bᵀ σ⁻⁴ B Q
-        W = product(B.T, product(B, Q) / squares[:, None] ** 2)
+        W = B.T @ ((B @ Q) / squares[:, None] ** 2)
         regressions.append(Regression(W, 0.0, weight, means))
     return regressions
 
 
 def truncated(rows: Matrix64, rank: int) -> tuple[Matrix64, Vector64]:
     """Return (Uσ)ᵀ (r, M) and σ² (r,) of the ``rank`` largest singular values of rows (n, M), fewer if they vanish."""
-    squares, V = scipy.linalg.eigh(gram(rows.T), driver="evd", check_finite=False)
+    squares, V = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
     last = min(rank, int(np.sum(squares > SMALLEST * squares.max(initial=0))))
     kept = slice(len(squares) - last, None)
-    return product(V[:, kept].T, rows), squares[kept]
+    return (V[:, kept].T @ rows), squares[kept]
 
 
 def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
     """Return the class (n,) of each test row after each task."""
     h = random_features(target_test_rows(seed), projection(seed))
-    return [product(h, model.W).argmax(axis=1) for model in regressions]
+    return [(h @ model.W).argmax(axis=1) for model in regressions]
 
 
 METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, predict)

@@ -20,7 +20,6 @@ import scipy.linalg
 from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.methods.ranpac import RIDGES, held_out, random_features
 from pipeline.comparison.peer import Fallback, peer_methods
-from pipeline.method.blas_products import gram, product
 from pipeline.method.rows import Labels, Matrix64, Vector64
 from pipeline.problem.seed import Seed
 
@@ -41,7 +40,7 @@ class Factor:
         if len(B) <= B.shape[1]:
             return Factor(B, Y)
         Q, R = scipy.linalg.qr(B, mode="economic", overwrite_a=True, check_finite=False)
-        return Factor(R, product(Q.T, Y))
+        return Factor(R, Q.T @ Y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ def lifted(
     h = random_features(task.rows, P)
     one_hot = (task.labels == task.classes[:, None]) * task.weights  # (c, n)
     weight = one_hot.sum(axis=1)
-    means = product(one_hot, h) / np.where(weight > 0, weight, 1.0)[:, None]
+    means = (one_hot @ h) / np.where(weight > 0, weight, 1.0)[:, None]
     labels, weights = task.labels, task.weights
     empty = np.flatnonzero(weight <= 0)
     if len(empty) and fallback is not None:
@@ -106,12 +105,12 @@ def chosen_ridge(fitted: Factor, held: Factor) -> float:
     """Return the ridge of least squared error on the held-out rows, the smallest of equals."""
     if len(held.B) == 0:
         return float(RIDGES[-1])
-    eigenvalues, V = scipy.linalg.eigh(gram(fitted.B.T), driver="evd", check_finite=False)
-    rotated = product(V.T, fitted.Y)
-    across = product(product(held.B, fitted.B.T), V)
+    eigenvalues, V = scipy.linalg.eigh((fitted.B @ fitted.B.T), driver="evd", check_finite=False)
+    rotated = V.T @ fitted.Y
+    across = (held.B @ fitted.B.T) @ V
 
     def error(ridge: float) -> float:
-        predicted = product(across, rotated / (np.maximum(eigenvalues, 0) + ridge)[:, None])
+        predicted = across @ (rotated / (np.maximum(eigenvalues, 0) + ridge)[:, None])
         return float(np.sum((predicted - held.Y) ** 2))
 
     return float(min(RIDGES, key=error))
@@ -119,19 +118,19 @@ def chosen_ridge(fitted: Factor, held: Factor) -> float:
 
 def solve(factor: Factor, ridge: float) -> Matrix64:
     """Return Bᵀ(BBᵀ + λI)⁻¹Y (M, C)."""
-    K = gram(factor.B.T)
+    K = factor.B @ factor.B.T
     K[np.diag_indices_from(K)] += ridge
     try:
         inner = scipy.linalg.solve(K, factor.Y, assume_a="pos", check_finite=False)
     except scipy.linalg.LinAlgError:  # a ridge below rounding: LU, as the authors solve it
         inner = np.linalg.solve(K, factor.Y)
-    return np.asarray(product(factor.B.T, inner))
+    return np.asarray(factor.B.T @ inner)
 
 
 def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
     """Return the class (n,) of each test row after each task."""
     h = random_features(target_test_rows(seed), projection(seed))
-    return [product(h, model.W).argmax(axis=1) for model in regressions]
+    return [(h @ model.W).argmax(axis=1) for model in regressions]
 
 
 METHODS = peer_methods("ranpac-10000", f"RanPAC ({PROJECTIONS:,} projections)", fit, predict)

@@ -31,7 +31,6 @@ from pipeline.comparison.unlabelled_tasks import (
     nearest,
     transductive_methods,
 )
-from pipeline.method.blas_products import product
 from pipeline.method.rows import Labels, Matrix64
 
 NEIGHBOURS = 5  # k
@@ -62,13 +61,13 @@ def scores_after_tasks(space: Space) -> Iterator[Matrix64]:
         seen = task.classes_seen
         if text is not None:
             links = strongest(similarity(space.test, text[:seen]))
-            result = result + product(links, of_classes[:seen])
+            result = result + (links @ of_classes[:seen])
         yield np.asarray(result[:, :seen])
 
 
 def similarity(rows: Matrix64, text: Matrix64) -> Matrix64:
     """Return cos(v, t)^γ (n, c), 0 where the cosine is negative."""
-    return np.asarray(np.maximum(product(rows, text.T), 0) ** GAMMA)
+    return np.asarray(np.maximum(rows @ text.T, 0) ** GAMMA)
 
 
 def class_links(task: UnlabelledTask, text: Matrix64 | None) -> Matrix64:

@@ -1,0 +1,44 @@
+"""Alignment of a task's mean with the source's: how far the domain has shifted as a whole.
+
+The mean z̄ of a task's rows should be Σ_c π_c μ_c, the source's class means by the task's shares π of the classes. The
+difference Δ = z̄ − Σ_c π_c μ_c is the shift of the domain. The source's classifier is asked about z − Δ,
+
+    F(z − Δ) = F(z) − ΔᵀW,
+
+where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less the bias. π is the mean of CLIP's probabilities
+(1) over the task: classes need not be balanced, and CLIP's opinion does not suffer from the vision model's shift.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.rows import Labels, Matrix64, Vector64
+
+
+def aligned(
+    scores: Matrix64, classifier: Classifier, means: Matrix64, classes: Labels, shares: Vector64
+) -> Matrix64:
+    """Return the scores of a task's rows less its shift.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (V, n, c)
+        F of every view of every image over the task's classes, eq. (13).
+    classifier : Classifier
+        The source's, of K classes.
+    means : ndarray of shape (K, D)
+        Class means of the source, less the pivot.
+    classes : ndarray of shape (c,)
+        The task's classes.
+    shares : ndarray of shape (c,)
+        π, the share of each class in the task.
+
+    Returns
+    -------
+    ndarray of shape (V, n, c)
+    """
+    observed = scores.mean(axis=(0, 1)) - classifier.b[classes]  # z̄ᵀW
+    expected = shares @ (means[classes] @ classifier.W[:, classes])  # Σ_c π_c μ_cᵀW
+    return np.asarray(scores - (observed - expected))
