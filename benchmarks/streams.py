@@ -1,6 +1,7 @@
 """Streams on real features whose labels only this file knows: accuracy against all at once, estimates, corrections.
 
     python benchmarks/streams.py ../shared/real/office_caltech10 FOLDER
+    python benchmarks/streams.py estimates ../shared/real/office_caltech10 FOLDER
 
 Writes a project of imported features into FOLDER (once) and runs the real stages there. The stream has four steps with
 overlapping classes; the second camera is forgotten (its rows are deleted) before the third step.
@@ -130,6 +131,15 @@ def stage(text: str) -> None:
         raise SystemExit(text)
 
 
+def prepare(source: str, domains: Sequence[str]) -> None:
+    """Run everything before the steps."""
+    for domain in (source, *domains):
+        for text in ("manifest {}", "embed {} vit", "embed {} clip", "prompts {}"):
+            stage(text.format(domain))
+    stage(f"basis {source}")
+    stage(f"source {source}")
+
+
 def step_accuracy(step: str) -> tuple[float, float, float]:
     """Return the true accuracy of a step's table, the estimate, and the mean confidence; in percent."""
     with paths.step_images("streams", step).open(newline="") as file:
@@ -188,16 +198,7 @@ def run(real: Path, folder: Path, source: str, steps: Mapping[str, Any]) -> None
     if not (folder / "suite.yaml").exists():
         write_project(real, folder, source, steps)
     with chdir(folder):
-        for domain in (source, *steps, "together"):
-            for text in (
-                f"manifest {domain}",
-                f"embed {domain} vit",
-                f"embed {domain} clip",
-                f"prompts {domain}",
-            ):
-                stage(text)
-        stage(f"basis {source}")
-        stage(f"source {source}")
+        prepare(source, (*steps, "together"))
         for step in (*(f"camera-{step}" for step in steps), "once-together"):
             stage(f"step {step}")
             true, estimate, confidence = step_accuracy(step)
@@ -245,7 +246,36 @@ def corrections(step: str) -> None:
                 )
 
 
-if __name__ == "__main__":
+def estimates(real: Path, folder: Path) -> None:
+    """Print the estimates of two overlapping steps of every domain, and of all at once, from every other domain."""
+    paths_of = [str(path).split("/") for path in np.load(real / "vision.npz")["paths"]]
+    domains, names = dict.fromkeys(p[0] for p in paths_of), sorted({p[1] for p in paths_of})
+    third = len(names) // 3
+    a, b, c = names[: 2 * third], names[third:], [*names[:third], *names[2 * third :]]
+    errors = []
+    for source in domains:
+        plan = {}
+        for number, camera in enumerate(domain for domain in domains if domain != source):
+            lists = ((a, b), (c, names), (b, c))[number]
+            plan |= {f"s{2 * number + part}": (camera, lists[part], part, 2) for part in (0, 1)}
+        write_project(real, folder / source, source, plan)
+        with chdir(folder / source):
+            prepare(source, (*plan, "together"))
+            for step in (*(f"camera-{step}" for step in plan), "once-together"):
+                stage(f"step {step}")
+                true, estimate, _ = step_accuracy(step)
+                errors.append(estimate - true)
+                sys.stdout.write(
+                    f"  {source}, {step}: accuracy {true:.1f}, estimated {estimate:.1f}\n"
+                )
+    sys.stdout.write(
+        f"  off by {np.mean(np.abs(errors)):.1f} on average, {min(errors):.1f} to {max(errors):.1f}\n"
+    )
+
+
+if __name__ == "__main__" and sys.argv[1] == "estimates":
+    estimates(Path(sys.argv[2]).absolute(), Path(sys.argv[3]).absolute())
+elif __name__ == "__main__":
     real, folder = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute()
     names = sorted({str(path).split("/")[1] for path in np.load(real / "vision.npz")["paths"]})
     third = len(names) // 3
