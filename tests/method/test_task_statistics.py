@@ -93,8 +93,9 @@ def test_exact_statistics_of_parts_in_any_order_are_those_of_the_whole(seed, cut
         updated = updated.update(one)
         merged = KINDS["exact"]().update(one) + merged
     for statistics in (updated, merged):
-        np.testing.assert_allclose(statistics.means(), whole.means(), atol=1e-12)
-        np.testing.assert_allclose(covariance(statistics), covariance(whole), atol=1e-12)
+        # features are float32, and on some processors the last bit depends on how many rows are mapped at once
+        np.testing.assert_allclose(statistics.means(), whole.means(), atol=1e-7)
+        np.testing.assert_allclose(covariance(statistics), covariance(whole), atol=1e-8)
         np.testing.assert_allclose(statistics.weight(), whole.weight())
 
 
