@@ -1,4 +1,4 @@
-"""Products that `relabelling` uses, by NumPy."""
+"""Products by NumPy under names that some modules use; new code writes ``@``."""
 
 from __future__ import annotations
 
