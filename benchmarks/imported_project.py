@@ -67,6 +67,7 @@ class ImportedProject:
         classes: int,
         per_task: int,
         width: int = 768,
+        clip_width: int = 64,
         **sections: Any,
     ) -> None:
         """Write so many images' features and the parameters; ``sections`` replace those of `default_params`."""
@@ -92,8 +93,8 @@ class ImportedProject:
         np.savez(
             self.folder / "clip.npz",
             paths=np.array(paths),
-            original=features(min(width, 64), 2.0),
-            text=centres[:, :64],
+            original=features(clip_width, 2.0),
+            text=centres[:, :clip_width],
             class_names=np.array([f"c{c:04d}" for c in range(classes)]),
             logit_scale=np.array(30.0),
         )

@@ -161,7 +161,8 @@ class Model(Section):
     kwargs: dict[str, Any] = Field(default_factory=dict)  # constructor arguments, timm
     quick_gelu: Literal["auto"] | bool = "auto"  # open_clip
     preprocessing: dict[str, Any] = Field(default_factory=dict)  # overrides of the model's own
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    # auto: half precision on an accelerator that is fast in it, float32 elsewhere; stores record which it was
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     stored_as: Literal["float16", "float32"] = "float16"
     views: tuple[View, ...] = ("original", "zeros", "rand")  # of the domain's views, these
     arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> npz name
@@ -320,6 +321,7 @@ class Runtime(Section):
     statistics: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = "cpu"
     batch_size: Annotated[int, Field(ge=1)] = 64
     workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
+    compile: bool = False  # the image towers by torch.compile, on an accelerator
 
 
 class Settings(Section):

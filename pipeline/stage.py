@@ -139,6 +139,7 @@ def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
         device=runtime.device,
         batch_size=runtime.batch_size,
         workers=runtime.workers,
+        compile=runtime.compile,
     )
 
 

@@ -33,7 +33,7 @@ class Backbone:
     quick_gelu: str | bool = "auto"
     # fields of `Preprocessing` that differ from the model's own
     preprocessing: Mapping[str, Any] = field(default_factory=dict)
-    precision: str = "float32"  # float32, bfloat16 or float16: of the forward pass
+    precision: str = "float32"  # auto, float32, bfloat16 or float16: of the forward pass
     stored_as: str = "float16"  # float16 or float32: of the stored embeddings
 
     def absolute(self) -> Backbone:

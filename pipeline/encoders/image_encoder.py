@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
-from pipeline.encoders.device import check_on_cpu, keep_float32_exact
+from pipeline.encoders.device import check_on_cpu, fast_precision, keep_float32_exact
 from pipeline.errors import ModelError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class ImageEncoder:
         Plain JSON values kept as provenance; nothing of this machine.
     device : torch.device
         Where the module runs.
-    precision : {"float32", "bfloat16", "float16"}
-        Precision of the forward pass (autocast).
+    precision : {"auto", "float32", "bfloat16", "float16"}
+        Precision of the forward pass (autocast); for ``auto`` see `fast_precision`.
 
     Attributes
     ----------
@@ -56,8 +56,11 @@ class ImageEncoder:
         device: torch.device,
         precision: str = "float32",
     ) -> None:
+        if precision == "auto":
+            precision = fast_precision(device)
         if precision not in PRECISIONS:
-            raise ModelError(f"precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
+            expected = ", ".join(("auto", *PRECISIONS))
+            raise ModelError(f"precision {precision!r}: expected one of {expected}")
         if device.type == "cpu" and precision != "float32":
             check_on_cpu(precision)
         module.float().eval().requires_grad_(requires_grad=False)
@@ -75,6 +78,10 @@ class ImageEncoder:
         self._mean = torch.tensor(preprocessing.mean, device=device).reshape(1, 3, 1, 1)
         self._std = torch.tensor(preprocessing.std, device=device).reshape(1, 3, 1, 1)
         self.width = self._probe()
+
+    def compile(self) -> None:
+        """Let torch.compile fuse the image tower from now on: faster on a GPU, other last bits."""
+        self._forward = torch.compile(self._forward)
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
         """Embed images, in inference mode.

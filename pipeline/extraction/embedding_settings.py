@@ -27,6 +27,7 @@ class EmbeddingSettings:
     device: str = "auto"  # ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``
     batch_size: int = 64  # images of a forward pass on an accelerator
     workers: int = 0  # threads; 0: one per core
+    compile: bool = False  # by torch.compile, on an accelerator
 
     def absolute(self) -> EmbeddingSettings:
         """Return the settings for a process that runs in another folder."""

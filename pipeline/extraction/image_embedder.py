@@ -40,6 +40,10 @@ class ImageEmbedder:
         """Build the backbone on ``device`` (by default that of the settings)."""
         torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
         encoder = build_image_encoder(settings.backbone, device or settings.device)
+        if (
+            settings.compile and encoder.device.type != "cpu"
+        ):  # rows of a CPU are the same bytes everywhere
+            encoder.compile()
         return cls(encoder, settings)
 
     @property

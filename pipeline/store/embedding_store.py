@@ -102,7 +102,8 @@ def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
         if bad.any():
             raise StoreError(
                 f"view {name!r}, row {start + int(bad.argmax())}: the embedding is not finite "
-                f"({int(bad.sum())} such rows); if float16 overflows, set the model's stored_as: float32"
+                f"({int(bad.sum())} such rows); if float16 overflows, set the model's stored_as: float32 "
+                "or its precision: bfloat16"
             )
         array[start : start + len(rows)] = rows
         start += len(rows)

@@ -9,7 +9,12 @@ import pytest
 import torch
 
 from pipeline.encoders import device
-from pipeline.encoders.device import check_on_cpu, choose_device, describe_device
+from pipeline.encoders.device import (
+    check_on_cpu,
+    choose_device,
+    describe_device,
+    fast_precision,
+)
 from pipeline.errors import ModelError
 
 
@@ -23,6 +28,15 @@ def test_cpu_and_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device("auto").type == "cuda"
     assert "threads" in describe_device(torch.device("cpu"))
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((9, 0), "float16"), ((6, 1), "float32")])
+def test_auto_is_half_precision_where_it_is_fast(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    assert fast_precision(torch.device("cuda")) == expected
+    assert fast_precision(torch.device("cpu")) == fast_precision(torch.device("mps")) == "float32"
 
 
 def test_absent_devices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,10 @@ def test_size_follows_img_size_and_the_rest_the_models_config(checkpoint: Path) 
         build(checkpoint, preprocessing={"height": 40})
 
 
+def test_auto_is_float32_on_the_cpu_and_says_so(checkpoint: Path) -> None:
+    assert build(checkpoint, precision="auto").precision == "float32"  # what stores record
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_low_precision_is_close_and_weights_stay_float32(checkpoint: Path, precision: str) -> None:
     try:

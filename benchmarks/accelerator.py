@@ -1,0 +1,121 @@
+"""Images per second of extraction on whatever accelerator is there, part by part, at every precision.
+
+    python -m benchmarks.accelerator [--device cuda] [--model vit_base_patch16_224] [--images 512] [--compile]
+
+Decoding runs in threads beside the device, so the slower of `decode` and the sum of the others is what `embed` reaches.
+Weights are random: they change no time. The last column is the smallest cosine of a row to its float32 row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.photos import write_photos
+from pipeline.encoders.backbone import Backbone, build_image_encoder
+from pipeline.encoders.device import choose_device, describe_device, fast_precision
+from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
+from pipeline.errors import ModelError
+from pipeline.extraction.images import Image, load_crops
+from pipeline.extraction.ordered_map import worker_count
+from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, noise_words
+
+PHOTOS = 64  # different ones; more images are these again
+
+
+def timed(device: torch.device, work: Callable[[], object]) -> float:
+    """Return the seconds of a second run of ``work``, all of it done on the device."""
+
+    def once() -> float:
+        start = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - start
+
+    once()
+    return once()
+
+
+def main() -> None:
+    """Print a table: images per second of each part, three views each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--model", default="vit_base_patch16_224")
+    parser.add_argument("--images", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--compile", action="store_true")
+    args = parser.parse_args()
+    ensure_torchvision_ops()
+    import timm
+
+    device, settings = choose_device(args.device), ViewSettings()
+    print(f"{describe_device(device)}, {args.model}, precision auto: {fast_precision(device)}")
+    with tempfile.TemporaryDirectory() as name:
+        weights = Path(name) / "weights.safetensors"
+        torch.manual_seed(0)
+        save_file(timm.create_model(args.model, num_classes=0).state_dict(), weights)
+        paths = write_photos(Path(name) / "photos", PHOTOS)
+        images = [Image(path, hashlib.sha256(path.read_bytes()).digest()) for path in paths]
+        backbone = Backbone(library="timm", name=args.model, origin=str(weights))
+        how = build_image_encoder(backbone, str(device)).preprocessing
+        batches = [
+            (images * -(-args.batch // PHOTOS))[: args.batch]
+            for _ in range(max(1, args.images // args.batch))
+        ]
+        with ThreadPoolExecutor(worker_count(0)) as pool:
+            decode = timed(device, lambda: list(pool.map(lambda b: load_crops(b, how), batches)))
+        crops = torch.from_numpy(load_crops(batches[0], how))
+        digests = [image.digest for image in batches[0]]
+        words = noise_words((3, *crops.shape[1:3]), settings, digests)
+
+        def copied() -> list[torch.Tensor]:
+            parts = (crops, torch.from_numpy(words))
+            if device.type == "cuda":
+                parts = tuple(part.pin_memory() for part in parts)
+            return [part.to(device, non_blocking=True) for part in parts]
+
+        copy = timed(device, copied) * len(batches)
+        on_device, noise = copied()
+
+        def views() -> dict[str, torch.Tensor]:
+            pixels = on_device.permute(0, 3, 1, 2).float().div_(255.0)
+            return frequency_views(pixels, VIEWS, settings, digests, noise)
+
+        made, count = views(), args.batch * len(batches)
+        shares = {"decode": decode, "copy": copy, "views": timed(device, views) * len(batches)}
+        for part, seconds in shares.items():
+            print(f"{part:18s} {count / seconds:10.1f} images/s")
+        for precision in ("float32", "bfloat16", "float16"):
+            at = replace(backbone, precision=precision)
+            print(f"model, {precision:11s} {model_rate(at, device, made, fused=args.compile)}")
+
+
+def model_rate(
+    backbone: Backbone, device: torch.device, views: dict[str, torch.Tensor], *, fused: bool
+) -> str:
+    """Return images per second of the model at a precision, and the smallest cosine to the rows of float32."""
+    try:
+        encoder = build_image_encoder(backbone, str(device))
+    except ModelError as error:
+        return str(error)
+    exact = build_image_encoder(replace(backbone, precision="float32"), str(device))
+    if fused:
+        encoder.compile()
+    seconds = timed(device, lambda: [encoder.embed(x) for x in views.values()])
+    pairs = [(encoder.embed(x), exact.embed(x)) for x in views.values()]
+    cosine = min(float(torch.cosine_similarity(a, b).min()) for a, b in pairs)
+    return f"{len(views['original']) / seconds:10.1f} images/s   cosine {cosine:.6f}"
+
+
+if __name__ == "__main__":
+    main()
