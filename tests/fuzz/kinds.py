@@ -18,7 +18,7 @@ from pipeline.array_files import read_paths
 from pipeline.cli.use import use
 from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
-from pipeline.datasets.image_lists import read_image_list
+from pipeline.datasets.sources.text_list import read_image_list
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.params import load_params
