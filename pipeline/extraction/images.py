@@ -51,7 +51,9 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
             inside = open_source(path, DomainSettings(labelled=False)).find().images
             if not inside:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
-                raise InputError(f"{path}: no image in it (looked for {suffixes})")
+                raise InputError(
+                    f"{path}: no image in this folder or shard (looked for {suffixes})"
+                )
             found += [image.path for image in inside]
         elif file_of(path).exists():
             found.append(require_text(path))

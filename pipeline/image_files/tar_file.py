@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.errors import InputError, one_line, pass_on_machine_error
@@ -47,7 +48,7 @@ def _index(key: tuple[Path, int, int]) -> dict[str, Member]:
         with file.open("rb") as opened, tarfile.open(fileobj=opened, mode="r:") as tar:
             while (entry := tar.next()) is not None:
                 tar.members.clear()  # type: ignore[attr-defined]  # a kilobyte of each
-                name = PurePosixPath(entry.name).as_posix().lstrip("/")
+                name = posixpath.normpath(entry.name).lstrip("/")
                 if not entry.isreg():
                     continue
                 if name in found:

@@ -8,9 +8,10 @@ of an image is its class.
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.datasets.sources.folder import is_hidden
@@ -88,7 +89,7 @@ class TarShards:
     def _class_of(self, path: Path, name: str, said: Mapping[str, Any]) -> str:
         if "label" in said:
             return self.settings.class_of(said["label"], str(path))
-        folders = PurePosixPath(name).parts[:-1]
+        folders = name.split("/")[:-1]
         if not folders:
             raise InputError(
                 f"{path}: has no class: neither a .cls or .json of its name in the shard, nor a class folder; "
@@ -104,7 +105,7 @@ def _samples(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the visible members by their name up to the first dot; sorted."""
     samples: dict[str, list[str]] = {}
     for name in names:
-        if not any(is_hidden(part) for part in PurePosixPath(name).parts):
+        if not any(is_hidden(part) for part in name.split("/")):
             samples.setdefault(name.removesuffix(_extension(name)), []).append(name)
     return {key: sorted(samples[key]) for key in sorted(samples)}
 
@@ -116,4 +117,4 @@ def _extension(name: str) -> str:
 
 
 def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix.lower()
+    return posixpath.splitext(name)[1].lower()  # pathlib takes as long as reading the header
