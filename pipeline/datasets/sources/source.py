@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pipeline.array_files import is_domain
@@ -199,11 +199,16 @@ def require_text(path: Path) -> Path:
     return path
 
 
-def path_below(root: Path, text: str, where: str) -> Path:
-    """Return the file that a list or table names, which must be an image below ``root``."""
-    path = Path(text)
+def relative_path(text: str, where: str) -> PurePosixPath:
+    """Return the path that a list or table names, which must stay below its root."""
+    path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
         raise InputError(f"{where}: leaves the folder that the list is about")
+    return path
+
+
+def image_below(root: Path, path: PurePosixPath, where: str) -> Path:
+    """Return the file of a path in a list or table, which must be an image."""
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InputError(f"{where}: not an image ({listed(sorted(IMAGE_SUFFIXES))})")
     if not (root / path).is_file():

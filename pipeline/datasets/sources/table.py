@@ -18,7 +18,8 @@ from pipeline.datasets.sources.source import (
     Collected,
     DomainSettings,
     FoundImages,
-    path_below,
+    image_below,
+    relative_path,
 )
 from pipeline.errors import InputError, did_you_mean, listed, one_line
 from pipeline.image_files.parquet_file import open_parquet
@@ -123,7 +124,8 @@ class Columns:
         if self.kinds[self.image] == "image":
             return row_path(self.file, self.image, number)
         text = str(row[self.image] or "").strip()
-        return path_below(self.file.parent, text, f"{where}: {text}")
+        where = f"{where}: {text}"
+        return image_below(self.file.parent, relative_path(text, where), where)
 
     def domain(self, row: dict[str, Any]) -> object:
         """Return what a row says of its image's domain, None if nothing."""

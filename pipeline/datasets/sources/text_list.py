@@ -13,7 +13,8 @@ from pipeline.datasets.sources.source import (
     Collected,
     DomainSettings,
     FoundImages,
-    path_below,
+    image_below,
+    relative_path,
 )
 from pipeline.errors import InputError
 
@@ -24,7 +25,7 @@ class ListEntry(NamedTuple):
     """One line: file and number for messages, the image's path relative to the list's root, the class number."""
 
     where: str
-    path: str
+    path: PurePosixPath
     label: int
 
 
@@ -41,7 +42,7 @@ class TextLists:
         collected = Collected(self.settings)
         for file, root in self.lists:
             for entry in read_image_list(file):
-                path = path_below(root, entry.path, entry.where)
+                path = image_below(root, entry.path, entry.where)
                 collected.add(path, self._class_of(entry) if self.settings.labelled else "")
         return collected.found(self.lists[0][0])
 
@@ -53,7 +54,7 @@ class TextLists:
         """
         class_names = self.settings.class_names
         by_number = self.settings.class_of(entry.label, entry.where) if class_names else ""
-        parent = PurePosixPath(entry.path).parent.name
+        parent = entry.path.parent.name
         if class_names and parent not in class_names:
             return by_number
         if not parent:
@@ -86,7 +87,8 @@ def _entries(file: Path, text: str) -> Iterator[ListEntry]:
         path, _, label = line.strip().rpartition(" ")
         where = f"{file}: line {number}"
         if path.strip() and _LABEL.fullmatch(label):
-            yield ListEntry(f"{where}: {path.strip()}", path.strip(), int(label))
+            where = f"{where}: {path.strip()}"
+            yield ListEntry(where, relative_path(path.strip(), where), int(label))
         elif line.strip():
             raise InputError(
                 f"{where}: must read 'path label' with a whole number as label: {line.strip()!r}"
