@@ -168,7 +168,10 @@ class Collected:
         image = LabelledImage(path, class_name, number)
         before = self._images.setdefault(path, image)
         if before.class_name != class_name:
-            raise InputError(f"{path}: listed in two classes, {before.class_name} and {class_name}")
+            listed_at = f"{where}: " if where else ""
+            raise InputError(
+                f"{listed_at}{path}: listed in two classes, {before.class_name} and {class_name}"
+            )
 
     def found(self, source: Path, classes: Sequence[str] = ()) -> FoundImages:
         """Return what was found; a source that has other domains only is refused by its name."""

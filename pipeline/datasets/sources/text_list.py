@@ -43,7 +43,8 @@ class TextLists:
         for file, root in self.lists:
             for entry in read_image_list(file):
                 path = image_below(root, entry.path, entry.where)
-                collected.add(path, self._class_of(entry) if self.settings.labelled else "")
+                class_name = self._class_of(entry) if self.settings.labelled else ""
+                collected.add(path, class_name, where=entry.where)
         return collected.found(self.lists[0][0])
 
     def _class_of(self, entry: ListEntry) -> str:
