@@ -21,8 +21,10 @@ import numpy as np
 
 from benchmarks.imported_project import ImportedProject
 from benchmarks.photos import write_photos
+from benchmarks.shards import SHARD, cpu, photos, write_tars
 from benchmarks.timing import seconds
 from pipeline.datasets.manifest_files import read_images
+from pipeline.datasets.sources.choose import open_source
 from pipeline.encoders.image_decoding import read_image
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -115,6 +117,12 @@ def hashing(folder: Path) -> Figures:
     }
 
 
+def shards(folder: Path) -> Figures:
+    """List 10,000 images of a tar file by their headers."""
+    write_tars(folder / "tar", photos(SHARD))
+    return {"tar_listed": SHARD / cpu(lambda: open_source(folder / "tar").find())}
+
+
 def statistics() -> Figures:
     """Map 4,096 rows to D = 6000 features and add up their scatter, one thread."""
     from threadpoolctl import threadpool_limits
@@ -133,7 +141,10 @@ def measure() -> Figures:
     """Measure everything."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts = (stores(folder / "a"), manifests(folder / "b"), hashing(folder / "c"), statistics())
+        parts = (
+            *(stores(folder / "a"), manifests(folder / "b"), hashing(folder / "c")),
+            *(shards(folder / "d"), statistics()),
+        )
         return {key: value for part in parts for key, value in part.items()}
 
 
@@ -148,7 +159,8 @@ def plan(f: Figures, n: float, rate: float, workers: int) -> list[tuple[str, str
     photos = f"{f['photos_hashed']:.0f} photos/s and core ({f['photo_bytes'] / 1e3:.0f} kB each)"
     md5 = f"{f['md5_bytes'] / 1e6:.0f} MB/s"
     per_file = f["dvc_file_seconds"]
-    images_hashed = (n * per_file + n * f["photo_bytes"] / f["md5_bytes"]) / HOUR
+    content = n * f["photo_bytes"] / f["md5_bytes"]
+    files, tars = ((count * per_file + content) / HOUR for count in (n, n / SHARD))
     one_pass = rows / f["statistic_rows"] / HOUR
     reading = f"{n / f['manifest_rows'] / HOUR:.1f} h, in each stage that does"
     return [
@@ -163,7 +175,9 @@ def plan(f: Figures, n: float, rate: float, workers: int) -> list[tuple[str, str
         ("images.csv in memory", f"{in_memory:.0f} B", f"{n * in_memory / 1e9:.0f} GB"),
         ("reading images.csv", f"{f['manifest_rows']:,.0f} rows/s", reading),
         ("DVC hashes the embeddings", md5, f"{store / f['md5_bytes'] / HOUR:.0f} h"),
-        ("DVC hashes the images", f"{per_file * 1e3:.2f} ms per file + {md5}", f"{images_hashed:,.0f} h"),
+        ("DVC hashes images in single files", f"{per_file * 1e3:.2f} ms per file + {md5}", f"{files:,.0f} h"),
+        (f"DVC hashes images in shards of {SHARD:,}", f"the same, {n / SHARD:,.0f} files", f"{tars:,.0f} h"),
+        ("headers of tar shards", f"{f['tar_listed']:,.0f} images/s", f"{n / f['tar_listed'] / HOUR:.0f} h"),
         (f"one pass of statistics, D = {D}, one seed", f"{f['statistic_rows']:,.0f} rows/s and core",
          f"{one_pass:,.0f} core-hours"),
         (f"`adapt`, {PASSES} passes over the target's rows", "the same",

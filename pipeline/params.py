@@ -72,6 +72,8 @@ class Dataset(Section):
     # Folder name -> name for prompts; {}: the folders found, underscores as spaces. A block of text (`class_names: |`)
     # means the same, and DVC, which parses the file once per stage, reads it as one value.
     class_names: dict[str, str]
+    # Of tables, Parquet files and WebDataset's .json, where they are not called image (or path), label, domain, task.
+    columns: dict[Literal["image", "label", "domain", "task"], str] | None = None
 
     @field_validator("class_names", mode="before")
     @classmethod
@@ -123,7 +125,7 @@ class Domain(Section):
     """One set of images. DVC tracks keys by name, so all but `labels` must stand in suite.yaml."""
 
     dataset: str
-    images: str  # a folder, or an .npz whose `paths` (DOMAIN/CLASS/FILE) stand in for absent images
+    images: str  # a folder of class folders or of shards, or a file: docs/how-to/image-sources.md
     views: Annotated[tuple[View, ...], Field(min_length=1)]
     templates: Annotated[tuple[str, ...], Field(min_length=1)]
     # none: images at any depth below the folder, of classes that nobody knows; for `steps`

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import paths
@@ -32,6 +33,7 @@ from pipeline.params import Params, load_params, named
 from pipeline.problem.project import Project
 
 if TYPE_CHECKING:
+    from pipeline.datasets.sources.source import ImageSource
     from pipeline.extraction.embedding_settings import EmbeddingSettings
 
 STAGES = "pipeline.stages"
@@ -141,6 +143,25 @@ def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
         workers=runtime.workers,
         compile=runtime.compile,
     )
+
+
+def image_source(params: Any, domain: str, lists: Callable[[str, str], Path]) -> ImageSource:
+    """Return the source of a domain's images; ``lists(domain, name)`` is the file of an entry of `lists`."""
+    from pipeline.datasets.sources.choose import open_source
+    from pipeline.datasets.sources.source import DomainSettings
+
+    described = params.domains[domain]
+    dataset, labelled = params.datasets[described.dataset], described.labels != "none"
+    settings = DomainSettings(
+        domain=domain,
+        dataset=described.dataset,
+        class_names=tuple(dataset.class_names) if labelled else (),
+        labelled=labelled,
+        columns=dataset.columns or {},
+    )
+    entries = params.lists.items()
+    own = ((lists(domain, n), Path(entry.root)) for n, entry in entries if entry.domain == domain)
+    return open_source(Path(described.images), settings, lists=tuple(own))
 
 
 def open_project(params: Params) -> Project:

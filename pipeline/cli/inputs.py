@@ -9,14 +9,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.datasets import layouts
 from pipeline.datasets.tasks import class_order
-from pipeline.encoders.image_decoding import IMAGE_SUFFIXES
 from pipeline.encoders.origin import find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ModelError, ParamsError, did_you_mean, listed
 from pipeline.params import SUITE_FILE, Model, Params
 from pipeline.problem.method_options import method_options
+from pipeline.stage import image_source
 
 MEGABYTE = 1e6
 PRESENT, MISSING, NOTE = "✓", "✗", "·"  # a note is no obstacle
@@ -114,7 +113,9 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             yield Finding(NOTE, f"domains.{key}.images: {domain.images}", "`dvc repro` writes it")
             continue
         try:
-            found = _find_images(params, key)
+            found = image_source(
+                params, key, lambda _domain, name: Path(params.lists[name].file)
+            ).find()
         except InputError as error:
             yield from_error(f"domains.{key}.images", error)
             continue
@@ -128,40 +129,15 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             )
             continue
         per_class = Counter(image.class_name for image in found.images)
-        classes = class_order(per_class, _expected_classes(params, key))
+        classes = class_order(
+            per_class, params.datasets[domain.dataset].class_names or found.classes
+        )
         classes_by_dataset.setdefault(domain.dataset, {})[key] = classes
         yield _domain(params, key, {name: per_class[name] for name in classes})
         if counts:
             yield from (f"{per_class[name]:>13,}  {name}" for name in classes)
     for dataset, by_domain in classes_by_dataset.items():
         yield from _different_classes(dataset, by_domain)
-
-
-def _find_images(params: Params, key: str) -> layouts.FoundImages:
-    """Find the images of a domain as the manifest stage does, with the lists where the dataset has them."""
-    domain = params.domains[key]
-    labelled = domain.labels != "none"
-    class_names = tuple(params.datasets[domain.dataset].class_names) if labelled else ()
-    if domain.images.endswith(".npz"):
-        return layouts.npz_paths(Path(domain.images), key, class_names=class_names)
-    lists = [entry for entry in params.lists.values() if entry.domain == key]
-    if not labelled and not lists:
-        return layouts.unlabelled_images(Path(domain.images), IMAGE_SUFFIXES)
-    return layouts.find_images(
-        Path(domain.images),
-        suffixes=IMAGE_SUFFIXES,
-        lists=[(Path(entry.file), Path(entry.root)) for entry in lists],
-        class_names=class_names,
-    )
-
-
-def _expected_classes(params: Params, key: str) -> list[str]:
-    """Return the classes that a domain should have: those named, else its class folders, empty ones included."""
-    domain = params.domains[key]
-    given = params.datasets[domain.dataset].class_names
-    if given or any(entry.domain == key for entry in params.lists.values()):
-        return list(given)
-    return layouts.class_folders(Path(domain.images))
 
 
 def _domain(params: Params, key: str, per_class: dict[str, int]) -> Finding:

@@ -32,12 +32,13 @@ from ruamel.yaml.comments import CommentedMap
 from pipeline import paths
 from pipeline.cli.newest_step import newest_step, stream_states
 from pipeline.cli.suite_edit import edited_suite, in_one_line, put
-from pipeline.datasets.layouts import class_folders
 from pipeline.datasets.manifest_files import read_classes
 from pipeline.datasets.prompts import spoken
+from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.params import SUITE_FILE, Suite, named, parse_suite
 from pipeline.problem.corrections import EMPTY
+from pipeline.stage import image_source
 from pipeline.store.stream_state import read_stream_classes
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
@@ -167,12 +168,13 @@ def _class_names(suite: Suite, source: str) -> list[str]:
     file = paths.manifest(source) / "classes.csv"
     if file.is_file():
         return [row.class_name for row in read_classes(file)]
-    found = class_folders(Path(suite.domains[source].images))
-    if not found:
+    found = image_source(suite, source, lambda _, name: Path(suite.lists[name].file)).find()
+    classes = class_order((image.class_name for image in found.images), found.classes)
+    if not classes:
         raise InputError(
             f"{suite.domains[source].images}: names no classes; run dvc repro source@{source} first"
         )
-    return found
+    return list(classes)
 
 
 def forget(step: str) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.datasets import splits
-from pipeline.datasets.layouts import FoundImages, LabelledImage
 from pipeline.datasets.manifest_files import ClassRow, ImageRow, Manifest, Tasks
+from pipeline.datasets.sources.source import FoundImages, LabelledImage
 from pipeline.datasets.tasks import class_order, task_of_classes
 from pipeline.errors import InputError, listed, one_line
 
@@ -42,11 +42,11 @@ def build(
     Parameters
     ----------
     found : FoundImages
-        What `layouts.find_images` or `layouts.npz_paths` found.
+        What the domain's source of images found (`pipeline.datasets.sources`).
     domain : str
         Key of the domain; it enters the splits.
     folder : str
-        The folder or .npz file that messages name.
+        The folder or file that messages name.
     class_names : iterable of str
         The classes; empty for those found.
     classes_per_task, tasks, order_seed

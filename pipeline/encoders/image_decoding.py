@@ -9,6 +9,7 @@ often black.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import struct
@@ -19,24 +20,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError, features
 
-from pipeline.errors import InputError
+from pipeline.image_files.read import read_bytes, unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-IMAGE_SUFFIXES = frozenset(
-    {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
-)
 # Only these decoders may run on a file, whatever its suffix: Pillow also opens formats that start
 # other programs (EPS) or that nobody keeps photos in.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 
 MAX_PIXELS = 100_000_000
-MAX_FILE_BYTES = 2**30  # an uncompressed 16-bit RGB image of MAX_PIXELS is 0.6 GB
-
-REMEDY = "replace or remove the file"
 
 # What Pillow raises on malformed files: its parsers index, unpack, divide and
 # assert on bytes of the file. DecompressionBombWarning is raised where warnings are errors.
@@ -84,7 +79,8 @@ def decode(
     Parameters
     ----------
     path : Path
-        A JPEG, PNG, WebP, BMP, GIF or TIFF file; of several frames the first is taken.
+        A JPEG, PNG, WebP, BMP, GIF, TIFF, HEIC or AVIF file, which may be inside a shard; of several frames the first
+        is taken.
     max_pixels : int
         Larger images are refused by the size in the header, before any pixel is decoded. Pillow's
         own limit of 178,956,970 pixels stays in force above it.
@@ -98,53 +94,65 @@ def decode(
     PIL.Image.Image
         In mode RGB.
     """
-    data = _read(path)
+    data = read_bytes(path)
     if expected_sha256 is not None:
         if hashlib.sha256(data).hexdigest() != expected_sha256:
-            raise _unreadable(path, "changed since the manifest was made", "run dvc repro again")
+            raise unreadable(path, "changed since the manifest was made", "run dvc repro again")
         max_pixels = sys.maxsize
     return _decode_bytes(data, path, max_pixels, upright=upright)
 
 
 def sha256(path: Path) -> str:
     """Return the hexadecimal SHA-256 of the file's bytes."""
-    return hashlib.sha256(_read(path)).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def read_image(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
     """Hash and decode an image from one read of the file, so that both concern the same bytes."""
-    data = _read(path)
+    data = read_bytes(path)
     width, height = _decode_bytes(data, path, max_pixels).size
     return ImageFacts(hashlib.sha256(data).hexdigest(), width, height)
 
 
-def _unreadable(path: Path, reason: str, remedy: str = REMEDY) -> InputError:
-    """One line, whatever is in the file's name or in Pillow's message."""
-    return InputError(" ".join(f"{path}: {reason}; {remedy}".split()))
+def _formats(data: bytes, path: Path) -> tuple[str, ...]:
+    """Return the decoders that may run on a file; HEIC and AVIF, which begin alike, each have one of their own."""
+    if data[4:8] != b"ftyp":
+        return FORMATS
+    brands = data[8 : int.from_bytes(data[:4], "big")]
+    if b"avif" in brands or b"avis" in brands:
+        if not features.check("avif"):
+            raise unreadable(
+                path, "an AVIF image, which this Pillow cannot decode", "pip install -U pillow"
+            )
+        return ("AVIF",)
+    if not _register_heif():
+        raise unreadable(
+            path,
+            "a HEIC image, for which no decoder is installed",
+            "pip install 'referee-pipeline[heic]'",
+        )
+    return ("HEIF",)
 
 
-def _read(path: Path) -> bytes:
+@functools.cache
+def _register_heif() -> bool:
+    """Make Pillow open HEIC, if the optional decoder is there."""
     try:
-        if path.is_dir():
-            raise _unreadable(path, "is a folder, not an image file")
-        if not path.is_file():
-            raise _unreadable(path, "no such file", "restore the file or make the manifest again")
-        size = path.stat().st_size
-        if size == 0:
-            raise _unreadable(path, "the file is empty (0 bytes)")
-        if size > MAX_FILE_BYTES:
-            raise _unreadable(path, f"{size:,} bytes are more than an image may have")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _unreadable(path, f"cannot be read ({error})") from error
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
 
 
 def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = True) -> Image.Image:
     try:
-        image = Image.open(io.BytesIO(data), formats=FORMATS)  # in memory: nothing to close
+        image = Image.open(
+            io.BytesIO(data), formats=_formats(data, path)
+        )  # in memory: nothing to close
         width, height = image.size
         if width * height > max_pixels:
-            raise _unreadable(
+            raise unreadable(
                 path,
                 f"{width} x {height} pixels are more than the limit of {max_pixels:,}",
                 "shrink the image, or raise the limit if you trust the file",
@@ -156,12 +164,14 @@ def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = T
         rgb = _to_rgb(image)
         return rgb.transpose(_UNTURN[orientation]) if orientation in _UNTURN else rgb
     except UnidentifiedImageError as error:
-        raise _unreadable(path, "not a JPEG, PNG, WebP, BMP, GIF or TIFF image") from error
+        raise unreadable(
+            path, "not a JPEG, PNG, WebP, BMP, GIF, TIFF, HEIC or AVIF image"
+        ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise _unreadable(path, f"refused as a decompression bomb ({error})") from error
+        raise unreadable(path, f"refused as a decompression bomb ({error})") from error
     except MALFORMED as error:
         reason = str(error) or type(error).__name__
-        raise _unreadable(path, f"damaged or truncated image ({reason})") from error
+        raise unreadable(path, f"damaged or truncated image ({reason})") from error
 
 
 def _orientation(image: Image.Image) -> int:

@@ -103,8 +103,10 @@ def _fill(
     cluster: Cluster | None,
 ) -> str:
     """Embed the rows that the logs lack, recording them batch by batch; return a summary."""
+    # Rows of a private domain are in another order; images of one shard are read together.
+    by_path = sorted(images, key=lambda image: str(image.path))
     batches = plan_batches(
-        images, tuple(logs), embedder.batch_size, lambda view, digest: digest in logs[view]
+        by_path, tuple(logs), embedder.batch_size, lambda view, digest: digest in logs[view]
     )
     count = sum(len(batch.images) for batch in batches)
     began = time.perf_counter()

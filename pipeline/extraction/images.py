@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.datasets.layouts import images_in, require_text
-from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, decode, read_image
+from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.source import DomainSettings, require_text
+from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.errors import InputError
 from pipeline.extraction.ordered_map import ordered_map, worker_count
+from pipeline.image_files.read import IMAGE_SUFFIXES, PARQUET, TAR, file_of
 
 if TYPE_CHECKING:
     from pipeline.datasets.manifest_files import ImageRow
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Image:
-    """An image file to embed."""
+    """An image to embed."""
 
-    path: Path
+    path: Path  # through a shard, if it is in one; see `pipeline.image_files.read`
     digest: bytes  # sha256 of its content, 32 bytes; a file that has changed since is an error
 
 
@@ -42,16 +44,18 @@ def images_of(rows: Iterable[ImageRow]) -> list[Image]:
 
 
 def find_images(paths: Iterable[Path]) -> list[Path]:
-    """Return the image files that ``paths`` name, each once: files as they are, folders with all images in them."""
+    """Return the images that ``paths`` name, each once: files as they are, folders and shards with all in them."""
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            inside = images_in(path, IMAGE_SUFFIXES)
+        if path.is_dir() or path.suffix.lower() in (TAR, PARQUET):
+            inside = open_source(path, DomainSettings(labelled=False)).find().images
             if not inside:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
-                raise InputError(f"{path}: no image in this folder (looked for {suffixes})")
-            found += inside
-        elif path.exists():
+                raise InputError(
+                    f"{path}: no image in this folder or shard (looked for {suffixes})"
+                )
+            found += [image.path for image in inside]
+        elif file_of(path).exists():
             found.append(require_text(path))
         else:
             raise InputError(f"{path}: no such file or folder; check the path")

@@ -23,7 +23,17 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 LIBRARIES = (
-    *("numpy", "scipy", "torch", "timm", "open_clip_torch", "pillow", "pywavelets", "zarr"),
+    *(
+        "numpy",
+        "scipy",
+        "torch",
+        "timm",
+        "open_clip_torch",
+        "pillow",
+        "pillow-heif",
+        "pywavelets",
+        "zarr",
+    ),
     *("dask", "distributed", "cloudpickle"),
 )
 PACKAGE = Path(__file__).parents[1]

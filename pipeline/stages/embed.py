@@ -15,6 +15,7 @@ from pipeline.extraction.embedding_settings import ROWS_VERSION
 from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
 from pipeline.extraction.views import views_in_both
+from pipeline.image_files.read import file_of
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import write_embeddings
 
@@ -51,7 +52,7 @@ def embed_with_model(
     from pipeline.extraction.embed import embed_images  # imports torch
 
     settings = context.embedding_settings(model)
-    needed = [Path(settings.backbone.origin), *(Path(image.path) for image in images[:1])]
+    needed = [Path(settings.backbone.origin), *(file_of(Path(image.path)) for image in images[:1])]
     with (
         cluster_from_environment(paths.SCRATCH, needed) as cluster,
         embed_images(

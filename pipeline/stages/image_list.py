@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline import paths
-from pipeline.datasets.image_lists import read_image_list
+from pipeline.datasets.sources.text_list import read_image_list
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 

@@ -6,17 +6,16 @@ Writes {images,tasks,classes,labels}.csv, a digest beside each, and report.json 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pipeline import paths
-from pipeline.datasets import layouts, manifest_files
+from pipeline.datasets import manifest_files
 from pipeline.datasets.manifest import build, build_unlabelled
 from pipeline.datasets.tasks import task_of_classes
-from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, read_image
+from pipeline.encoders.image_decoding import read_image
 from pipeline.errors import listed
 from pipeline.extraction.progress import Progress
-from pipeline.stage import Context, stage
+from pipeline.stage import Context, image_source, stage
 
 
 @stage(per=("domains",), reads=("data", "datasets", "domains", "lists"), version=2)
@@ -26,26 +25,27 @@ def manifest(context: Context, name: str) -> str:
     domain, data = params.domains[name], params.data
     dataset = params.datasets[domain.dataset]
     read = partial(read_image, max_pixels=data.max_pixels)
-    found = find_images(context, name)
+    source = image_source(params, name, paths.image_list)
+    found = source.find()
     with Progress(f"manifest {name}", len(found.images)) as progress:
         how: dict[str, Any] = {
             "domain": name,
             "folder": domain.images,
             "seeds": data.seeds,
-            "read_facts": None if domain.images.endswith(".npz") else read,
+            "read_facts": read if source.has_bytes else None,
             "unreadable": data.unreadable,
             "workers": params.runtime.workers,
             "by_content": name in data.private,
             "on_read": partial(progress.update, 1),
         }
-        order = {"tasks": dataset.tasks, "order_seed": dataset.class_order_seed}
+        order = {"tasks": dataset.tasks or found.tasks(), "order_seed": dataset.class_order_seed}
         if domain.labels == "none":
             task_of = task_of_classes(dataset.class_names, dataset.classes_per_task, **order)
             built = build_unlabelled(found, task_of=task_of, **how)
         else:
             built = build(
                 found,
-                class_names=dataset.class_names or class_folders(context, name),
+                class_names=dataset.class_names or found.classes,
                 classes_per_task=dataset.classes_per_task,
                 **order,
                 test_fraction=data.test_fraction,
@@ -67,37 +67,4 @@ def summary(report: dict[str, Any]) -> str:
     labelled = "" if report.get("labels") != "none" else ", no labels"
     return f"{report['images']} images, {len(report['classes'])} classes{labelled}" + "".join(
         f"; {note}" for note in notes
-    )
-
-
-def image_lists(context: Context, domain: str) -> list[tuple[Path, Path]]:
-    """Return the lists of a domain's images, each with the folder that its paths start from."""
-    return [
-        (paths.image_list(domain, name), Path(entry.root))
-        for name, entry in context.params.lists.items()
-        if entry.domain == domain
-    ]
-
-
-def class_folders(context: Context, domain: str) -> list[str]:
-    """Return the classes that a domain's folders name, those without images too; none where lists name them."""
-    if image_lists(context, domain):
-        return []
-    return layouts.class_folders(Path(context.params.domains[domain].images))
-
-
-def find_images(context: Context, name: str) -> layouts.FoundImages:
-    """Return the images of a domain, of its folder, its lists or its file of paths; labelled unless it has none."""
-    domain = context.params.domains[name]
-    labelled, images = domain.labels != "none", Path(domain.images)
-    class_names = tuple(context.params.datasets[domain.dataset].class_names) if labelled else ()
-    if not labelled and images.suffix != ".npz" and not image_lists(context, name):
-        return layouts.unlabelled_images(images, IMAGE_SUFFIXES)
-    if images.suffix == ".npz":
-        return layouts.npz_paths(images, name, class_names=class_names)
-    return layouts.find_images(
-        images,
-        suffixes=IMAGE_SUFFIXES,
-        lists=image_lists(context, name),
-        class_names=class_names,
     )

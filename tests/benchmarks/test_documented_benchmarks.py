@@ -18,6 +18,7 @@ SMALLER = {
     "benchmarks.cluster": {"--seconds 20": "--seconds 1", "docs/": "{folder}/"},
     "benchmarks.growth": {"benchmarks.growth": "benchmarks.growth --quick --draw {folder}/g.png"},
     "benchmarks.where_time_goes": {"time_goes": "time_goes --quick"},
+    "benchmarks.shards": {"--images 100000": "--images 500"},
     "benchmarks.internet_scale": {},  # small already: it measures samples
 }
 BLOCKS = [

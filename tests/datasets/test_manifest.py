@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from datasets.small_manifests import TWO_CLASSES, build_manifest, images, sha256
-from pipeline.datasets.layouts import FoundImages, LabelledImage
+from pipeline.datasets.sources.source import FoundImages, LabelledImage
 from pipeline.errors import InputError
+from small_manifests import TWO_CLASSES, build_manifest, images, sha256
 
 
 def test_rows_are_in_the_order_of_the_paths():

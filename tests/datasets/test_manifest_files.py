@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from datasets.small_manifests import TWO_CLASSES, build_manifest, images, sha256
 from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
-from pipeline.datasets.layouts import FoundImages
 from pipeline.datasets.manifest_files import (
     read_classes,
     read_images,
@@ -20,7 +18,9 @@ from pipeline.datasets.manifest_files import (
     rows_digest,
     write_manifest,
 )
+from pipeline.datasets.sources.source import FoundImages
 from pipeline.errors import StoreError
+from small_manifests import TWO_CLASSES, build_manifest, images, sha256
 
 TABLES = ["classes.csv", "images.csv", "labels.csv", "tasks.csv"]
 FILES = sorted([*TABLES, *(f"{name}.sha256" for name in TABLES), "report.json"])

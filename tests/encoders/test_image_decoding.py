@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image
 
-from pipeline.encoders.image_decoding import IMAGE_SUFFIXES, MAX_PIXELS, decode, read_image, sha256
+from pipeline.encoders import image_decoding
+from pipeline.encoders.image_decoding import MAX_PIXELS, decode, read_image, sha256
 from pipeline.errors import InputError
+from pipeline.image_files.read import IMAGE_SUFFIXES
 
-FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP", "gif": "GIF", "tiff": "TIFF"}
+FORMATS = ("jpg", "png", "webp", "bmp", "gif", "tiff", "avif", "heic")
 
 
 def photo(width: int = 40, height: int = 30) -> Image.Image:
@@ -37,6 +39,8 @@ def assert_one_line(error: pytest.ExceptionInfo[InputError], path: Path) -> str:
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_formats_decode_to_the_same_picture(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"photo.{suffix}"
+    if suffix == "heic":
+        pytest.importorskip("pillow_heif").register_heif_opener()
     photo().save(path)
     image = decode(path)
     assert image.mode == "RGB"
@@ -242,3 +246,18 @@ def test_a_turned_photo_can_be_taken_as_stored(tmp_path: Path) -> None:
     Image.new("RGB", (40, 30)).save(path, exif=exif)
     assert decode(path).size == (30, 40)
     assert decode(path, upright=False).size == (40, 30)
+
+
+@pytest.mark.parametrize(
+    ("brand", "remedy"), [(b"heic", r"pip install .*\[heic\]"), (b"avif", "pip install -U pillow")]
+)
+def test_an_image_whose_optional_decoder_is_absent_names_it(tmp_path, monkeypatch, brand, remedy):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    monkeypatch.setattr(image_decoding.features, "check", lambda _: False)
+    image_decoding._register_heif.cache_clear()
+    path = tmp_path / "photo.jpg"  # the content decides, not the suffix
+    path.write_bytes(struct.pack(">I", 24) + b"ftyp" + brand + bytes(4) + b"mif1" + brand)
+    with pytest.raises(InputError, match=remedy) as error:
+        decode(path)
+    assert_one_line(error, path)
+    image_decoding._register_heif.cache_clear()

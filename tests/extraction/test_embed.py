@@ -20,6 +20,7 @@ from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.store.embedding_store import open_embeddings, write_embeddings
+from shards import write_tar
 
 VIEWS = ("original", "zeros", "rand")
 
@@ -71,17 +72,21 @@ def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_rows(images, settings, tmp_path):
+def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     here, _ = rows_of(images, settings, tmp_path / "here")
+    shard = write_tar(tmp_path / "x.tar", {i.path.name: i.path.read_bytes() for i in images})
+    images = read_images(find_images([shard]), max_pixels=10**6, workers=2).images
     scratch = tmp_path / "project" / ".referee" / "scratch"
     with RealCluster(tmp_path / "cluster") as real:
         real.add_worker()
-        with connected(real.address, scratch, [images[0].path]) as cluster:
+        with connected(real.address, scratch, [shard]) as cluster:
             rows, summary = rows_of(images, settings, tmp_path / "log", cluster=cluster)
             assert "20 embedded now (" in summary
             assert real.address in summary
             damaged = dataclasses.replace(images[0], digest=bytes(32))
-            with pytest.raises(InputError, match=r"00\.png: changed since.*\(on worker tcp://"):
+            with pytest.raises(
+                InputError, match=r"x\.tar/00\.png: changed since.*\(on worker tcp://"
+            ):
                 rows_of([damaged], settings, tmp_path / "log", cluster=cluster)
     assert same(rows, here)
 

@@ -18,13 +18,17 @@ from pipeline.array_files import read_paths
 from pipeline.cli.use import use
 from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
-from pipeline.datasets.image_lists import read_image_list
+from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.source import DomainSettings
+from pipeline.datasets.sources.text_list import read_image_list
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.image_files.read import read_bytes
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.store.imported_embeddings import import_rows
 from pipeline.store.seal import content_crc, crc_text
+from shards import write_parquet, write_tar
 from small_project import ROOT, SUITE_SECTIONS, small_params
 
 FRAGMENTS = (
@@ -134,6 +138,30 @@ def image_lists(folder, _monkeypatch):
             for entry in read_image_list(folder / "list.txt"):
                 assert ".." not in entry.path.parts
                 assert not entry.path.is_absolute()
+
+    return attempt
+
+
+def shards(folder, _monkeypatch):
+    """Tar and Parquet files and tables: what is listed is inside them, and its bytes can be asked for."""
+    picture = io.BytesIO()
+    Image.new("RGB", (3, 2)).save(picture, "png")
+    members = {"a/1.png": picture.getvalue(), "2.png": b"x", "2.json": b'{"label": 1, "task": 1}'}
+    (folder / "1.png").write_bytes(picture.getvalue())
+    whole = {
+        "x.tar": write_tar(folder / "x.tar", members).read_bytes(),
+        "x.parquet": write_parquet(folder / "x.parquet", [b"x", b"y"], label=[0, 1]).read_bytes(),
+        "x.csv": b"path,label,domain,task\n1.png,a,d,1\n1.png,0,d,1\n",
+    }
+    settings = DomainSettings(domain="d", class_names=("a", "b"))
+
+    def attempt(chosen):
+        name = chosen.choice(list(whole))
+        (folder / name).write_bytes(spoil_bytes(whole[name], chosen))
+        with only_our_errors(name):
+            for image in open_source(folder / name, settings).find().images:
+                assert image.class_name in settings.class_names
+                read_bytes(image.path)
 
     return attempt
 
@@ -282,6 +310,7 @@ KINDS = {
     "suites": (suites, 40),
     "manifests": (manifests, 250),
     "image_lists": (image_lists, 100),
+    "shards": (shards, 300),
     "arrays": (arrays, 240),
     "images": (images, 700),
     "checkpoints": (checkpoints, 300),

@@ -269,10 +269,10 @@ def test_an_unlabelled_domain_has_no_labels_and_says_so(weeks, capsys):
 def test_an_empty_folder_is_one_line(weeks, capsys):
     shutil.rmtree(weeks.folder / "data/week1")
     (weeks.folder / "data/week1").mkdir()
-    (weeks.folder / "data/week1/a.heic").write_text("")
+    (weeks.folder / "data/week1/a.svg").write_text("")
     line = refusal(weeks, capsys, "manifest week1")
     assert "data/week1" in line
-    assert ".heic" in line
+    assert ".svg" in line
 
 
 def test_an_unlabelled_domain_needs_named_classes(weeks, capsys):

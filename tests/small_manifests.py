@@ -4,8 +4,8 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.datasets.layouts import FoundImages, LabelledImage
 from pipeline.datasets.manifest import build
+from pipeline.datasets.sources.source import FoundImages, LabelledImage
 from pipeline.errors import InputError
 
 

@@ -1,0 +1,12 @@
+"""Where the images of a domain come from, one module each: what a source finds is the same from all of them.
+
+=================  ===========================================================================================
+`folder`           ``domain/class/image``, or images of no class at any depth
+`text_list`        ``path label`` lines in text files
+`table`            CSV or Parquet with a column of paths; Parquet with a column of images, as Hugging Face writes it
+`tar_shards`       tar files, as WebDataset writes them or made from class folders
+`npz_paths`        the ``paths`` of an .npz of imported embeddings, without images
+=================  ===========================================================================================
+
+`choose.open_source` finds out which it is. Bytes are read by path alone (`pipeline.image_files.read`).
+"""

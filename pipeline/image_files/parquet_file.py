@@ -1,0 +1,166 @@
+"""Parquet files: their rows without the images, and the images of single rows.
+
+An image is a column of bytes, or the struct of ``bytes`` and ``path`` that Hugging Face's `datasets` writes. Parquet is
+read by row groups; those read last are kept, because the next images are in the same ones.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError, one_line, pass_on_machine_error
+from pipeline.image_files.recently_used import RecentlyUsed
+
+KEPT_BYTES = 2**29  # of images in row groups that were read last
+MOST_BYTES = 2**31  # of images in one row group: they are in memory together
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """What the end of a Parquet file says of the rest.
+
+    Attributes
+    ----------
+    path : Path
+    metadata : pyarrow.parquet.FileMetaData
+    columns : dict of str to str
+        Kind of each column: ``image`` (bytes, or a struct with bytes), ``text``, ``number`` or ``other``.
+    names : dict of str to list of str
+        For columns of class numbers, the classes' names, as Hugging Face writes them into the file.
+    first_rows : tuple of int
+        The first row of each row group, and the number of rows.
+    """
+
+    path: Path
+    metadata: Any
+    columns: dict[str, str]
+    names: dict[str, list[str]]
+    first_rows: tuple[int, ...]
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of columns, row by row; no other column is read."""
+        try:
+            with _parquet().ParquetFile(self.path, metadata=self.metadata) as opened:
+                if not columns:
+                    yield from itertools.repeat((), self.first_rows[-1])
+                    return
+                for batch in opened.iter_batches(columns=list(columns)):
+                    # as_py() of one value at a time is slower by half
+                    yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+        except _malformed() as error:
+            raise _unreadable(self.path, error) from None
+
+    def image(self, column: str, row: int) -> bytes | None:
+        """Return the image of a row; None where there is no such row, or none in it."""
+        if not 0 <= row < self.first_rows[-1] or self.columns.get(column) != "image":
+            return None
+        group = bisect.bisect_right(self.first_rows, row) - 1
+        value = _groups[self, column, group][row - self.first_rows[group]].as_py()
+        data = value.get("bytes") if isinstance(value, dict) else value
+        return data if isinstance(data, bytes) else None
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def open_parquet(file: Path) -> ParquetFile:
+    """Read the end of a Parquet file; what is wrong is an `InputError`."""
+    stat = file.stat()
+    return _open(file, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _open(file: Path, _modified: int, _size: int) -> ParquetFile:
+    try:
+        with _parquet().ParquetFile(file) as opened:
+            metadata, schema = opened.metadata, opened.schema_arrow
+    except _malformed() as error:
+        raise _unreadable(file, error) from None
+    counts = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return ParquetFile(
+        path=file,
+        metadata=metadata,
+        columns={field.name: _kind(field.type) for field in schema},
+        names=_class_names(schema.metadata or {}),
+        first_rows=(0, *itertools.accumulate(counts)),
+    )
+
+
+def _kind(type_: Any) -> str:
+    from pyarrow import types
+
+    if types.is_struct(type_):
+        fields = {type_.field(i).name: type_.field(i).type for i in range(type_.num_fields)}
+        return "image" if "bytes" in fields and _kind(fields["bytes"]) == "image" else "other"
+    if types.is_dictionary(type_):
+        return _kind(type_.value_type)
+    if types.is_binary(type_) or types.is_large_binary(type_) or types.is_binary_view(type_):
+        return "image"
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
+        return "text"
+    return "number" if types.is_integer(type_) else "other"
+
+
+def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
+    """Return the names in Hugging Face's description of a table: {"info": {"features": {"label": {"names": …}}}}."""
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        named = {
+            column: feature["names"] for column, feature in features.items() if "names" in feature
+        }
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return {}
+    return {column: [str(name) for name in names] for column, names in named.items()}
+
+
+def _read_group(key: tuple[ParquetFile, str, int]) -> Any:
+    """Read the images of a row group: an array of bytes, or of structs with bytes."""
+    file, column, group = key
+    # not of its columns: pyarrow ends the process where their description is damaged
+    size = file.metadata.row_group(group).total_byte_size
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{file.path}: row group {group} holds {size / 1e9:.1f} GB, which must be in memory together; "
+            "write the file with smaller ones (row_group_size=1000)"
+        )
+    try:
+        with _parquet().ParquetFile(file.path, metadata=file.metadata) as opened:
+            return opened.read_row_group(group, columns=[column])[column]
+    except _malformed() as error:
+        raise _unreadable(file.path, error) from None
+
+
+def _unreadable(file: Path, error: Exception) -> InputError:
+    pass_on_machine_error(error)
+    return InputError(
+        f"{file}: cut off, or not a Parquet file ({one_line(error)}); copy or download it again"
+    )
+
+
+def _malformed() -> tuple[type[Exception], ...]:
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(
+            "Parquet files are read with pyarrow, which is not installed; pip install 'referee-pipeline[parquet]'"
+        ) from None
+    return pyarrow.parquet
+
+
+_groups = RecentlyUsed(_read_group, size=lambda images: int(images.nbytes), capacity=KEPT_BYTES)

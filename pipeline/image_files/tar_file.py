@@ -1,0 +1,76 @@
+"""Members of tar files, read in place: the headers say where each begins, and nothing is unpacked."""
+
+from __future__ import annotations
+
+import posixpath
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.errors import InputError, one_line, pass_on_machine_error
+from pipeline.image_files.recently_used import RecentlyUsed
+
+COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
+KEPT = 1_000_000  # members whose places are remembered, 0.2 GB
+
+
+class Member(NamedTuple):
+    """Where the bytes of a member are."""
+
+    offset: int
+    size: int
+
+
+def members(file: Path) -> Mapping[str, Member]:
+    """Return the regular files in a tar by name, in their order; what is wrong is an `InputError`.
+
+    Names are as ``tar -t`` shows them, without a leading ``./`` or ``/``.
+    """
+    stat = file.stat()
+    return _indexes[file, stat.st_mtime_ns, stat.st_size]
+
+
+def read_member(file: Path, name: str, *, most: int) -> bytes | None:
+    """Return the bytes of a member, at most so many; None where there is none of this name."""
+    member = members(file).get(name)
+    if member is None:
+        return None
+    with file.open("rb") as opened:
+        opened.seek(member.offset)
+        return opened.read(min(member.size, most))
+
+
+def _index(key: tuple[Path, int, int]) -> dict[str, Member]:
+    file = key[0]
+    found: dict[str, Member] = {}
+    try:
+        with file.open("rb") as opened, tarfile.open(fileobj=opened, mode="r:") as tar:
+            while (entry := tar.next()) is not None:
+                tar.members.clear()  # type: ignore[attr-defined]  # a kilobyte of each
+                name = posixpath.normpath(entry.name).lstrip("/")
+                if not entry.isreg():
+                    continue
+                if name in found:
+                    raise InputError(
+                        f"{file}: has {name!r} twice; give each image a name of its own"
+                    )
+                found[name] = Member(entry.offset_data, entry.size)
+            opened.seek(tar.offset)  # tarfile takes a damaged header for the end, which is zeros
+            if opened.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                raise tarfile.ReadError(f"no member and no end at byte {tar.offset:,}")
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError) as error:
+        pass_on_machine_error(error)
+        with file.open("rb") as opened:
+            method = COMPRESSED.get(opened.read(2))
+        if method:
+            raise InputError(
+                f"{file}: is compressed ({method}), so images in it cannot be read in place; decompress it to a .tar"
+            ) from None
+        raise InputError(
+            f"{file}: cut off, or not a tar file ({one_line(error)}); copy or download it again"
+        ) from None
+    return found
+
+
+_indexes = RecentlyUsed(_index, size=len, capacity=KEPT)

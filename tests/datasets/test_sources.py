@@ -1,0 +1,394 @@
+"""Small trees and files laid out exactly as datasets are downloaded; images are never opened."""
+
+import gzip
+import os
+import sys
+import tarfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.source import DomainSettings
+from pipeline.errors import InputError
+from pipeline.image_files.read import read_bytes
+from shards import write_parquet, write_tar
+
+VISDA = ("aeroplane", "bicycle", "bus")
+
+
+def put(root, *paths):
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"never opened")
+
+
+def find(images, *, lists=(), **settings):
+    return open_source(images, DomainSettings(**settings), lists=tuple(lists)).find()
+
+
+def found(root, folder, **settings):
+    images = find(root / folder, **settings).images
+    return [(image.path.relative_to(root).as_posix(), image.class_name) for image in images]
+
+
+def listed(root, folder, text, *, list_root=None, class_names=VISDA):
+    (root / "list.txt").write_bytes(text.encode())
+    lists = [(root / "list.txt", root / (list_root or folder))]
+    return found(root, folder, lists=lists, class_names=class_names)
+
+
+def test_any_folder_of_classes_at_any_depth(tmp_path):
+    put(tmp_path, "mine/b/2.png", "mine/a/x/y/10.png", "mine/a/1.JPG")
+    assert found(tmp_path, "mine") == [
+        ("mine/a/1.JPG", "a"),
+        ("mine/a/x/y/10.png", "a"),
+        ("mine/b/2.png", "b"),
+    ]
+    assert len(find(tmp_path / "mine", labelled=False).images) == 3
+
+
+def test_office31(tmp_path):
+    put(tmp_path, "amazon/images/back_pack/frame_0001.jpg", "amazon/images/bike/frame_0001.jpg")
+    expected = [
+        ("amazon/images/back_pack/frame_0001.jpg", "back_pack"),
+        ("amazon/images/bike/frame_0001.jpg", "bike"),
+    ]
+    assert found(tmp_path, "amazon") == expected
+    assert found(tmp_path, "amazon/images", class_names=("back_pack", "bike")) == expected
+    assert find(tmp_path / "amazon").classes == ("back_pack", "bike")
+
+
+def test_a_class_called_images_is_a_class(tmp_path):
+    put(tmp_path, "d/images/1.png")
+    assert found(tmp_path, "d", class_names=["images"]) == [("d/images/1.png", "images")]
+
+
+def test_officehome_with_its_space_and_its_list_beside_the_classes(tmp_path):
+    put(tmp_path, "Real World/Alarm_Clock/00001.jpg", "Real World/imagelist.txt")
+    assert found(tmp_path, "Real World") == [("Real World/Alarm_Clock/00001.jpg", "Alarm_Clock")]
+
+
+def test_visda_by_its_folders_and_by_its_list(tmp_path):
+    put(tmp_path, "train/aeroplane/src_1.png", "train/bus/a photo 2.png", "train/image_list.txt")
+    expected = [("train/aeroplane/src_1.png", "aeroplane"), ("train/bus/a photo 2.png", "bus")]
+    assert found(tmp_path, "train", class_names=VISDA) == expected
+    text = "aeroplane/src_1.png 0\r\n\r\nbus/a photo 2.png   2\r\n"
+    assert listed(tmp_path, "train", text) == expected
+
+
+def test_visda_test_set_has_classes_only_in_its_list(tmp_path):
+    put(tmp_path, "test/trunc00/a.jpg", "test/b.jpg")
+    assert listed(tmp_path, "test", "trunc00/a.jpg 2\nb.jpg 0\n") == [
+        ("test/b.jpg", "aeroplane"),
+        ("test/trunc00/a.jpg", "bus"),
+    ]
+
+
+def test_domainnet_lists_name_the_domain_and_number_classes_their_own_way(tmp_path):
+    put(tmp_path, "clipart/The_Mona_Lisa/clipart_1.jpg", "clipart/t-shirt/clipart_2.jpg")
+    put(tmp_path, "clipart/t-shirt/not_listed.jpg")
+    text = "clipart/t-shirt/clipart_2.jpg 1\nclipart/The_Mona_Lisa/clipart_1.jpg 0\n"
+    names = ["t-shirt", "The_Mona_Lisa"]  # label 0 is not the first name
+    expected = [
+        ("clipart/The_Mona_Lisa/clipart_1.jpg", "The_Mona_Lisa"),
+        ("clipart/t-shirt/clipart_2.jpg", "t-shirt"),
+    ]
+    for class_names in (names, ()):
+        assert listed(tmp_path, "clipart", text, list_root=".", class_names=class_names) == expected
+
+
+def test_train_and_test_lists_together(tmp_path):
+    put(tmp_path, "d/bus/1.png", "d/bus/2.png")
+    (tmp_path / "train.txt").write_text("bus/1.png 2\n")
+    (tmp_path / "test.txt").write_text("bus/2.png 2\nbus/1.png 2\n")
+    lists = [(tmp_path / name, tmp_path / "d") for name in ("train.txt", "test.txt")]
+    assert len(found(tmp_path, "d", lists=lists, class_names=VISDA)) == 2
+
+
+def test_files_that_are_no_images_are_left_out_and_counted(tmp_path):
+    put(tmp_path, "d/a/1.png", "d/a/.hidden.png", "d/__MACOSX/a/._1.png", "d/.cache/a/1.png")
+    put(tmp_path, "d/a/__MACOSX/1.png", "d/preview.png")
+    put(tmp_path, "d/a/1.SVG", "d/a/2.svg", "d/a/notes.txt", "d/a/noending")
+    (tmp_path / "d/notes").mkdir()
+    assert found(tmp_path, "d", class_names=["a"]) == [("d/a/1.png", "a")]
+    assert find(tmp_path / "d").ignored == {".svg": 2, ".txt": 1, "no suffix": 1}
+
+
+def test_links_are_followed_but_not_in_a_circle(tmp_path):
+    put(tmp_path, "other/1.png")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a").symlink_to(tmp_path / "other")
+    (tmp_path / "other/loop").symlink_to(tmp_path / "other")
+    (tmp_path / "other/broken.png").symlink_to(tmp_path / "nothing")
+    assert found(tmp_path, "d") == [("d/a/1.png", "a")]
+
+
+def test_a_missing_folder_or_a_file_in_its_place(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for name in ("amazon", "file"):
+        with pytest.raises(InputError, match=rf"{name}: .*domains\.\*\.images.*doctor"):
+            find(tmp_path / name)
+
+
+def test_an_unknown_class_folder_names_the_nearest(tmp_path):
+    put(tmp_path, "d/backpack/1.png")
+    with pytest.raises(InputError, match=r"d/backpack: .*class_names.*did you mean 'back_pack'"):
+        found(tmp_path, "d", class_names=("back_pack", "bike"))
+
+
+@pytest.mark.parametrize(("old", "new"), [("d/a/1.png", b"d/a/\xff.png"), ("d/a", b"d/caf\xe9")])
+def test_a_name_that_is_not_text_is_refused(tmp_path, old, new):
+    put(tmp_path, "d/a/1.png")
+    try:
+        os.rename(tmp_path / old, os.fsencode(tmp_path) + b"/" + new)  # noqa: PTH104
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    with pytest.raises(InputError, match=r"\\udc.*: this name is not UTF-8; rename"):
+        found(tmp_path, "d")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bus/1.png 2\nbus/gone.png 2\n", r"line 2: bus/gone.png: .*lists\.\*\.root"),
+        ("\nbus/1.png 3\n", "line 2: bus/1.png: label 3 is out of range"),
+        ("../d/bus/1.png 2\n", r"line 1: \.\./d/bus/1.png: leaves the folder"),
+        ("/etc/passwd 2\n", "line 1: /etc/passwd: leaves the folder"),
+        ("bus/1.png\n", "line 1: .*'bus/1.png'"),
+        ("bus/1.png two\n", "line 1: "),
+        ("bus/notes.txt 2\n", "line 1: bus/notes.txt: not an image"),
+        ("\n \n", "the image list is empty"),
+        ("trunc0/1.png 0\ntrunc0/1.png 1\n", "listed in two classes, aeroplane and bicycle"),
+    ],
+)
+def test_a_bad_list_names_file_and_line(tmp_path, text, message):
+    put(tmp_path, "d/bus/1.png", "d/trunc0/1.png", "d/bus/notes.txt")
+    with pytest.raises(InputError, match=message):
+        listed(tmp_path, "d", text)
+
+
+def test_listed_images_may_be_anywhere_below_the_lists_root(tmp_path):
+    """A listed domain's `images` is cache/lists/DOMAIN, which holds no images."""
+    put(tmp_path, "data/bus/1.png")
+    assert listed(tmp_path, "cache/lists/d", "bus/1.png 2\n", list_root="data") == [
+        ("data/bus/1.png", "bus")
+    ]
+
+
+def test_a_list_that_names_no_class_is_refused(tmp_path):
+    put(tmp_path, "d/1.png")
+    with pytest.raises(InputError, match=r"datasets\.\*\.class_names"):
+        listed(tmp_path, "d", "1.png 2\n", class_names=())
+
+
+def save(tmp_path, **arrays):
+    np.savez(tmp_path / "x.npz", **arrays)
+    return tmp_path / "x.npz"
+
+
+def test_paths_in_an_npz_stand_in_for_images(tmp_path):
+    paths = ["dslr/bike/2.jpg", "amazon/mug/x/1.jpg", "dslr/back_pack/1.jpg"]
+    file = save(tmp_path, paths=np.array(paths), original=np.zeros((3, 4)))
+    images = find(file, domain="dslr").images
+    assert [(image.path.as_posix(), image.class_name) for image in images] == [
+        ("dslr/back_pack/1.jpg", "back_pack"),
+        ("dslr/bike/2.jpg", "bike"),
+    ]
+    assert len(find(file, domain="amazon", class_names=("mug",)).images) == 1
+    with pytest.raises(InputError, match=r"x\.npz: has no array 'paths'"):
+        find(save(tmp_path, original=np.zeros(2)), domain="dslr")
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["dslr/1.jpg"], "'dslr/1.jpg' is not DOMAIN/CLASS/FILE"),
+        (["dslr/bike/1.jpg"] * 2, "'dslr/bike/1.jpg' is there twice"),
+        (["webcam/bike/1.jpg"], "none begins with dslr/ .*webcam"),
+        (["dslr/bikes/1.jpg"], "'bikes' is not a class.*did you mean 'bike'"),
+    ],
+)
+def test_bad_paths_in_an_npz(tmp_path, paths, message):
+    with pytest.raises(InputError, match=message):
+        find(save(tmp_path, paths=np.array(paths)), domain="dslr", class_names=("bike",))
+
+
+def test_webdataset_samples_take_labels_from_cls_and_json(tmp_path):
+    write_tar(
+        tmp_path / "shards/1.tar",
+        {
+            "0002.png": b"x",
+            "0002.json": b'{"label": "Bus", "caption": "a bus"}',
+            "0002.txt": b"a bus",
+            "./0001.jpg": b"x",
+            "./0001.cls": b"1\n",
+            "./0001.seg.png": b"a mask",
+        },
+    )
+    write_tar(tmp_path / "shards/0.tar", {"a.jpg": b"x", "a.cls": b"bicycle"})
+    assert found(tmp_path, "shards", class_names=VISDA) == [
+        ("shards/0.tar/a.jpg", "bicycle"),
+        ("shards/1.tar/0001.jpg", "bicycle"),
+        ("shards/1.tar/0002.png", "bus"),
+    ]
+    assert find(tmp_path / "shards", class_names=VISDA).ignored == {".png": 1, ".txt": 1}
+
+
+def test_class_folders_in_a_tar_file(tmp_path):
+    names = ["d/bus/1.jpg", "d/bus/holiday.1.jpg", "d/bus/holiday.2.jpg", "d/.cache/1.jpg"]
+    write_tar(tmp_path / "d.tar", dict.fromkeys(names, b"x"))
+    expected = [(f"d.tar/{name}", "bus") for name in names[:3]]
+    assert found(tmp_path, "d.tar") == expected
+    assert found(tmp_path, "d.tar", class_names=VISDA) == expected
+
+
+def test_parquet_with_images_as_hugging_face_writes_it(tmp_path):
+    names = {"label": ("bus", "aeroplane"), "domain": ("Art", "Real World")}
+    write_parquet(
+        tmp_path / "hub/a-1.parquet", [b"x"] * 3, label=[1, 0, 0], domain=[0, 1, 0], names=names
+    )
+    write_parquet(tmp_path / "hub/a-0.parquet", [b"x"], label=[0], domain=[1], names=names)
+    assert found(tmp_path, "hub", domain="real_world") == [
+        ("hub/a-0.parquet/image/00000000", "bus"),
+        ("hub/a-1.parquet/image/00000001", "bus"),
+    ]
+    art = find(tmp_path / "hub", domain="home_art", dataset="home")
+    assert [image.class_name for image in art.images] == ["aeroplane", "bus"]
+    assert art.classes == ("bus", "aeroplane")
+    assert read_bytes(tmp_path / "hub/a-1.parquet/image/00000002") == b"x"
+
+
+def test_tables_of_paths(tmp_path):
+    put(tmp_path, "data/x/1.png", "data/2.png", "data/3.png")
+    rows = {"file": ["x/1.png", "2.png", "3.png"], "what": ["Bus", "2", "bicycle"]}
+    rows |= {"style": ["art", "art", "real"], "task": [2, 2, 1]}
+    pq.write_table(pa.table(rows), tmp_path / "data/t.parquet")
+    text = "\n".join(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))
+    (tmp_path / "data/t.csv").write_text(f"{','.join(rows)}\n{text}\n")
+    columns = {"image": "file", "label": "what", "domain": "style"}
+    for name in ("t.csv", "t.parquet"):
+        settings = {"class_names": VISDA, "columns": columns}
+        assert found(tmp_path, f"data/{name}", domain="art", **settings) == [
+            ("data/2.png", "bus"),
+            ("data/x/1.png", "bus"),
+        ]
+        everything = settings | {"columns": columns | {"domain": ""}}
+        assert find(tmp_path / "data" / name, **everything).tasks() == [["bicycle"], ["bus"]]
+
+
+def test_a_list_or_a_hub_s_metadata_csv_named_as_the_images(tmp_path):
+    put(tmp_path, "d/bus/1.png")
+    (tmp_path / "d/list.txt").write_text("bus/1.png 2\n")
+    (tmp_path / "d/metadata.csv").write_text("file_name,label\nbus/1.png,bus\n")
+    for name in ("list.txt", "metadata.csv"):
+        assert found(tmp_path, f"d/{name}", class_names=VISDA) == [("d/bus/1.png", "bus")]
+
+
+@pytest.mark.parametrize("form", ["tar", "parquet", "csv"])
+def test_without_labels_none_is_asked_for(tmp_path, form):
+    put(tmp_path, "d/1.png")
+    write_tar(tmp_path / "d.tar", {"1.png": b"x"})
+    write_parquet(tmp_path / "d.parquet", [b"x"])
+    (tmp_path / "d.csv").write_text("path\nd/1.png\n")
+    assert len(find(tmp_path / f"d.{form}", labelled=False).images) == 1
+    with pytest.raises(InputError, match=r"d\.\w+.*(no class|has no column 'label')"):
+        find(tmp_path / f"d.{form}")
+
+
+CUT = tarfile.BLOCKSIZE * 2 + 100  # within the second header
+
+
+@pytest.mark.parametrize(
+    ("members", "spoil", "message"),
+    [
+        ({"a.jpg": b"x", "b.jpg": b"y"}, lambda data: data[:CUT], r"x\.tar: cut off"),
+        ({"a.jpg": b"x" * 999}, lambda data: data[:900], r"x\.tar: cut off"),
+        ({"a.jpg": b"x"}, lambda data: data[:1024], r"x\.tar: cut off"),  # at a member's end
+        ({"a.jpg": b"x", "b.jpg": b""}, lambda d: d[:1024] + b"!" + d[1025:], r"x\.tar: cut off"),
+        ({"a.jpg": b"x"}, gzip.compress, r"x\.tar: is compressed \(gzip\)"),
+        ({}, lambda _: b"no tar at all" * 99, r"x\.tar: cut off, or not a tar"),
+        ({"a.jpg": b"x", "a.cls": b"3"}, bytes, r"x\.tar/a\.jpg: label 3 is out of range"),
+        ({"a.jpg": b"x", "a.cls": b"boat"}, bytes, "'boat' is not a class"),
+        ({"a.jpg": b"x", "a.json": b"{"}, bytes, r"x\.tar/a\.json: is not JSON"),
+        (
+            {"a.jpg": b"x", "a.png": b"", "a.cls": b"1"},
+            bytes,
+            "'a' has two images, a.jpg and a.png",
+        ),
+        ({"a/1.jpg": b"x", "./a/1.jpg": b"y"}, bytes, r"x\.tar: has 'a/1\.jpg' twice"),
+        ({"a.jpg": b"x"}, bytes, r"x\.tar/a\.jpg: has no class"),
+    ],
+)
+def test_a_bad_tar_is_one_line(tmp_path, members, spoil, message):
+    file = write_tar(tmp_path / "x.tar", members)
+    file.write_bytes(spoil(file.read_bytes()))
+    with pytest.raises(InputError, match=message) as caught:
+        find(file, class_names=VISDA)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "message"),
+    [
+        ({"label": [3]}, {}, r"row 0: label 3 is out of range"),
+        ({"label": [-1]}, {}, r"row 0: label -1 is out of range"),
+        ({"label": [None]}, {}, r"row 0: has no label"),
+        ({"label": [0]}, {"class_names": ()}, r"row 0: label 0 has no name.*class_names"),
+        ({"labels": [0]}, {}, r"no column 'label'; did you mean 'labels'.*columns\.label"),
+        ({"label": [0], "n": [1]}, {"columns": {"image": "n"}}, r"'n' holds neither .*: image\)"),
+        (
+            {"label": [0], "domain": ["art"]},
+            {"domain": "clipart"},
+            r"none .*clipart \(there are: art",
+        ),
+        ({"label": [0], "task": [0]}, {}, r"row 0: task '0' is not a whole number from 1"),
+    ],
+)
+def test_a_bad_parquet_is_one_line(tmp_path, columns, settings, message):
+    file = write_parquet(tmp_path / "x.parquet", [b"x"], **columns)
+    with pytest.raises(InputError, match=message) as caught:
+        find(file, **({"class_names": VISDA} | settings))
+    assert "x.parquet" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_parquet_without_images_or_cut_off(tmp_path):
+    pq.write_table(pa.table({"label": [1]}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"x\.parquet: has no column 'image'.*columns\.image"):
+        find(tmp_path / "x.parquet")
+    write_parquet(tmp_path / "x.parquet", [b"x"], label=[0]).write_bytes(b"PAR1 cut")
+    with pytest.raises(InputError, match=r"x\.parquet: cut off, or not a Parquet file"):
+        find(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("path,class\n1.png,bus\n", r"no column 'label'.*columns\.label"),
+        ("path,label\n1.png,boat\n", "row 0: 'boat' is not a class"),
+        ("path,label\n1.png,9\n", "row 0: label 9 is out of range"),
+        ("path,label\n2.png,bus\n", r"row 0: 2\.png: no such file"),
+        ("path,label\n../1.png,bus\n", "row 0: ../1.png: leaves the folder"),
+        ("path,label\n1.png,bus,x\n", "row 0 has 3 values for 2 columns"),
+        ("path,label\n1.png,bus\n1.png,bicycle\n", r"1\.png: listed in two classes"),
+        ('path,label\n"1.png,bus\n', "not a CSV file"),
+    ],
+)
+def test_a_bad_csv_is_one_line(tmp_path, text, message):
+    put(tmp_path, "1.png")
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        find(tmp_path / "x.csv", class_names=VISDA)
+
+
+def test_a_folder_with_shards_of_two_kinds_or_without_pyarrow(tmp_path, monkeypatch):
+    write_tar(tmp_path / "d/x.tar", {"a/1.jpg": b"x"})
+    write_parquet(tmp_path / "d/x.parquet", [b"x"], label=["bus"])
+    with pytest.raises(InputError, match=r"both \.tar and \.parquet"):
+        find(tmp_path / "d")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match=r"pip install .*\[parquet\]"):
+        find(tmp_path / "d/x.parquet")

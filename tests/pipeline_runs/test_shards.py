@@ -1,0 +1,91 @@
+"""A domain in shards gives the manifest's rows and the store's bytes that the same files give in a folder."""
+
+import pytest
+
+from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from shards import files_in, write_parquet, write_tar
+from small_project import SmallProject, draw_image, tree_digest
+
+STORE = "cache/embeddings/left/vit.zarr"
+EMBED = (("manifest", "left"), ("embed", "left", "vit"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a project whose images are files in class folders, with its features."""
+    project = SmallProject(tmp_path_factory.mktemp("folder")).create(per_class=5)
+    project.run_here(*EMBED)
+    return project
+
+
+def in_shards(folder, target, form):
+    """Return the same project with the images of `left` in three shards."""
+    project = SmallProject(target)
+    for name in ("weights", "data"):
+        target.joinpath(name).symlink_to(folder.folder / name)
+    params = folder.read_params()
+    params["domains"]["left"]["images"] = "shards"
+    params["datasets"]["toy"]["class_names"] = {n: n for n in ("ant", "bee", "cat", "dog")}
+    project.write_params(params)
+    files = list(files_in(folder.folder / "data/left").items())
+    for number, part in enumerate((files[:8], files[8:9], files[9:])):
+        if form == "folders in tar":
+            write_tar(target / f"shards/{number}.tar", dict(part))
+        elif form == "webdataset":
+            samples = {f"{i:03}.png": data for i, (_, data) in enumerate(part)}
+            labels = (name.partition("/")[0].encode() for name, _ in part)
+            write_tar(
+                target / f"shards/{number}.tar",
+                samples | {f"{i:03}.cls": label for i, label in enumerate(labels)},
+            )
+        else:
+            names = ("dog", "cat", "bee", "ant")
+            label = [names.index(name.partition("/")[0]) for name, _ in part]
+            images = [data for _, data in part]
+            file = target / f"shards/{number}.parquet"
+            write_parquet(file, images, label=label, names={"label": names}, rows_per_group=3)
+    return project
+
+
+@pytest.mark.parametrize("form", ["folders in tar", "webdataset", "parquet"])
+def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
+    project = in_shards(folder, tmp_path, form)
+    project.run_here(*EMBED)
+    one, other = (p.folder / "cache/manifests/left" for p in (folder, project))
+    assert [row[1:] for row in read_images(other / "images.csv")] == [
+        row[1:] for row in read_images(one / "images.csv")
+    ]
+    assert (read_labels(other)[0] == read_labels(one)[0]).all()
+    assert (read_tasks(other / "tasks.csv").test == read_tasks(one / "tasks.csv").test).all()
+    assert tree_digest(project.folder / STORE) == tree_digest(folder.folder / STORE)
+    assert "20 embedded now" in capsys.readouterr().out
+
+    draw_image(tmp_path / "new.png", 99)
+    new = (tmp_path / "new.png").read_bytes()
+    if form == "parquet":
+        write_parquet(tmp_path / "shards/3.parquet", [new], label=[0], names={"label": ["ant"]})
+    else:
+        write_tar(tmp_path / "shards/3.tar", {"ant/new.png": new})
+    project.run_here(*EMBED)
+    assert "21 images" in (out := capsys.readouterr().out)
+    assert "1 embedded now" in out
+
+
+def test_a_damaged_image_in_a_shard_is_named_or_left_out(folder, tmp_path, capsys):
+    project = in_shards(folder, tmp_path, "folders in tar")
+    write_tar(tmp_path / "shards/3.tar", {"ant/bad.png": b"no image"})
+    done = project.stage("manifest", "left", ok=False)
+    assert done.returncode == 2
+    assert "shards/3.tar/ant/bad.png: not a JPEG" in done.stderr
+    assert not (tmp_path / "cache").exists()
+    project.change_params(data={"unreadable": "skip"})
+    project.run_here(("manifest", "left"))
+    assert "20 images, 4 classes; 1 unreadable" in capsys.readouterr().out
+
+
+def test_a_private_domain_in_shards(folder, tmp_path):
+    """Its rows are in the order of their contents; shards are still read one after another."""
+    project = in_shards(folder, tmp_path, "parquet")
+    project.change_params(data={"private": ["left"]})
+    project.run_here(*EMBED)
+    assert (tmp_path / STORE).is_dir()

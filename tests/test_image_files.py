@@ -1,0 +1,78 @@
+"""Images inside shards: the bytes of the files they were made from, whoever asks and in whatever order."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.encoders.image_decoding import decode
+from pipeline.errors import InputError
+from pipeline.image_files import parquet_file, read
+from pipeline.image_files.read import file_of, read_bytes, row_path
+from pipeline.image_files.recently_used import RecentlyUsed
+from shards import write_parquet, write_tar
+
+CONTENT = [bytes([i]) * (i + 1) for i in range(50)]
+
+
+def shard(folder, form):
+    """Write the contents into a shard; return their paths."""
+    if form == "tar":
+        file = write_tar(folder / "x.tar", {f"c/{i}.png": data for i, data in enumerate(CONTENT)})
+        return [file / f"c/{i}.png" for i in range(len(CONTENT))]
+    file = write_parquet(folder / "x.parquet", CONTENT, rows_per_group=7)
+    return [row_path(file, "image", i) for i in range(len(CONTENT))]
+
+
+@pytest.mark.parametrize("form", ["tar", "parquet"])
+def test_many_threads_read_in_any_order_with_little_memory(tmp_path, form, monkeypatch):
+    paths = shard(tmp_path, form)
+    small = RecentlyUsed(parquet_file._read_group, size=lambda images: images.nbytes, capacity=300)
+    monkeypatch.setattr(parquet_file, "_groups", small)
+    order = random.Random(0).sample(range(50), 50) * 4
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(read_bytes, [paths[i] for i in order])) == [CONTENT[i] for i in order]
+    assert file_of(paths[0]) == tmp_path / f"x.{form}"
+
+
+@pytest.mark.parametrize("form", ["tar", "parquet"])
+def test_a_shard_that_was_written_anew_is_read_anew(tmp_path, form):
+    path = shard(tmp_path, form)[0]
+    assert read_bytes(path) == CONTENT[0]
+    if form == "tar":
+        write_tar(tmp_path / "x.tar", {"c/other.png": b"123", "c/0.png": b"new"})
+    else:
+        write_parquet(tmp_path / "x.parquet", [b"new"])
+    assert read_bytes(path) == b"new"
+    with pytest.raises(InputError, match=r"00\b|0\.png: changed since the manifest"):
+        decode(path, expected_sha256="0" * 64)
+
+
+def test_what_is_not_in_a_shard_is_one_line(tmp_path, monkeypatch):
+    write_tar(tmp_path / "x.tar", {"a.png": b"", "b.png": b"1234"})
+    write_parquet(tmp_path / "x.parquet", [None, b"12"])
+    for name in ("x.tar/no.png", "x.parquet/image/00000009", "x.parquet/image/00000000"):
+        with pytest.raises(InputError, match=rf"{name}: x\.\w+ holds no image there; .*manifest"):
+            read_bytes(tmp_path / name)
+    with pytest.raises(InputError, match=r"a\.png: the file is empty"):
+        read_bytes(tmp_path / "x.tar/a.png")
+    monkeypatch.setattr(read, "MAX_FILE_BYTES", 3)
+    with pytest.raises(InputError, match=r"b\.png: 4 bytes are more"):
+        read_bytes(tmp_path / "x.tar/b.png")
+    monkeypatch.setattr(parquet_file, "MOST_BYTES", 1)
+    write_parquet(tmp_path / "y.parquet", [b"12"])
+    with pytest.raises(InputError, match=r"y\.parquet: row group 0 .*row_group_size"):
+        read_bytes(tmp_path / "y.parquet/image/00000000")
+
+
+def test_a_column_of_plain_bytes_is_a_column_of_images(tmp_path):
+    pq.write_table(pa.table({"jpg": pa.array([b"1", b"2"])}), tmp_path / "x.parquet")
+    assert read_bytes(tmp_path / "x.parquet/jpg/00000001") == b"2"
+
+
+def test_a_folder_may_be_called_as_a_shard(tmp_path):
+    (tmp_path / "old.tar").mkdir()
+    (tmp_path / "old.tar/1.png").write_bytes(b"x")
+    assert read_bytes(tmp_path / "old.tar/1.png") == b"x"
