@@ -119,7 +119,9 @@ def tables(params: Params) -> str:
             stale = stale_notes(made, _today(params), "dvc repro compare")
             table = replace(headline_table(suite), warnings=tuple(_marked(stale)))
             shown.append(to_text(table))
-        if not compared or stale or _has_own_method(params):
+        files = [paths.evaluation(params.suite, name) for name in params.problems]
+        evaluated = all(file.is_file() for file in files)  # of a remote, only what is needed is read
+        if not compared or (stale and evaluated) or _has_own_method(params):
             shown.append(problem_table(params))
     return "\n".join(shown)
 

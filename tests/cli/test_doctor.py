@@ -17,6 +17,7 @@ method: {}
 refinement: {}
 compare: {methods: [calibrated]}
 sensitivity: {D: [10], sigma: [1e-4]}
+select: {}
 """
 SUITE = """\
 suite: mine
