@@ -120,7 +120,9 @@ def tables(params: Params) -> str:
             table = replace(headline_table(suite), warnings=tuple(_marked(stale)))
             shown.append(to_text(table))
         files = [paths.evaluation(params.suite, name) for name in params.problems]
-        evaluated = all(file.is_file() for file in files)  # of a remote, only what is needed is read
+        evaluated = all(
+            file.is_file() for file in files
+        )  # of a remote, only what is needed is read
         if not compared or (stale and evaluated) or _has_own_method(params):
             shown.append(problem_table(params))
     return "\n".join(shown)
