@@ -22,7 +22,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import chdir
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -30,7 +29,7 @@ from pipeline import paths
 from pipeline.params import Params, load_params
 from pipeline.report.chance import guessing
 from pipeline.report.compared_methods import read_comparison
-from pipeline.report.evaluation import ProblemFigures
+from pipeline.report.evaluation import ProbeFigures, ProblemFigures
 from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.result_file import read_json
 from pipeline.report.suite import Suite
@@ -44,15 +43,15 @@ def feature_table(params: Params) -> str:
     rows = [("domain", *columns)]
     warnings = []
     for domain in params.domains:
-        probe = _read(paths.probe(params.suite, domain), f"probe@{domain}")
-        if probe["zero_shot"] is None:  # a domain without labels
+        file = paths.probe(params.suite, domain)
+        probe = read_json(file, ProbeFigures, f"probe@{domain}")
+        if probe.zero_shot is None:  # a domain without labels
             continue
         warnings += guessing(probe, domain)
-        views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe["view_cosine"].items())
-        nearest = f"{probe['nearest_mean']:.1%} ± {100 * probe['nearest_mean_sd']:.1f}"
-        zero_shot = f"{probe['zero_shot']:.1%}"
-        n = str(probe["test_images"])
-        rows.append((domain, str(probe["images"]), zero_shot, n, nearest, views or "-"))
+        views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe.view_cosine.items())
+        nearest = f"{probe.nearest_mean:.1%} ± {100 * (probe.nearest_mean_sd or 0):.1f}"
+        figures = (f"{probe.zero_shot:.1%}", str(probe.test_images), nearest)
+        rows.append((domain, str(probe.images), *figures, views or "-"))
     models = f"vision {params.vision}, language {params.language}"
     title = f"features of suite {params.suite}: {models}"
     notes = ["zero-shot: of all images; nearest mean: of n test images per seed"]
@@ -86,10 +85,6 @@ def problem_table(params: Params) -> str:
     stale = stale_notes(made, _today(params), "dvc repro evaluate")
     title = f"final accuracy A_T, {settings}"
     return _titled(title, rows, ["n: test images per seed", *_marked(stale)])
-
-
-def _read(path: Path, stage: str) -> dict[str, Any]:
-    return read_json(path, dict[str, Any], stage)
 
 
 def _today(params: Params) -> dict[str, Any]:

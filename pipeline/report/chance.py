@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+
+from pipeline.report.evaluation import ProbeFigures
 
 REMEDIES = {
     "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "
@@ -43,20 +43,15 @@ def chance_warning(who: str, accuracy: float, *, classes: int, images: int, wher
     )
 
 
-def guessing(probe: Mapping[str, Any], domain: str) -> list[str]:
+def guessing(probe: ProbeFigures, domain: str) -> list[str]:
     """Return a warning for each model that is no better than guessing on a domain, by the figures of `probe`."""
-    models = {
-        "CLIP": ("zero_shot", "images"),
-        "the vision model": ("nearest_mean", "test_images"),
-    }
+    models = (
+        ("CLIP", probe.zero_shot, probe.images),
+        ("the vision model", probe.nearest_mean, probe.test_images),
+    )
     found = (
-        chance_warning(
-            who,
-            100 * probe[accuracy],
-            classes=probe["classes"],
-            images=probe[images],
-            where=domain,
-        )
-        for who, (accuracy, images) in models.items()
+        chance_warning(who, 100 * accuracy, classes=probe.classes, images=images, where=domain)
+        for who, accuracy, images in models
+        if accuracy is not None
     )
     return [warning for warning in found if warning]

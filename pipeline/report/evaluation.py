@@ -1,4 +1,4 @@
-"""What `evaluate` measured on a problem, as the readers of its file see it."""
+"""What `evaluate` measured on a problem and `probe` on a domain, as the readers of their files see it."""
 
 from __future__ import annotations
 
@@ -21,3 +21,15 @@ class ProblemFigures(BaseModel):
     pseudo_label_accuracy: FiniteFloat | None = None  # none was kept
     weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
     ece: dict[str, FiniteFloat] = {}
+
+
+class ProbeFigures(BaseModel):
+    """First figures of a domain's features, as `probe` writes them; of a domain without labels, no accuracy."""
+
+    images: int
+    test_images: int  # per seed
+    classes: int
+    zero_shot: float | None  # of all images, a fraction
+    nearest_mean: float | None  # of the test images, mean over the seeds
+    nearest_mean_sd: float | None
+    view_cosine: dict[str, float]

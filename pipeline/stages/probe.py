@@ -20,6 +20,7 @@ from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import cosines
 from pipeline.problem.domain import Domain, LabelledDomain
 from pipeline.report.chance import guessing
+from pipeline.report.evaluation import ProbeFigures
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import EmbeddingStore
 from pipeline.write_aside import write_aside
@@ -35,7 +36,7 @@ def probe(context: Context, name: str) -> str:
         aside.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if not labelled:
         return f"{figures['images']} images, no labels: no accuracy"
-    for warning in guessing(figures, name):
+    for warning in guessing(ProbeFigures(**figures), name):
         sys.stderr.write(f"probe {name}: warning: {warning}\n")
     return (
         f"{figures['images']} images, zero-shot {figures['zero_shot']:.1%}, "
@@ -62,8 +63,13 @@ def probe_figures(domain: LabelledDomain) -> dict[str, Any]:
 
 def unlabelled_figures(domain: Domain) -> dict[str, Any]:
     """Return the figures of a domain without labels, of which those of accuracy are None."""
-    absent = dict.fromkeys(("zero_shot", "nearest_mean", "nearest_mean_sd"))
-    return {"images": domain.vision.rows, **absent, "view_cosine": view_cosines(domain.vision)}
+    return {
+        "images": domain.vision.rows,
+        "test_images": 0,
+        "classes": len(domain.classes),
+        **dict.fromkeys(("zero_shot", "nearest_mean", "nearest_mean_sd")),
+        "view_cosine": view_cosines(domain.vision),
+    }
 
 
 def nearest_mean_accuracy(domain: LabelledDomain, seed: int) -> float:

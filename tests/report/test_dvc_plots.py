@@ -46,7 +46,7 @@ def test_every_plot_is_drawn_with_what_it_was_made_with(name):
     settings = {**PLOTS[name], "template_dir": str(ROOT / ".dvc/plots"), "title": "A title"}
     spec = VegaRenderer(points(name), "plot", **settings).get_filled_template()
     svg = vl_convert.vegalite_to_svg(spec, vl_version="6.4")
-    texts = set(re.findall(r">([^<>]+)</text>", svg))
+    texts = set(re.findall(r">([^<>]+)</t(?:ext|span)>", svg))
     assert TEXTS[name] | {"A title"} <= texts
     assert any(text.startswith("HEAD: n = 30") for text in texts)
     assert "1.5" not in texts  # tasks are whole numbers
