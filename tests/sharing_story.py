@@ -176,8 +176,8 @@ def needed_entries(owner: SmallProject) -> list[Entry]:
     """Return what the stages computed anew read and do not write, by A's dvc.lock."""
     stages = locked(owner)
     written = {out["path"] for name in COMPUTED_ANEW for out in stages[name].get("outs", [])}
-    # the code is in git; the folder of results consists of what the stages write, and its README.md
-    not_fetched = ("pipeline/", "results/toy/problems")
+    # the code is in git; folders of results consist of what the stages write, and a README.md
+    not_fetched = ("pipeline/", "results/toy/")
     deps = {dep["path"]: dep for name in COMPUTED_ANEW for dep in stages[name]["deps"]}
     return [
         dep
