@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="referee-scale-") as temporary:
         folder = args.folder or Path(temporary)
         measured = run(folder, args.rows)
-        figures = json.loads((folder / paths.metrics("toy", "a-b")).read_text())
+        figures = json.loads((folder / paths.evaluation("toy", "a-b")).read_text())
     print(f"| stage, {args.rows:,} rows | seconds | peak memory |\n|---|---:|---:|")
     for stage, (seconds, peak) in measured.items():
         print(f"| `{stage}` | {seconds:.0f} | {peak / 1e9:.2f} GB |")

@@ -96,9 +96,19 @@ def problems(suite: str) -> Path:
     return suite_results(suite) / "problems"
 
 
-def metrics(suite: str, problem: str) -> Path:
-    """The figures of a problem that `dvc metrics` shows."""
-    return problems(suite) / problem / "metrics.json"
+def evaluations(suite: str) -> Path:
+    """The folder with one file of figures per problem, on which `metrics` depends."""
+    return suite_results(suite) / "evaluations"
+
+
+def evaluation(suite: str, problem: str) -> Path:
+    """The figures of the adapted model on a problem."""
+    return evaluations(suite) / f"{problem}.json"
+
+
+def metrics(suite: str) -> Path:
+    """What `dvc metrics` and `dvc exp show` show of a suite."""
+    return suite_results(suite) / "metrics.json"
 
 
 def problem_tables(suite: str, problem: str) -> Path:

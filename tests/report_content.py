@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from pipeline.method.evaluation import BRANCHES
-from pipeline.report.compared_methods import MethodFigures
+from pipeline.report.compared_methods import Comparison, MethodFigures
+from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.page.page import PageContent
 from pipeline.report.page.pictures import ProblemPictures, add_picture
-from pipeline.report.page.problem_results import ProblemFiles, ProblemMetrics, ProblemResults
+from pipeline.report.page.problem_results import ProblemFiles, ProblemResults
 from pipeline.report.page.provenance import Provenance
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
@@ -47,6 +49,15 @@ PATHS = {
 }
 
 
+OF = "n = 30 test images, 2 seeds, D=50"
+MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "method.variant": "calibrated", "method.options": {}}
+
+
+def comparison(methods: dict[str, MethodFigures]) -> Comparison:
+    """Return methods as a comparison on 30 test images, without a covariance."""
+    return Comparison(made_with=MADE_WITH, test_images=30, methods=methods)
+
+
 def figures(base: float) -> dict[str, MethodFigures]:
     """Return the methods' figures, rising by four points from method to method."""
     return {
@@ -65,7 +76,7 @@ def figures(base: float) -> dict[str, MethodFigures]:
 def files(name: str, folder: Path = Path("results")) -> ProblemFiles:
     """Return where the results of a problem are."""
     return ProblemFiles(
-        metrics=folder / f"metrics/{name}.json",
+        figures=folder / f"metrics/{name}.json",
         tables=folder / f"tables/{name}",
         comparison=folder / f"comparison/{name}.json",
         sensitivity=folder / f"sensitivity/{name}",
@@ -75,7 +86,10 @@ def files(name: str, folder: Path = Path("results")) -> ProblemFiles:
 def problem(name: str, classes: list[str], base: float, *, swept: bool = False) -> ProblemResults:
     """Return a problem's results, of three tasks."""
     source, target = name.split("-")
-    metrics = ProblemMetrics(
+    metrics = ProblemFigures(
+        test_images=30,
+        classes=len(classes),
+        made_with=MADE_WITH,
         A_T=base + 12,
         A_T_sd=0.5,
         forgetting=2.0,
@@ -85,9 +99,10 @@ def problem(name: str, classes: list[str], base: float, *, swept: bool = False) 
         weight_auroc=88.5,
         ece=dict.fromkeys(BRANCHES, 3.2),
     )
-    sweeps = SWEEPS if swept else {}
+    sweeps = (SWEEPS, MADE_WITH) if swept else ()
+    compared = comparison(figures(base))
     return ProblemResults(
-        name, source, target, files(name), metrics, tables(classes), figures(base), sweeps
+        name, source, target, files(name), metrics, tables(classes), compared, *sweeps
     )
 
 
@@ -99,6 +114,7 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
     task = np.array([1, 2, 3])
     by_column = {
         "tasks": {
+            "of": OF,
             "after_task": task,
             "adapted": 99.0 - task,
             "sd": 0.8,
@@ -106,6 +122,7 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
             "clip_only": 80.0,
         },
         "accuracy_matrix": {
+            "of": OF,
             "after_task": [1, 2, 2, 3, 3, 3],
             "task": [1, 1, 2, 1, 2, 3],
             "accuracy": [99.0, 97.0, 99.0, 95.0, 97.0, 99.0],
@@ -117,9 +134,10 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
             "final": [95.0, 97.0],
             "forgotten": [4.0, 2.0],
         },
-        "classes": {"class": classes, "accuracy": "50.0"},
-        "confusion": {"actual": labels, "predicted": guesses},
+        "classes": {"of": OF, "class": classes, "accuracy": "50.0"},
+        "confusion": confusion(labels, guesses),
         "reliability": {
+            "of": OF,
             "branch": list(BRANCHES),
             "from": 80.0,
             "to": 86.67,
@@ -148,6 +166,19 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
     return frames
 
 
+def confusion(labels: list[str], guesses: list[str]) -> dict[str, object]:
+    """Return the columns of confusion.csv."""
+    pairs = Counter(zip(labels, guesses, strict=True))
+    total = Counter(labels)
+    return {
+        "of": OF,
+        "actual": [actual for actual, _ in pairs],
+        "predicted": [predicted for _, predicted in pairs],
+        "images": list(pairs.values()),
+        "share": [round(100 * n / total[actual], 2) for (actual, _), n in pairs.items()],
+    }
+
+
 def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
     """Return a row of shown.csv."""
     row: dict[str, object] = {
@@ -164,13 +195,10 @@ def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
 
 def write_results(results: ProblemResults, paths: ProblemFiles) -> None:
     """Write what the stages write about a problem."""
-    compared = {
-        method: entry.model_dump(exclude={"failed"}) for method, entry in results.methods.items()
-    }
     paths.tables.mkdir(parents=True)
     for path, text in (
-        (paths.metrics, results.metrics.model_dump_json()),
-        (paths.comparison, json.dumps(compared)),
+        (paths.figures, results.metrics.model_dump_json()),
+        (paths.comparison, comparison_json(results.comparison)),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -178,9 +206,16 @@ def write_results(results: ProblemResults, paths: ProblemFiles) -> None:
         table.to_csv(paths.tables / f"{name}.csv", index=False)
     for swept, sweep in results.sweeps.items():
         paths.sensitivity.mkdir(parents=True, exist_ok=True)
-        rows = [(value, mean, sd) for value, (mean, sd) in sweep.items()]
-        table = pd.DataFrame(rows, columns=[swept, "A_T", "sd"])
+        rows = [(OF, value, mean, sd) for value, (mean, sd) in sweep.items()]
+        table = pd.DataFrame(rows, columns=["of", swept, "A_T", "sd"])
         table.to_csv(paths.sensitivity / f"{swept}.csv", index=False)
+    if results.sweeps:
+        (paths.sensitivity / "made_with.json").write_text(json.dumps(results.swept_with))
+
+
+def comparison_json(compared: Comparison) -> str:
+    """Return a comparison as `compare` writes it."""
+    return compared.model_dump_json(exclude={"methods": {"__all__": {"failed"}}})
 
 
 def pictures(album: dict[str, str]) -> ProblemPictures:
@@ -204,7 +239,9 @@ def report_content(drawing: str = "") -> PageContent:
         problem("left-many", MANY, 60),
         problem("right-left", PLAIN, 50),
     ]
-    suite = Suite("toy", {p.name: p.methods for p in problems}, {p.name: "toy" for p in problems})
+    suite = Suite(
+        "toy", {p.name: p.comparison for p in problems}, {p.name: "toy" for p in problems}
+    )
     album: dict[str, str] = {}
     shown_pictures = {p.name: pictures(album) for p in problems[:2]}
     shown_pictures["right-left"] = ProblemPictures(

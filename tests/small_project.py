@@ -122,7 +122,7 @@ FEATURES = (
 ADAPTING = tuple((stage, PROBLEM) for stage in ("pseudo_label", "refine", "adapt"))
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
-    *(("basis", "left"), ("source", "left"), *ADAPTING, ("evaluate", PROBLEM)),
+    *(("basis", "left"), ("source", "left"), *ADAPTING, ("evaluate", PROBLEM), ("metrics",)),
     *(
         ("compare", PROBLEM),
         ("sensitivity", PROBLEM),
@@ -165,6 +165,7 @@ class SmallProject:
         self.run("dvc", "init", "--quiet")
         shutil.copytree(ROOT / ".dvc" / "plots", self.folder / ".dvc" / "plots")
         self.run("dvc", "config", "core.analytics", "false")
+        self.run("dvc", "config", "plots.html_template", "plots/page.html")
 
     def write_params(self, params: dict[str, Any]) -> None:
         """Write params.yaml and suite.yaml, each its own sections."""

@@ -18,7 +18,7 @@ import argparse
 import sys
 
 from pipeline.cli import inputs
-from pipeline.cli.inputs import MISSING, Finding
+from pipeline.cli.inputs import MISSING, NOTE, Finding
 from pipeline.errors import InputError
 from pipeline.params import load_params
 
@@ -27,13 +27,17 @@ def run(args: argparse.Namespace) -> int:
     """Validate both files and raise where something that they name is missing."""
     params = load_params()
     inputs.check_values(params)
-    found = [*inputs.weights(params), *inputs.images(params)]
+    weights = list(inputs.weights(params))
+    found = [*weights, *inputs.images(params)]
     lines = [str(line) for line in found if isinstance(line, Finding) and line.mark == MISSING]
     if lines:
         raise InputError("\n".join(lines))
     if not args.quiet:
+        sys.stdout.writelines(f"note: {line}\n" for line in weights if line.mark == NOTE)
         holds = f"{len(params.domains)} domains, {len(params.models)} models"
-        sys.stdout.write(f"params.yaml, suite.yaml: suite {params.suite}, {holds}: all there\n")
+        sys.stdout.write(
+            f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing\n"
+        )
     return 0
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, did_you_mean
 
 if TYPE_CHECKING:
     from pipeline.cli.remote import RemoteOutputs
@@ -142,9 +142,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         for path in args.store:
             if not path.exists():
+                known = sorted(map(str, Path("cache").rglob("*.zarr")))
+                near = did_you_mean(str(path), known) or "; none is here yet"
                 raise StoreError(
-                    f"{path}: no such store; `ls cache/*` lists those there are, `dvc repro` makes them, "
-                    "`dvc pull` fetches them"
+                    f"{path}: no such store{near}; `dvc repro` makes the stores of dvc.yaml, "
+                    "`dvc pull` fetches those of teammates"
                 )
         facts = {str(path): describe(path) for path in args.store}
     if args.json:

@@ -35,8 +35,12 @@ def run(args: argparse.Namespace) -> int:
     model = named("models", params.models, args.model or params.vision)
     if args.output.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output {args.output}: name a file that ends in {', '.join(SUFFIXES)}")
+    if args.image.is_dir():
+        raise InputError(f"{args.image}: is a folder; name one image in it")
     if not args.image.is_file():
-        raise InputError(f"{args.image}: no such image; name a file such as data/photo.jpg")
+        raise InputError(
+            f"{args.image}: no such image; check its path, which starts at {Path.cwd()}"
+        )
     decode(args.image, max_pixels=params.data.max_pixels)  # refused before the model is loaded
     encoder = build_image_encoder(model.backbone(), "cpu")
     upright = encoder.preprocessing.upright

@@ -2,8 +2,10 @@
 
 First the features: zero-shot and nearest-mean accuracy in every domain. Then
 every problem (source-target, two domains): A_T, the accuracy after the last
-of the T tasks, of CLIP alone, of the source model alone, of the method and
-its variants. With --remote: of what a teammate pushed, read from the DVC
+of the T tasks, of CLIP alone, of the source model alone, of the method, its
+variants and ablations. Figures that were made with other parameters than
+those of params.yaml now, and models that only guess, are named below the
+tables. With --remote: of what a teammate pushed, read from the DVC
 remote; nothing is pulled. `make repro` ends with this.
 
 reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
@@ -19,13 +21,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import chdir
-from pathlib import Path
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import paths
 from pipeline.params import Params, load_params
+from pipeline.report.chance import guessing
 from pipeline.report.compared_methods import read_comparison
+from pipeline.report.evaluation import ProbeFigures, ProblemFigures
+from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.result_file import read_json
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
@@ -34,49 +39,65 @@ from pipeline.report.table_formats import align, to_text
 
 def feature_table(params: Params) -> str:
     """Return zero-shot and nearest-mean accuracy of the features of every domain."""
-    rows = [("domain", "images", "zero-shot", "nearest mean", "cosine to original")]
+    columns = ("images", "zero-shot", "n", "nearest mean", "cosine to original")
+    rows = [("domain", *columns)]
+    warnings = []
     for domain in params.domains:
-        probe = _read(paths.probe(params.suite, domain), f"probe@{domain}")
-        if probe["zero_shot"] is None:  # a domain without labels
+        file = paths.probe(params.suite, domain)
+        probe = read_json(file, ProbeFigures, f"probe@{domain}")
+        if probe.zero_shot is None:  # a domain without labels
             continue
-        views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe["view_cosine"].items())
-        nearest = f"{probe['nearest_mean']:.1%} ± {100 * probe['nearest_mean_sd']:.1f}"
-        zero_shot = f"{probe['zero_shot']:.1%}"
-        rows.append((domain, str(probe["images"]), zero_shot, nearest, views or "-"))
+        warnings += guessing(probe, domain)
+        views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe.view_cosine.items())
+        nearest = f"{probe.nearest_mean:.1%} ± {100 * (probe.nearest_mean_sd or 0):.1f}"
+        figures = (f"{probe.zero_shot:.1%}", str(probe.test_images), nearest)
+        rows.append((domain, str(probe.images), *figures, views or "-"))
     models = f"vision {params.vision}, language {params.language}"
-    return _titled(f"features of suite {params.suite}: {models}", rows)
+    title = f"features of suite {params.suite}: {models}"
+    notes = ["zero-shot: of all images; nearest mean: of n test images per seed"]
+    return _titled(title, rows, [*notes, *_marked(warnings)])
 
 
 def problem_table(params: Params) -> str:
     """Return A_T of every problem in percent, mean ± standard deviation over the seeds, and what it rests on."""
-    columns = ("CLIP zero-shot", "source only", "adapted", "gain", "forgetting", "pseudo-labels")
-    rows = [("problem", *columns)]
+    columns = ("CLIP alone", "source only", "adapted", "gain", "forgetting", "pseudo-labels")
+    rows = [("problem", "n", *columns)]
+    made = {}
     for name in params.problems:
-        found = _read(paths.metrics(params.suite, name), f"evaluate@{name}")
-        accuracy = found["pseudo_label_accuracy"]
+        file = paths.evaluation(params.suite, name)
+        found = read_json(file, ProblemFigures, f"evaluate@{name}")
+        made[name] = found.made_with
+        accuracy = found.pseudo_label_accuracy
         rows.append(
             (
                 name,
-                f"{found['clip_only_A_T']:.1f}",
-                f"{found['source_only_A_T']:.1f}",
-                f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}",
-                f"{found['A_T'] - found['source_only_A_T']:+.1f}",
-                f"{found['forgetting']:.1f}",
+                str(found.test_images),
+                f"{found.clip_only_A_T:.1f}",
+                f"{found.source_only_A_T:.1f}",
+                f"{found.A_T:.1f}±{found.A_T_sd:.1f}",
+                f"{found.A_T - found.source_only_A_T:+.1f}",
+                f"{found.forgetting:.1f}",
                 "none kept" if accuracy is None else f"{accuracy:.1f}",
             )
         )
     options = [f"{key} {value}" for key, value in params.method.options.items()]
     settings = ", ".join([f"variant {params.method.variant}", *options, f"D {params.rff.D}"])
-    return _titled(f"final accuracy A_T, {settings}", rows)
+    stale = stale_notes(made, _today(params), "dvc repro evaluate")
+    title = f"final accuracy A_T, {settings}"
+    return _titled(title, rows, ["n: test images per seed", *_marked(stale)])
 
 
-def _read(path: Path, stage: str) -> dict[str, Any]:
-    return read_json(path, dict[str, Any], stage)
+def _today(params: Params) -> dict[str, Any]:
+    return made_with(params.model_dump(mode="json"))
 
 
-def _titled(title: str, rows: Sequence[Sequence[str]]) -> str:
+def _marked(warnings: Sequence[str]) -> list[str]:
+    return [f"! {warning}" for warning in warnings]
+
+
+def _titled(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
     header, *lines = align(rows)
-    return "\n".join([title, header, "-" * len(header), *lines]) + "\n"
+    return "\n".join([title, header, "-" * len(header), *lines, *notes]) + "\n"
 
 
 def tables(params: Params) -> str:
@@ -86,9 +107,18 @@ def tables(params: Params) -> str:
     # a teammate who pulled only what changed has results and no probes
     shown = [feature_table(params)] if probed or not compared or not params.problems else []
     if params.problems:
+        stale: list[str] = []
         if compared:
-            shown.append(to_text(headline_table(compared_suite(params))))
-        if not compared or _has_own_method(params):
+            suite = compared_suite(params)
+            made = {name: one.made_with for name, one in suite.comparisons.items()}
+            stale = stale_notes(made, _today(params), "dvc repro compare")
+            table = replace(headline_table(suite), warnings=tuple(_marked(stale)))
+            shown.append(to_text(table))
+        files = [paths.evaluation(params.suite, name) for name in params.problems]
+        evaluated = all(
+            file.is_file() for file in files
+        )  # of a remote, only what is needed is read
+        if not compared or (stale and evaluated) or _has_own_method(params):
             shown.append(problem_table(params))
     return "\n".join(shown)
 
@@ -111,7 +141,7 @@ def remote_tables(params: Params) -> str:
     files = [paths.probe(params.suite, domain) for domain in params.domains]
     files += [paths.comparison(params.suite, name) for name in params.problems]
     if _has_own_method(params):
-        files += [paths.metrics(params.suite, name) for name in params.problems]
+        files += [paths.evaluation(params.suite, name) for name in params.problems]
     contents = {file: outputs.read(file) for file in files}
     with TemporaryDirectory() as folder, chdir(folder):
         for path, content in contents.items():

@@ -121,7 +121,9 @@ def _fill(
             shown.update(len(batch.images))
     where = f" on {cluster.address}" if cluster else ""
     rate = f" ({count / (time.perf_counter() - began):.0f} images/s{where})" if count else ""
-    return f"{len(images)} images, {', '.join(logs)}; {count} embedded now{rate}"
+    copies = len(images) - len({image.digest for image in images})
+    once = f", of {copies} copies one each" if copies and count else ""
+    return f"{len(images)} images, {', '.join(logs)}; {count} embedded now{once}{rate}"
 
 
 def _shards(log: ProgressLog, images: Sequence[Image]) -> Iterator[Matrix]:

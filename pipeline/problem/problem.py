@@ -131,6 +131,11 @@ class LabelledProblem:
             list(predictions), self.target.labels[test], self.target.tasks.task[test]
         )
 
+    def right(self, index: int, predicted: Labels) -> npt.NDArray[np.bool_]:
+        """Return whether each of a seed's n test images is predicted right, (n,)."""
+        test = self.target.test_index(self.target.seeds[index])
+        return np.asarray(predicted == self.target.labels[test])
+
 
 def _views_of(domain: Domain) -> list[str]:
     return list(domain.vision.views)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -48,7 +48,18 @@ class MethodFigures(BaseModel):
         return self
 
 
-def read_comparison(path: Path, stage: str) -> dict[str, MethodFigures]:
+class Comparison(BaseModel):
+    """All methods on one problem, as `compare` writes them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    made_with: dict[str, Any]  # see `pipeline.report.made_with`
+    test_images: int  # per seed
+    methods: dict[str, MethodFigures]
+    image_covariance: dict[str, dict[str, float]] = {}  # of A_T in percent, of the methods that ran
+
+
+def read_comparison(path: Path, stage: str) -> Comparison:
     """Read the comparison of methods on one problem.
 
     Parameters
@@ -58,25 +69,26 @@ def read_comparison(path: Path, stage: str) -> dict[str, MethodFigures]:
     stage : str
         The DVC stage that writes it, for error messages.
 
-    Returns
-    -------
-    dict of str to MethodFigures
-        By method, in the order of the file.
     """
-    methods = read_json(path, dict[str, MethodFigures], stage)
-    if not methods:
+    compared = read_json(path, Comparison, stage)
+    if not compared.methods:
         raise malformed(path, "no methods in it", stage)
-    return methods
+    return compared
 
 
-def read_sweeps(folder: Path, stage: str) -> dict[str, Sweep]:
-    """Read A_T over the values of ``D`` and ``sigma`` on one problem, from the folder that `sensitivity` wrote."""
-    return {name: _read_sweep(folder / f"{name}.csv", name, stage) for name in SWEPT}
+def read_sweeps(folder: Path, stage: str) -> tuple[dict[str, Sweep], dict[str, Any]]:
+    """Read A_T over the values of ``D`` and ``sigma`` on one problem, and what it was made with.
+
+    ``folder`` is the one that `sensitivity` wrote.
+    """
+    sweeps = {name: _read_sweep(folder / f"{name}.csv", name, stage) for name in SWEPT}
+    return sweeps, read_json(folder / "made_with.json", dict[str, Any], stage)
 
 
 def _read_sweep(path: Path, name: str, stage: str) -> Sweep:
     """Return the sweep of one parameter, by ascending value."""
-    table = read_table(path, {name: float, "A_T": float, "sd": float}, stage).sort_values(name)
+    columns = {"of": str, name: float, "A_T": float, "sd": float}
+    table = read_table(path, columns, stage).drop(columns="of").sort_values(name)
     accuracies = table[["A_T", "sd"]].to_numpy()
     if table.empty or (table[name] <= 0).any() or table[name].duplicated().any():
         raise malformed(path, f"the values of {name} must be above 0 and differ", stage)

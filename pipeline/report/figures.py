@@ -61,6 +61,9 @@ class Cell:
         return plus_minus.join(text for text in self.texts(signed=signed) if text is not None)
 
 
-def format_figure(mean: float, sd: float | None = None, *, signed: bool = False) -> str:
+def format_figure(
+    mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± "
+) -> str:
     """Return percentages ``mean ± sd`` as one text with one decimal."""
-    return Cell(decimal(mean), None if sd is None else decimal(sd)).text(signed=signed)
+    cell = Cell(decimal(mean), None if sd is None else decimal(sd))
+    return cell.text(signed=signed, plus_minus=plus_minus)

@@ -63,6 +63,8 @@ def problem_figures(problem: EvaluatedProblem) -> dict[str, Any]:
         for branch in first.ece
     }
     figures["A_T_per_seed"] = per_seed
+    figures["test_images"] = max(map(len, problem.test_rows))
+    figures["classes"] = len(problem.class_names)
     if not math.isnan(auroc := ranking_quality(problem.weight, problem.right)):
         figures["weight_auroc"] = percent(auroc)
     return figures

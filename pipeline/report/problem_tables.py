@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipeline.method.principal_plane import evenly, principal_plane
 from pipeline.method.reliability import BINS, confidence_bins
 from pipeline.method.weight_quality import weight_bins
 from pipeline.report.figures import percent
+from pipeline.report.made_with import MadeWith
 from pipeline.report.problem_figures import EvaluatedProblem, percent_where_known
 from pipeline.write_aside import write_aside
 
@@ -30,13 +32,21 @@ ACCURACY = {"accuracy": float}
 CONFIDENCE = {"confidence": float, **ACCURACY}
 # table -> its columns and the type of their values
 COLUMNS: dict[str, dict[str, type[Any]]] = {
-    "tasks": {"after_task": int, "adapted": float, "sd": float},  # then the references
-    "accuracy_matrix": {"after_task": int, "task": int, "accuracy": float},
+    # `of`, in tables that `dvc plots` draws: what the numbers are of, written below each plot
+    "tasks": {"of": str, "after_task": int, "adapted": float, "sd": float},  # then the references
+    "accuracy_matrix": {"of": str, "after_task": int, "task": int, "accuracy": float},
     "forgetting": {"task": int, "best": float, "final": float, "forgotten": float},
     "pseudo_labels": {"task": int, "accuracy": str, "kept": float},  # empty where none was kept
-    "classes": {"class": str, "accuracy": str},  # empty for a class without test images
-    "confusion": {"actual": str, "predicted": str},
-    "reliability": {"branch": str, "from": float, "to": float, "images": int, **CONFIDENCE},
+    "classes": {"of": str, "class": str, "accuracy": str},  # empty for a class without test images
+    "confusion": {"of": str, "actual": str, "predicted": str, "images": int, "share": float},
+    "reliability": {
+        "of": str,
+        "branch": str,
+        "from": float,
+        "to": float,
+        "images": int,
+        **CONFIDENCE,
+    },
     "weights": {**dict.fromkeys(("lowest", "highest", "weight"), float), "images": int, **ACCURACY},
     "shown": {
         **dict.fromkeys(("role", "path", "sha256", "actual"), str),
@@ -75,7 +85,9 @@ class ShownImage(NamedTuple):
     position: int
 
 
-def problem_tables(problem: EvaluatedProblem, images: TargetImages | None) -> dict[str, CsvTable]:
+def problem_tables(
+    problem: EvaluatedProblem, images: TargetImages | None, made: MadeWith
+) -> dict[str, CsvTable]:
     """Return the tables of a problem.
 
     Parameters
@@ -83,6 +95,8 @@ def problem_tables(problem: EvaluatedProblem, images: TargetImages | None) -> di
     problem : EvaluatedProblem
     images : TargetImages or None
         None if the target is private: then no table names or shows a single image.
+    made : MadeWith
+        The parameters behind the numbers.
 
     Returns
     -------
@@ -101,9 +115,18 @@ def problem_tables(problem: EvaluatedProblem, images: TargetImages | None) -> di
         "shown": [] if images is None else _shown(problem, images),
         "map": [] if images is None else _map(problem, images),
     }
-    tables: dict[str, CsvTable] = {name: (tuple(COLUMNS[name]), rows[name]) for name in rows}
+    n = max(map(len, problem.test_rows))
+    of = f"n = {n} test images, {len(problem.seeds)} seeds, D={made['rff.D']}, sigma={made['rff.sigma']:g}"
+    of += f", {made['method.variant']}"
+    tables: dict[str, CsvTable] = {
+        name: (
+            tuple(COLUMNS[name]),
+            ((of, *row) for row in rows[name]) if "of" in COLUMNS[name] else rows[name],
+        )
+        for name in rows
+    }
     references = (f"{name}_only" for name in problem.scores[0].references)
-    tables["tasks"] = ((*COLUMNS["tasks"], *references), rows["tasks"])
+    tables["tasks"] = ((*COLUMNS["tasks"], *references), tables["tasks"][1])
     return tables
 
 
@@ -154,15 +177,20 @@ def _per_class(problem: EvaluatedProblem) -> Rows:
 
 
 def _confusion(problem: EvaluatedProblem) -> Rows:
-    """Yield true and predicted class of every test image of every seed."""
+    """Yield how many test images of all seeds are of one class and taken for another, and their share in percent."""
     names = problem.class_names
-    pairs = (
+    pairs = Counter(
         (int(actual), int(predicted))
         for scores, labels in zip(problem.scores, problem.test_labels(), strict=True)
         for actual, predicted in zip(labels, scores.predicted, strict=True)
     )
-    # sorted: in the order of the images it would reveal the label of each test image
-    return ((names[actual], names[predicted]) for actual, predicted in sorted(pairs))
+    totals = Counter(np.concatenate(problem.test_labels()).tolist())
+    right = [
+        (label, label) for label in range(len(names))
+    ]  # first: plots take the order of the classes from them
+    for actual, predicted in (*right, *sorted(pairs.keys() - set(right))):
+        count = pairs[actual, predicted]
+        yield names[actual], names[predicted], count, percent(count / max(totals[actual], 1))
 
 
 def _reliability(problem: EvaluatedProblem) -> Rows:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.report import published
-from pipeline.report.compared_methods import MethodFigures
+from pipeline.report.compared_methods import Comparison, MethodFigures
 from pipeline.report.figures import Cell, decimal
 from pipeline.report.table import Column
 
@@ -20,8 +21,13 @@ class Suite:
     """What was measured on a suite."""
 
     name: str
-    results: Mapping[str, Mapping[str, MethodFigures]]  # problem -> method -> figures
+    comparisons: Mapping[str, Comparison]  # by problem
     datasets: Mapping[str, str]  # the dataset of each problem
+
+    @property
+    def results(self) -> dict[str, dict[str, MethodFigures]]:
+        """Problem -> method -> figures."""
+        return {problem: compared.methods for problem, compared in self.comparisons.items()}
 
     def by_dataset(self) -> dict[str, list[str]]:
         """Return the problems of each dataset, in order."""
@@ -70,6 +76,49 @@ class Suite:
         runs = zip(*(entry.A_T_per_seed for entry in figures), strict=True)
         return Cell(mean, decimal(statistics.pstdev(statistics.fmean(run) for run in runs)))
 
+    def best(self, methods: Sequence[str], problems: Sequence[str]) -> set[str]:
+        """Return the method of the highest mean over problems, and all that cannot be told apart from it.
+
+        That is where the difference is at most two of its standard errors. The error is the larger one of two, both of
+        paired differences: over the test images, and over the seeds, which also differ in their bases and splits.
+        Problems count as independent; where they share a target, the seeds tell.
+        """
+        cells = {method: cell for method in methods if (cell := self.cell(method, problems))}
+        if not cells:
+            return set()
+        leader = max(cells, key=lambda method: cells[method].mean)
+        top = cells[leader]
+        return {
+            method
+            for method, cell in cells.items()
+            if cell.rounded == top.rounded
+            or float(top.mean - cell.mean) <= 2 * self._error(leader, method, problems)
+        }
+
+    def _error(self, one: str, other: str, problems: Sequence[str]) -> float:
+        """Return the standard error of the difference of two methods' means over problems, in percent."""
+        variance, per_problem = 0.0, []
+        for problem in problems:
+            compared = self.comparisons[problem]
+            a, b = compared.methods[one].A_T_per_seed, compared.methods[other].A_T_per_seed
+            per_problem.append([x - y for x, y in zip(a, b, strict=True)])
+            c = compared.image_covariance
+            if one in c and other in c:
+                variance += c[one][one] + c[other][other] - 2 * c[one][other]
+        of_images = math.sqrt(max(variance, 0.0)) / len(problems)
+        if len({len(seeds) for seeds in per_problem}) > 1 or len(per_problem[0]) == 1:
+            return of_images
+        seeds = [statistics.fmean(run) for run in zip(*per_problem, strict=True)]
+        return max(of_images, statistics.stdev(seeds) / math.sqrt(len(seeds)))
+
+    def test_images(self) -> str:
+        """Return how many test images a seed has, of each problem."""
+        numbers = {name: compared.test_images for name, compared in self.comparisons.items()}
+        if len(set(numbers.values())) == 1:
+            return f"{next(iter(numbers.values())):,} test images per seed"
+        each = ", ".join(f"{name} {n:,}" for name, n in numbers.items())
+        return f"test images per seed: {each}"
+
     def failures(self, method: str) -> str:
         """Return on which problems a method could not run, and why; empty where it ran on all."""
         reasons: dict[str, list[str]] = {}
@@ -87,6 +136,19 @@ class Suite:
         what = "A_T in percent: accuracy averaged over all tasks after the last one, no task id"
         spread = f"mean ± standard deviation over {over} seeds" if seeds != [1] else "one seed"
         return f"{what}; {spread}"
+
+    def settings(self) -> str:
+        """Return the D and sigma that the figures were made with, of each problem where they differ."""
+        groups: dict[str, list[str]] = {}
+        for name, compared in self.comparisons.items():
+            made = compared.made_with
+            text = f"D={made['rff.D']}, sigma={made['rff.sigma']:g}"
+            groups.setdefault(text, []).append(name)
+        if len(groups) == 1:
+            return f"made with {next(iter(groups))}"
+        return "made with " + "; ".join(
+            f"{', '.join(names)}: {text}" for text, names in groups.items()
+        )
 
 
 def suite_columns(suite: Suite) -> dict[Column, list[str]]:

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from pipeline.report import published
 from pipeline.report.compared_methods import GROUPS, Sweep
 from pipeline.report.figures import Cell, decimal
 from pipeline.report.published import Published
 from pipeline.report.suite import Suite, dataset_title, suite_columns
-from pipeline.report.table import Block, Column, Row, Table, mark_best, mark_best_of_columns
+from pipeline.report.table import Block, Column, Row, Table, mark_best_of_columns
 
 PUBLISHED = "published (other protocol)"
 HEADLINE = {  # method -> title of its column
-    "clip_zero_shot": "CLIP zero-shot",
+    "clip_zero_shot": "CLIP",
     "source_only": "source only",
     "paper": "paper",
     "released": "released",
     "calibrated": "calibrated",
+    "no_clip": "no CLIP",
+    "no_augmentation": "no views",
+    "no_weighting": "no weights",
 }
+ABLATIONS = "no CLIP, no views, no weights: calibrated without that part"
 FULL, WITHOUT = "calibrated", "source_only"
 
 
@@ -48,30 +53,28 @@ def suite_tables(
     tables = [headline_table(suite), comparison_table(suite, figures)]
     if any(entry.group == "ablation" for entry in suite.methods().values()):
         tables.append(ablation_table(suite, figures))
-    return [*tables, sensitivity_table(sweeps)] if sweeps else tables
+    return [*tables, sensitivity_table(sweeps, [suite.test_images()])] if sweeps else tables
 
 
 def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
     columns = tuple(suite_columns(suite))
-    blocks = {}
+    blocks = []
+    known = suite.methods()
+    fair = [name for name, entry in known.items() if entry.group != "ceiling"]
     for group, heading in GROUPS.items():
-        methods = [name for name, entry in suite.methods().items() if entry.group == group]
+        methods = [name for name, entry in known.items() if entry.group == group]
         if methods:
-            blocks[group] = Block(heading, _measured_rows(suite, methods))
-    ceiling = [blocks.pop("ceiling")] if "ceiling" in blocks else []  # never marked as the best
+            # the ceiling, which reads labels, is never marked as the best
+            blocks.append(Block(heading, _measured_rows(suite, methods, fair)))
     printed = [figure for figure in figures if figure.dataset != published.ABLATION]
     return Table(
         "comparison",
         _captioned("Final accuracy of every method", suite),
         "method",
         columns,
-        (
-            *mark_best_of_columns(list(blocks.values()), columns),
-            *ceiling,
-            *_published_blocks(suite, columns, printed),
-        ),
-        (suite.note(),),
+        (*blocks, *_published_blocks(suite, columns, printed)),
+        (suite.note(), suite.test_images(), suite.settings()),
     )
 
 
@@ -84,11 +87,12 @@ def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
     methods = [name for name, entry in known.items() if entry.group == "ablation"]
     full = suite.cell(FULL, problems)
     rows = []
-    for row in _measured_rows(suite, [FULL, *methods] if FULL in known else methods):
+    methods = [FULL, *methods] if FULL in known else methods
+    for row in _measured_rows(suite, methods, methods):
         own = suite.cell(row.key, problems)
         change = Cell(own.mean - full.mean) if own and full and row.key != FULL else None
         rows.append(replace(row, cells=(*row.cells, change)))
-    measured = mark_best_of_columns([Block("", tuple(rows))], columns)
+    measured = [Block("", tuple(rows))]
     printed = [figure for figure in figures if figure.dataset == published.ABLATION]
     return Table(
         "ablation",
@@ -96,14 +100,17 @@ def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
         "method",
         columns,
         (*measured, *_published_blocks(suite, columns, printed)),
-        (suite.note(),),
+        (suite.note(), suite.test_images(), suite.settings()),
     )
 
 
 def headline_table(suite: Suite) -> Table:
     """Return the short table: a row per problem, the variants side by side, the gain over the source model."""
+    compared = [name for name in HEADLINE if name in suite.methods()]
+    ablated = any(name.startswith("no_") for name in compared)
     columns = (
-        *(Column(method, title) for method, title in HEADLINE.items()),
+        Column("n", "n", count=True, note="n: test images per seed"),
+        *(Column(name, HEADLINE[name]) for name in compared),
         Column("gain", "gain", signed=True, note=f"gain: {FULL} over source only"),
     )
     blocks = []
@@ -124,21 +131,35 @@ def headline_table(suite: Suite) -> Table:
         "problem",
         columns,
         tuple(blocks),
-        (suite.note(), *failed),
+        (suite.note(), suite.settings(), *([ABLATIONS] if ablated else []), *failed),
         best="the best of each row",
     )
 
 
 def _headline_row(suite: Suite, key: str, title: str, problems: Sequence[str]) -> Row:
     """Return the variants averaged over some problems."""
-    cells = {method: suite.cell(method, problems) for method in HEADLINE}
-    full, without = cells[FULL], cells[WITHOUT]
+    compared = [name for name in HEADLINE if name in suite.methods()]
+    full, without = suite.cell(FULL, problems), suite.cell(WITHOUT, problems)
     gain = Cell(full.mean - without.mean) if full and without else None
-    return Row(key, title, (*mark_best(cells.values()), gain))
+    n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0)
+    of_problem = n if len(problems) == 1 else None
+    return Row(key, title, (of_problem, *_marked_row(suite, compared, problems), gain))
 
 
-def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Table:
-    """Return A_T over D and over sigma; `sweeps` is problem -> name of the parameter -> sweep."""
+def _marked_row(suite: Suite, methods: Sequence[str], problems: Sequence[str]) -> list[Cell | None]:
+    """Return methods averaged over problems, the best of them marked."""
+    best = suite.best(methods, problems)
+    cells = [suite.cell(method, problems) for method in methods]
+    return [cell and replace(cell, best=m in best) for m, cell in zip(methods, cells, strict=True)]
+
+
+def sensitivity_table(
+    sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()
+) -> Table:
+    """Return A_T over D and over sigma; `sweeps` is problem -> name of the parameter -> sweep.
+
+    No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
+    """
     names = list(dict.fromkeys(name for by_name in sweeps.values() for name in by_name))
     values = {
         name: sorted({value for by_name in sweeps.values() for value in by_name.get(name, {})})
@@ -152,7 +173,7 @@ def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Table:
         cells: list[Cell | None] = []
         for name in names:
             figures = [by_name.get(name, {}).get(value) for value in values[name]]
-            cells += mark_best(f and Cell(decimal(f[0]), decimal(f[1])) for f in figures)
+            cells += [f and Cell(decimal(f[0]), decimal(f[1])) for f in figures]
         rows.append(Row(problem, problem, tuple(cells)))
     return Table(
         "sensitivity",
@@ -160,18 +181,26 @@ def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Table:
         "problem",
         tuple(columns),
         (Block("", tuple(rows)),),
-        ("A_T in percent, mean ± standard deviation over the seeds",),
-        best="the best of each row",
+        ("A_T in percent, mean ± standard deviation over the seeds", *notes),
     )
 
 
-def _measured_rows(suite: Suite, methods: Sequence[str]) -> tuple[Row, ...]:
+def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
+    """Return methods as rows, those marked that are the best of ``among`` in a column."""
     known, columns = suite.methods(), suite_columns(suite)
+    best = [suite.best(among, problems) for problems in columns.values()]
+    cells = {
+        method: [suite.cell(method, problems) for problems in columns.values()]
+        for method in methods
+    }
     return tuple(
         Row(
             method,
             known[method].title,
-            tuple(suite.cell(method, problems) for problems in columns.values()),
+            tuple(
+                cell and replace(cell, best=method in names)
+                for cell, names in zip(cells[method], best, strict=True)
+            ),
             known[method].source_samples,
             suite.failures(method),
             always=bool(suite.failures(method)),

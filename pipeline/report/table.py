@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pipeline.report.figures import Cell
 
 DAGGER = "†"
+EQUAL = "with all that differ from it by at most two standard errors (paired over images and seeds)"
 SOURCE_SAMPLES = "reads source samples while adapting: not source-free"
 
 
@@ -20,6 +21,7 @@ class Column:
     section: str = ""
     section_title: str = ""
     signed: bool = False  # holds differences, printed with their sign and without deviation
+    count: bool = False  # holds whole numbers, without deviation
     note: str = ""  # what its figures are, if the title does not say it
 
 
@@ -55,6 +57,7 @@ class Table:
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
     best: str = "the best of each column"  # among which figures the best is marked
+    warnings: tuple[str, ...] = ()  # what must be known before a figure is used
 
     def parts(self) -> list[Table]:
         """Return one table per section of columns; rows without any figure there are left out."""
@@ -100,11 +103,11 @@ class Table:
         """
         rows = self.rows()
         column_notes = dict.fromkeys(column.note for column in self.columns if column.note)
-        notes = [("", note) for note in (*self.notes, *column_notes)]
+        notes = [("", note) for note in (*self.warnings, *self.notes, *column_notes)]
         if any(cell.best for row in rows for cell in row.cells if cell):
             both = any(block.published for block in self.blocks)
-            apart = ", measured and published apart" if both else ""
-            notes.append(("", f"{emphasis}: {self.best}{apart}"))
+            apart = "; measured and published apart" if both else ""
+            notes.append(("", f"{emphasis}: {self.best}, {EQUAL}{apart}"))
         if any(row.source_samples for row in rows):
             notes.append((DAGGER, SOURCE_SAMPLES))
         return notes + [(letter, note) for note, letter in self.letters().items()]

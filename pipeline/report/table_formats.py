@@ -51,7 +51,7 @@ def to_csv(table: Table) -> str:
             for column, cell in zip(table.columns, row.cells, strict=True):
                 if column.key not in line:  # a mean may be a column of two sections
                     line[column.key] = cell and cell.mean
-                    if not column.signed:
+                    if not column.signed and not column.count:
                         line[f"{column.key}_sd"] = cell and cell.sd
             lines.append({**line, "note": row.note} if by_method else line)
     return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
@@ -75,7 +75,10 @@ def to_text(table: Table) -> str:
         for row in part.rows():
             cells = zip(row.cells, part.columns, strict=True)
             stars = ("*" if cell and cell.best else " " for cell in row.cells)
-            texts = (cell_text(*cell) + star for cell, star in zip(cells, stars, strict=True))
+            texts = (
+                cell_text(cell, column, plus_minus="±") + star
+                for (cell, column), star in zip(cells, stars, strict=True)
+            )
             grid.append([row_name(row, letters), *texts])
         header, *rest = align(grid)
         lines.append(header)
@@ -100,9 +103,9 @@ def align(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     ]
 
 
-def cell_text(cell: Cell | None, column: Column) -> str:
+def cell_text(cell: Cell | None, column: Column, plus_minus: str = " ± ") -> str:
     """Return the text of a cell, without emphasis."""
-    return NONE if cell is None else cell.text(signed=column.signed)
+    return NONE if cell is None else cell.text(signed=column.signed, plus_minus=plus_minus)
 
 
 def row_name(row: Row, letters: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ depends:
 - the defaults of the sections that the stage reads, because a value that is not written in params.yaml is a
   dependency as well.
 
-It also makes the folders of results that `tables` and `report` read whole.
+It also makes the folders of results that `metrics`, `tables` and `report` read whole.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def code(context: Context) -> str:
     for name in names:
         content = json.dumps(dependencies(find_stage(name)), indent=1) + "\n"
         _write(paths.stage_version(name), content)
+    _write(paths.evaluations(context.suite) / "README.md", "Figures, one file per problem.\n")
     _write(paths.problems(context.suite) / "README.md", "Results, one folder per problem.\n")
     _write(paths.streams(context.suite) / "README.md", "Labels and figures, a pair per step.\n")
     return f"{len(names)} stages"

@@ -1,8 +1,9 @@
 """Stage `compare@PROBLEM`: every method of `compare.methods` on the same cached features, in one process.
 
 Reads the caches of both domains and the target's labels, to score with. Writes
-results/SUITE/problems/PROBLEM/comparison.json: one entry per method, in percent, mean and standard deviation over the
-seeds.
+results/SUITE/problems/PROBLEM/comparison.json: the parameters they were made with, the number of test images, one entry
+per method, in percent, mean and standard deviation over the seeds, and the covariance of their final accuracies over
+the images, from which the error of a difference follows (not which image is right: that would tell labels).
 
 A method that cannot run on a problem (`paper` where a class has too little weight for eq. 17) does not end the stage:
 its entry holds the reason instead of figures. The stage fails where no method can run.
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,11 @@ from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, RefereeError, StoreError, one_line
+from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
+from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import accuracy_figures
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import Bases, read_bases
@@ -35,7 +38,17 @@ from pipeline.write_aside import write_aside
 Matrix = npt.NDArray[np.float64]
 
 
-@stage(per=("problems",), reads=("compare", "language", "problems", "vision"))
+class Scored(NamedTuple):
+    """What a method reaches on one seed."""
+
+    accuracy: Matrix  # (T, T)
+    right: npt.NDArray[np.bool_]  # (n,), about each test image after the last task
+
+
+@stage(
+    per=("problems",),
+    reads=("compare", "data", "language", "problems", "rff", "views", "vision"),
+)
 def compare(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/comparison.json."""
     params = context.params
@@ -64,15 +77,18 @@ def compare(context: Context, name: str) -> str:
     if len(failed) == len(entries):
         reasons = "; ".join(f"{method}: {reason}" for method, reason in failed.items())
         raise InputError(f"compare {name}: no method could run ({reasons})")
+    final = {method: entry["A_T"] for method, entry in entries.items() if method not in failed}
     with write_aside(paths.comparison(context.suite, name)) as aside:
-        aside.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+        content = {
+            "made_with": made_with(params.selected()) | bases.recipe.asked(),
+            "test_images": max(len(problem.target.test_index(s)) for s in problem.target.seeds),
+            "methods": entries,
+            "image_covariance": covariance_of_methods(problem, seeds, final),
+        }
+        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     for method, reason in failed.items():
         sys.stderr.write(f"compare {name}: {method} failed: {reason}\n")
-    final = {
-        method: entry["A_T"]
-        for method, entry in entries.items()
-        if method not in failed and entry["group"] != "ceiling"
-    }
+    final = {m: a_t for m, a_t in final.items() if entries[m]["group"] != "ceiling"}
     if not final:
         return "no method, the ceiling alone"
     best = max(final, key=final.__getitem__)
@@ -86,34 +102,49 @@ def run_seed(
     problem: LabelledProblem,
     bases: Bases,
     methods: Sequence[str],
-) -> Mapping[str, Matrix | str]:
-    """Return every method's accuracy matrix (T, T) on one seed, or in one line why it has none."""
+) -> Mapping[str, Scored | str]:
+    """Return how every method scores on one seed, or in one line why it does not."""
     basis = bases.basis(index)
     own = problem.seed(index, basis)
-    matrices: dict[str, Matrix | str] = {}
+    scored: dict[str, Scored | str] = {}
     for name in methods:
         method = compared_method(name)
         seen = seen_by(method, problem)
         seed = own if seen is problem else seen.seed(index, basis)
-        matrices[name] = accuracies_or_reason(problem, index, seed, method)
-    return matrices
+        scored[name] = accuracies_or_reason(problem, index, seed, method)
+    return scored
 
 
 def accuracies_or_reason(
     problem: LabelledProblem, index: int, seed: Seed, method: ComparedMethod
-) -> Matrix | str:
-    """Return a method's accuracy matrix (T, T) on one seed, or in one line why it has none."""
+) -> Scored | str:
+    """Return how a method scores on one seed, or in one line why it does not."""
     try:
-        return problem.accuracies(index, method.run(seed))
+        predictions = method.run(seed)
+        return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]))
     except StoreError:
         raise  # a damaged store is no method's fault
     except RefereeError as error:
         return one_line(error)
 
 
-def figures_or_reason(outcomes: Sequence[Matrix | str], seeds: Sequence[int]) -> dict[str, Any]:
+def figures_or_reason(outcomes: Sequence[Scored | str], seeds: Sequence[int]) -> dict[str, Any]:
     """Return a method's figures over all seeds; where it failed on one, the first reason."""
     for seed, outcome in zip(seeds, outcomes, strict=True):
         if isinstance(outcome, str):
             return {"failed": f"seed {seed}: {outcome}"}
-    return accuracy_figures([outcome for outcome in outcomes if not isinstance(outcome, str)])
+    return accuracy_figures([one.accuracy for one in outcomes if not isinstance(one, str)])
+
+
+def covariance_of_methods(
+    problem: LabelledProblem, seeds: Sequence[Mapping[str, Any]], methods: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    """Return the covariance, over test images, of the final accuracies of methods that ran, in percent squared."""
+    target, names = problem.target, list(methods)
+    test = [target.test_index(seed) for seed in target.seeds]
+    right = [np.stack([outcome[name].right for name in names]) for outcome in seeds]
+    matrix = 1e4 * image_covariance(right, [target.tasks.task[rows] for rows in test], test)
+    return {
+        name: dict(zip(names, np.round(row, 6).tolist(), strict=True))
+        for name, row in zip(names, matrix, strict=True)
+    }

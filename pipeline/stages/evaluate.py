@@ -1,7 +1,7 @@
 """Stage `evaluate@PROBLEM`: score the adapted model. The one stage of the method that reads target labels.
 
-Writes results/SUITE/problems/PROBLEM/metrics.json (percent, mean and standard deviation over the seeds) for
-`dvc metrics`, and tables/*.csv beside it for `dvc plots` and the report.
+Writes results/SUITE/evaluations/PROBLEM.json (percent, mean and standard deviation over the seeds, with the parameters
+they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc plots` and the report.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import iterate_images
+from pipeline.errors import StoreError
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
+from pipeline.problem.adapted_model import options_as_json
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
+from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, problem_figures
 from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
 from pipeline.stage import Context, stage
@@ -29,9 +32,12 @@ from pipeline.store.target_store import open_target
 from pipeline.write_aside import write_aside
 
 
-@stage(per=("problems",), reads=("data", "language", "method", "problems", "vision"))
+@stage(
+    per=("problems",),
+    reads=("data", "language", "method", "problems", "refinement", "rff", "views", "vision"),
+)
 def evaluate(context: Context, name: str) -> str:
-    """Write results/SUITE/problems/PROBLEM/metrics.json and tables/."""
+    """Write results/SUITE/evaluations/PROBLEM.json and results/SUITE/problems/PROBLEM/tables."""
     params = context.params
     options = method_options(params.method.variant, params.method.options)
     views = options.test_views
@@ -41,6 +47,10 @@ def evaluate(context: Context, name: str) -> str:
         target = context.project.labelled_domain(problem.target.name, lazy=executor.lazy)
         problem.check_backbones()
         problem.bases.require_model(model)
+        if model.attribute("method", dict) != options_as_json(options):
+            raise StoreError(
+                f"{model.path}: adapted with another `method`; run dvc repro adapt@{name}"
+            )
         scores = executor.for_each_seed(
             partial(
                 score_seed,
@@ -55,18 +65,22 @@ def evaluate(context: Context, name: str) -> str:
             views=len(views),
             D=problem.D,
         )
+    made = made_with(params.selected()) | problem.bases.recipe.asked()
     evaluated = evaluated_problem(target, model, scores)
     private = target.name in params.data.private
     images = (
         None if private else TargetImages(target.vision_rows("original"), partial(paths_of, target))
     )
     write_problem_tables(
-        paths.problem_tables(context.suite, name), problem_tables(evaluated, images)
+        paths.problem_tables(context.suite, name), problem_tables(evaluated, images, made)
     )
-    figures = problem_figures(evaluated)
-    with write_aside(paths.metrics(context.suite, name)) as aside:
+    figures = {**problem_figures(evaluated), "made_with": made}
+    with write_aside(paths.evaluation(context.suite, name)) as aside:
         aside.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    return f"A_T {figures['A_T']} ± {figures['A_T_sd']}, source only {figures['source_only_A_T']}"
+    return (
+        f"A_T {figures['A_T']} ± {figures['A_T_sd']}, source only {figures['source_only_A_T']}, "
+        f"of {figures['test_images']} test images per seed"
+    )
 
 
 def score_seed(

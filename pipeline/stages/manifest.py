@@ -59,7 +59,7 @@ def manifest(context: Context, name: str) -> str:
 def summary(report: dict[str, Any]) -> str:
     """Return what was found, and what was left out and why, in one line."""
     left_out = {
-        "copies of other images": len(report["duplicates"]),
+        "copies of other images": sum(len(group["paths"]) - 1 for group in report["duplicates"]),
         "unreadable": len(report["unreadable"]),
         f"no images ({listed(report['ignored_files'])})": sum(report["ignored_files"].values()),
     }

@@ -8,6 +8,7 @@ image's embedding in each view and in the original. It reads labels, and nothing
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import cosines
 from pipeline.problem.domain import Domain, LabelledDomain
+from pipeline.report.chance import guessing
+from pipeline.report.evaluation import ProbeFigures
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import EmbeddingStore
 from pipeline.write_aside import write_aside
@@ -33,9 +36,11 @@ def probe(context: Context, name: str) -> str:
         aside.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if not labelled:
         return f"{figures['images']} images, no labels: no accuracy"
+    for warning in guessing(ProbeFigures(**figures), name):
+        sys.stderr.write(f"probe {name}: warning: {warning}\n")
     return (
         f"{figures['images']} images, zero-shot {figures['zero_shot']:.1%}, "
-        f"nearest mean {figures['nearest_mean']:.1%}"
+        f"nearest mean {figures['nearest_mean']:.1%} of {figures['test_images']} test images per seed"
     )
 
 
@@ -47,6 +52,8 @@ def probe_figures(domain: LabelledDomain) -> dict[str, Any]:
     nearest = [nearest_mean_accuracy(domain, seed) for seed in domain.seeds]
     return {
         "images": len(labels),
+        "test_images": max(len(domain.test_index(seed)) for seed in domain.seeds),
+        "classes": len(domain.classes),
         "zero_shot": round(float(np.mean(zero_shot == labels)), 4),
         "nearest_mean": round(float(np.mean(nearest)), 4),
         "nearest_mean_sd": round(float(np.std(nearest)), 4),
@@ -56,8 +63,13 @@ def probe_figures(domain: LabelledDomain) -> dict[str, Any]:
 
 def unlabelled_figures(domain: Domain) -> dict[str, Any]:
     """Return the figures of a domain without labels, of which those of accuracy are None."""
-    absent = dict.fromkeys(("zero_shot", "nearest_mean", "nearest_mean_sd"))
-    return {"images": domain.vision.rows, **absent, "view_cosine": view_cosines(domain.vision)}
+    return {
+        "images": domain.vision.rows,
+        "test_images": 0,
+        "classes": len(domain.classes),
+        **dict.fromkeys(("zero_shot", "nearest_mean", "nearest_mean_sd")),
+        "view_cosine": view_cosines(domain.vision),
+    }
 
 
 def nearest_mean_accuracy(domain: LabelledDomain, seed: int) -> float:

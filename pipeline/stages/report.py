@@ -7,6 +7,7 @@ pushed: it may hold thumbnails of images, and it names the git revision.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -15,6 +16,7 @@ from ruamel.yaml.error import YAMLError
 from pipeline import paths
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
+from pipeline.report.made_with import MadeWith, made_with, stale_notes
 from pipeline.report.page.page import PageContent, drawing_library, render_page
 from pipeline.report.page.pictures import read_pictures
 from pipeline.report.page.problem_results import ProblemFiles, ProblemResults, read_problem
@@ -58,7 +60,7 @@ def page_content(context: Context) -> PageContent:
     datasets = {
         name: params.domains[problem.target].dataset for name, problem in params.problems.items()
     }
-    suite = Suite(context.suite, {problem.name: problem.methods for problem in problems}, datasets)
+    suite = Suite(context.suite, {p.name: p.comparison for p in problems}, datasets)
     album: dict[str, str] = {}
     pictures = {
         problem.name: read_pictures(
@@ -84,6 +86,7 @@ def page_content(context: Context) -> PageContent:
         ),
         drawing=drawing_library(),
         streams=read_streams(step_files(context), album, max_pixels=params.data.max_pixels),
+        warnings=warnings(problems, made_with(params.selected())),
     )
 
 
@@ -100,12 +103,29 @@ def step_files(context: Context) -> dict[str, StepFiles]:
     }
 
 
+def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
+    """Return what must be known before a figure is used: results of other parameters, branches that guess."""
+    made: dict[str, dict[str, MadeWith]] = {
+        "evaluation": {problem.name: problem.metrics.made_with for problem in problems},
+        "comparison": {problem.name: problem.comparison.made_with for problem in problems},
+        "sweep": {problem.name: problem.swept_with for problem in problems},
+    }
+    stale = [
+        note
+        for what, by_problem in made.items()
+        for note in stale_notes(
+            {f"{what} of {name}": one for name, one in by_problem.items()}, now, "dvc repro"
+        )
+    ]
+    return stale + [warning for problem in problems for warning in problem.guessing()]
+
+
 def read_results(context: Context, name: str) -> ProblemResults:
     """Return what the stages wrote about a problem."""
     problem, suite = context.params.problems[name], context.suite
     swept = name in context.params.swept
     files = ProblemFiles(
-        metrics=paths.metrics(suite, name),
+        figures=paths.evaluation(suite, name),
         tables=paths.problem_tables(suite, name),
         comparison=paths.comparison(suite, name),
         sensitivity=paths.sensitivity(suite, name) if swept else None,
@@ -125,7 +145,7 @@ def preprocessing(context: Context, domain: str) -> Preprocessing | None:
 def shown_paths(suite: str) -> dict[str, str]:
     """Return the paths that the page names, with PROBLEM for any problem and STEP for any step."""
     shown = {
-        "metrics": paths.metrics(suite, "PROBLEM"),
+        "metrics": paths.evaluation(suite, "PROBLEM"),
         "tables": paths.problem_tables(suite, "PROBLEM"),
         "comparison": paths.comparison(suite, "PROBLEM"),
         "sensitivity": paths.sensitivity(suite, "PROBLEM"),

@@ -7,6 +7,7 @@ results/SUITE/problems/PROBLEM/sensitivity/{D,sigma}.csv.
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +23,7 @@ from pipeline.problem.bases import basis_recipe
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import LabelledProblem
 from pipeline.report.figures import percent
+from pipeline.report.made_with import made_with
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 
@@ -30,7 +32,17 @@ Value = TypeVar("Value", int, float)
 
 @stage(
     per=("swept",),
-    reads=("language", "method", "problems", "rff", "sensitivity", "swept", "vision"),
+    reads=(
+        "data",
+        "language",
+        "method",
+        "problems",
+        "rff",
+        "sensitivity",
+        "swept",
+        "views",
+        "vision",
+    ),
 )
 def sensitivity(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/sensitivity."""
@@ -54,12 +66,16 @@ def sensitivity(context: Context, name: str) -> str:
         return final_accuracies(problem, index, predictions)
 
     seeds, workers = len(problem.target.seeds), params.runtime.workers
+    made = made_with(params.selected())
+    n = len(problem.target.test_index(problem.target.seeds[0]))
+    of = f"n = {n} test images, {seeds} seeds, {params.method.variant}"
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
+        (aside / "made_with.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
         of_D = seeds_here(over_D, seeds, D=widths[-1], workers=workers)
-        write_sweep(aside / "D.csv", "D", of_D)
+        write_sweep(aside / "D.csv", "D", of_D, f"{of}, sigma={params.rff.sigma:g}")
         of_sigma = seeds_here(over_sigma, seeds, D=params.rff.D, workers=workers)
-        write_sweep(aside / "sigma.csv", "sigma", of_sigma)
+        write_sweep(aside / "sigma.csv", "sigma", of_sigma, f"{of}, D={params.rff.D}")
     return f"{len(widths)} values of D, {len(sigmas)} of sigma"
 
 
@@ -73,11 +89,11 @@ def final_accuracies(
     }
 
 
-def write_sweep(path: Path, name: str, seeds: Sequence[Mapping[Value, float]]) -> None:
-    """Write a table: the value, mean A_T and its standard deviation over the seeds, in percent."""
+def write_sweep(path: Path, name: str, seeds: Sequence[Mapping[Value, float]], of: str) -> None:
+    """Write a table: what the numbers are of, the value, mean A_T and its deviation over the seeds, in percent."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((name, "A_T", "sd"))
+        writer.writerow(("of", name, "A_T", "sd"))
         for value in seeds[0]:
             scores = [seed[value] for seed in seeds]
-            writer.writerow((value, percent(np.mean(scores)), percent(np.std(scores))))
+            writer.writerow((of, value, percent(np.mean(scores)), percent(np.std(scores))))

@@ -6,8 +6,11 @@ ablation was compared, `sensitivity` where no problem is swept.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline import paths
 from pipeline.report.compared_methods import read_comparison, read_sweeps
+from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import suite_tables
@@ -18,7 +21,9 @@ from pipeline.write_aside import write_aside
 FORMATS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 
 
-@stage(reads=("domains", "problems", "swept"))
+@stage(
+    reads=("data", "domains", "language", "method", "problems", "rff", "swept", "views", "vision")
+)
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
@@ -29,13 +34,24 @@ def tables(context: Context) -> str:
     datasets = {
         name: params.domains[problem.target].dataset for name, problem in params.problems.items()
     }
-    sweeps = {
+    swept = {
         name: read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}")
         for name in params.swept
     }
-    made = (
-        suite_tables(Suite(suite, results, datasets), sweeps, read_published()) if results else []
-    )
+    sweeps = {name: values for name, (values, _) in swept.items()}
+    now = made_with(params.selected())
+    stale = [
+        *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
+        *stale_notes({f"sweep of {name}": of for name, (_, of) in swept.items()}, now, "dvc repro"),
+    ]
+    made = [
+        replace(table, warnings=tuple(stale))
+        for table in (
+            suite_tables(Suite(suite, results, datasets), sweeps, read_published())
+            if results
+            else []
+        )
+    ]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()
         for table in made:

@@ -61,6 +61,16 @@ class BasisRecipe:
             d_clip=self.d_clip,
         )
 
+    def asked(self) -> dict[str, Any]:
+        """Return the parameters that the recipe follows, by their dotted names in params.yaml."""
+        return {
+            "data.seeds": list(self.seeds),
+            "rff.D": self.D,
+            "rff.sigma": self.asked_sigma,
+            "rff.convention": self.asked_convention,
+            "rff.orthogonal": self.orthogonal,
+        }
+
     def digest(self, basis: Basis) -> str:
         """Return the digest under which a basis of this recipe is recognised."""
         # orthogonal columns come from a QR factorisation, whose last bits are the machine's

@@ -17,6 +17,7 @@ method: {}
 refinement: {}
 compare: {methods: [calibrated]}
 sensitivity: {D: [10], sigma: [1e-4]}
+select: {}
 """
 SUITE = """\
 suite: mine
@@ -99,7 +100,9 @@ def test_all_there(project, capsys):
     assert len(out.splitlines()) < 25
     assert str(project) not in out
     assert main(["check"]) == 0
-    assert "suite mine, 2 domains, 2 models" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "note: models.vit.origin: weights/vit: holds no weights" in out  # to be downloaded
+    assert "suite mine, 2 domains, 2 models" in out
     assert main(["check", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert " 3  a\n" in screen(capsys, "--counts")[1]

@@ -67,8 +67,8 @@ def test_show_views_draws_a_picture(here, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["data/left/ant/none.png"], "data/left/ant/none.png: no such image; name a file"),
-        (["data/left"], "data/left: no such image; name a file"),
+        (["data/left/ant/none.png"], "data/left/ant/none.png: no such image; check its path"),
+        (["data/left"], "data/left: is a folder; name one image in it"),
         (
             ["data/left/ant/0.png", "--model", "vot"],
             "models: there is no 'vot'; did you mean 'vit'?",

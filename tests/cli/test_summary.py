@@ -9,13 +9,19 @@ from pipeline.cli.main import main
 from small_project import SmallProject, small_params
 
 PROBE = {
-    "images": 12,
+    "images": 1200,
+    "test_images": 120,
+    "classes": 4,
     "zero_shot": 0.5,
     "nearest_mean": 0.6,
     "nearest_mean_sd": 0.01,
     "view_cosine": {"zeros": 0.9},
 }
+MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "vision": "vit"}
 METRICS = {
+    "test_images": 120,
+    "classes": 4,
+    "made_with": MADE_WITH,
     "A_T": 91.0,
     "A_T_sd": 0.5,
     "clip_only_A_T": 80.0,
@@ -46,10 +52,11 @@ def project(tmp_path, monkeypatch):
     for domain in params["domains"]:
         write(paths.probe("toy", domain), PROBE)
     for problem in params["problems"]:
-        write(paths.metrics("toy", problem), METRICS)
+        write(paths.evaluation("toy", problem), METRICS)
         figures = {"source_only": 70.0, "calibrated": 93.3}
         methods = {name: compared(a_t, name) for name, a_t in figures.items()}
-        write(paths.comparison("toy", problem), methods)
+        compared_methods = {"made_with": MADE_WITH, "test_images": 120, "methods": methods}
+        write(paths.comparison("toy", problem), compared_methods)
     return project
 
 
@@ -62,7 +69,7 @@ def test_compared_methods_side_by_side_and_the_report_last(project, capsys):
     text = summary(capsys)
     assert text.index("features of suite toy") < text.index("Final accuracy, toy")
     (line,) = [line for line in text.splitlines() if line.startswith("right-left")]
-    assert " ".join(line.split()) == "right-left – 70.0 ± 0.4 – – 93.3 ± 0.4* +23.3"
+    assert " ".join(line.split()) == "right-left 120 70.0±0.4 93.3±0.4* +23.3"
     assert "pseudo-labels" not in text
     assert "report" not in text
     write(paths.report("toy"), "a page")
@@ -82,13 +89,13 @@ def test_a_method_that_no_comparison_runs_has_a_table_of_its_own(project, capsys
     text = summary(capsys)
     assert text.index("Final accuracy, toy") < text.index("final accuracy A_T, variant ")
     assert ("ridge 0.5" in text) == ("ridge" in str(changed))
-    assert "91.0 ± 0.5" in text
+    assert "91.0±0.5" in text
 
 
 def test_a_problem_that_was_not_compared(project, capsys):
     paths.comparison("toy", "right-left").unlink()
     text = summary(capsys)
-    assert "91.0 ± 0.5" in text
+    assert "91.0±0.5" in text
     assert "93.3" not in text
 
 
@@ -100,3 +107,22 @@ def test_results_that_are_damaged_or_missing(project, capsys):
     gone.unlink()
     assert main(["summary"]) == 2
     assert f"{gone}: no such file; run dvc repro" in capsys.readouterr().err
+
+
+def test_figures_of_other_parameters_say_which(project, capsys):
+    assert "not of today" not in summary(capsys)
+    project.change_params(rff={"D": 1000})
+    text = summary(capsys)
+    assert text.count("left-right, right-left made with rff.D=50; run dvc repro") == 2
+    fresh = {**METRICS, "made_with": {**MADE_WITH, "rff.D": 1000}, "A_T": 92.0}
+    write(paths.evaluation("toy", "left-right"), fresh)
+    text = summary(capsys)
+    assert "! not of today's params.yaml: right-left made with rff.D=50" in text
+
+
+def test_a_model_that_guesses_is_named_with_what_to_do(project, capsys):
+    assert "guess" not in summary(capsys)
+    write(paths.probe("toy", "left"), {**PROBE, "zero_shot": 0.26})
+    (warning,) = [line for line in summary(capsys).splitlines() if "guesses" in line]
+    assert warning.startswith("! CLIP guesses on left: 26.0%")
+    assert all(remedy in warning for remedy in ("no_clip", "templates", "weights"))

@@ -31,7 +31,7 @@ STAGES = [
     (
         "evaluate",
         (PROBLEM,),
-        ["results/toy/problems/left-right/metrics.json", "results/toy/problems/left-right/tables"],
+        ["results/toy/evaluations/left-right.json", "results/toy/problems/left-right/tables"],
     ),
     (
         "compare",

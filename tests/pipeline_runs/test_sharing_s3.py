@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.report.figures import format_figure
 from servers.counting_relay import counting_relay
 from servers.seaweedfs import running_s3
 from sharing_story import (
@@ -57,10 +58,7 @@ def mate(run_project, remote, tmp_path_factory):
 
 def test_a_teammate_without_images_or_weights(mate):
     """The story is in the fixture; here B's result is seen once more."""
-    assert (
-        "left-right"
-        in mate.run("dvc", "metrics", "show", "results/toy/problems/left-right/metrics.json").stdout
-    )
+    assert "left-right" in mate.run("dvc", "metrics", "show", "results/toy/metrics.json").stdout
 
 
 def test_who_makes_the_same_change_computes_nothing(mate, remote, tmp_path):
@@ -85,8 +83,8 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, remote, tmp_path):
     measured = json.loads(
         (mate.folder / "results/toy/problems/left-right/comparison.json").read_text()
     )
-    found = measured["calibrated"]
-    assert f"{found['A_T']:.1f} ± {found['A_T_sd']:.1f}" in output
+    found = measured["methods"]["calibrated"]
+    assert format_figure(found["A_T"], found["A_T_sd"], plus_minus="±") in output
     assert 0 < remote.relay.received < FIRST_LOOK
     assert not (looker.folder / ".dvc/cache").exists()
     assert not (looker.folder / "cache/embeddings").exists()

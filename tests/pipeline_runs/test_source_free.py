@@ -23,7 +23,8 @@ def cases(body, params):
     if "matrix" in body:
         pairs = ((d, m) for d in params["domains"] for m in params["models"])
         return {f"{d}-{m}": {"domain": d, "model": m} for d, m in pairs}
-    return params[body["foreach"].strip("${}")] if "foreach" in body else {"": {}}
+    each = body.get("foreach", [])
+    return params[each.strip("${}")] if isinstance(each, str) else {"": {}}  # a list: of one suite
 
 
 def expanded():
@@ -41,6 +42,7 @@ def expanded():
 
             do = body.get("do", body)
             outs = do.get("outs", []) + do.get("metrics", [])
+            name = "metrics" if name == "evaluate@all" else name  # noqa: PLW2901  as its code is called
             stages[f"{name}@{key}" if key else name] = (filled(do.get("deps", [])), filled(outs))
     return stages
 

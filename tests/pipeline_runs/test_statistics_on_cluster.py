@@ -102,7 +102,7 @@ def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address,
     write_features(tmp_path, 6 * BLOCK_IMAGES, data={"seeds": [0]})  # two tasks of three blocks
     run(*STAGES[:5])
     here = {path: read(path) for path in (paths.source_model("a"), TARGET)}
-    metrics = json.loads(paths.metrics("toy", "a-b").read_text())
+    metrics = json.loads(paths.evaluation("toy", "a-b").read_text())
     forget()
     monkeypatch.setenv(ADDRESS, address)
     monkeypatch.setattr(kernel_rows, "KEPT_BYTES", 0)  # as if there were a hundred times the rows
@@ -114,7 +114,7 @@ def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address,
         assert set(others) == set(arrays)
         for name, array in arrays.items():
             assert_same(others[name], array, f"{path}/{name}")
-    assert json.loads(paths.metrics("toy", "a-b").read_text()) == metrics
+    assert json.loads(paths.evaluation("toy", "a-b").read_text()) == metrics
 
 
 def assert_same(one, other, name):

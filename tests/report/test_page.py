@@ -131,7 +131,9 @@ def test_a_method_that_failed_is_not_drawn():
     content = report_content()
     first = content.problems[0]
     failed = first.methods["paper"].model_copy(update={"failed": "why"})
-    broken = dataclasses.replace(first, methods={**first.methods, "paper": failed})
+    methods = {**first.methods, "paper": failed}
+    compared = first.comparison.model_copy(update={"methods": methods})
+    broken = dataclasses.replace(first, comparison=compared)
     charts = {chart.key: chart for chart in problem_charts(broken)}
     assert "REFEREE as printed" not in [row[0] for row in charts["methods"].rows]
     render_page(dataclasses.replace(content, problems=[broken, *content.problems[1:]]))

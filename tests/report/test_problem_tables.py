@@ -17,6 +17,8 @@ from pipeline.report.problem_tables import (
 )
 
 NAN = np.nan
+MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "method.variant": "paper"}
+OF = "n = 4 test images, 2 seeds, D=50, sigma=0.0001, paper"
 NAMES = ["ant", "bee"]
 IMAGES = TargetImages(
     np.array([[0.0, 0, 0], [4, 0, 0], [0, 1, 0], [4, 1, 0]]),
@@ -74,6 +76,8 @@ def test_figures_are_means_over_the_seeds_in_percent():
         "pseudo_labels_kept": 62.5,
         "ece": {"klda": 10.0, "clip": 20.0, "fused": 5.0},
         "A_T_per_seed": [50.0, 75.0],
+        "test_images": 4,
+        "classes": 2,
         "weight_auroc": 75.0,
     }
     all_right = replace(PROBLEM, right=np.array([True] * 3), quality=np.full((2, 2, 2), NAN))
@@ -91,22 +95,22 @@ def test_weights_are_those_of_pseudo_labels_that_were_kept_for_training():
 
 
 def test_tables_are_written_as_csv(tmp_path):
-    write_problem_tables(tmp_path / "t", problem_tables(PROBLEM, IMAGES))
+    write_problem_tables(tmp_path / "t", problem_tables(PROBLEM, IMAGES, MADE_WITH))
     # the first task fell by 50 and by 0 points, and ended at 50 and at 100
     expected = {
         "forgetting": [["task", "best", "final", "forgotten"], ["1", "100.0", "75.0", "25.0"]],
         "tasks": [
-            ["after_task", "adapted", "sd", "source_only"],
-            ["1", "100.0", "0.0", "50.0"],
-            ["2", "62.5", "12.5", "37.5"],
+            ["of", "after_task", "adapted", "sd", "source_only"],
+            [OF, "1", "100.0", "0.0", "50.0"],
+            [OF, "2", "62.5", "12.5", "37.5"],
         ],
         "accuracy_matrix": [
-            ["after_task", "task", "accuracy"],
-            ["1", "1", "100.0"],
-            ["2", "1", "75.0"],
-            ["2", "2", "50.0"],
+            ["of", "after_task", "task", "accuracy"],
+            [OF, "1", "1", "100.0"],
+            [OF, "2", "1", "75.0"],
+            [OF, "2", "2", "50.0"],
         ],
-        "classes": [["class", "accuracy"], ["ant", "75.0"], ["bee", "50.0"]],
+        "classes": [["of", "class", "accuracy"], [OF, "ant", "75.0"], [OF, "bee", "50.0"]],
         "pseudo_labels": [
             ["task", "accuracy", "kept"],
             ["1", "100.0", "100.0"],
@@ -120,13 +124,13 @@ def test_tables_are_written_as_csv(tmp_path):
     }
     for name, rows in expected.items():
         assert read(tmp_path / "t" / f"{name}.csv") == rows
-    # sorted, so that the order does not reveal the labels of single images
-    pairs = [["ant", "ant"], ["ant", "bee"], ["bee", "ant"], ["bee", "bee"]]
-    assert read(tmp_path / "t" / "confusion.csv")[1:] == [pair for pair in pairs for _ in range(2)]
+    # right answers first, in the order of the classes, and no row of a single image: it would tell its label
+    pairs = [["ant", "ant"], ["bee", "bee"], ["ant", "bee"], ["bee", "ant"]]
+    assert read(tmp_path / "t" / "confusion.csv")[1:] == [[OF, *p, "2", "50.0"] for p in pairs]
 
 
 def test_a_private_target_names_no_image():
-    tables = problem_tables(PROBLEM, None)
+    tables = problem_tables(PROBLEM, None, MADE_WITH)
     assert records(tables["shown"]) == records(tables["map"]) == []
     assert records(tables["reliability"])
 
@@ -137,7 +141,7 @@ def test_reliability_pools_the_seeds_and_leaves_empty_bins_out():
     )
     fused = [
         row
-        for row in records(problem_tables(both, None)["reliability"])
+        for row in records(problem_tables(both, None, MADE_WITH)["reliability"])
         if row["branch"] == "fused"
     ]
     keys = ("from", "to", "images", "confidence", "accuracy")
@@ -169,7 +173,7 @@ def test_the_most_confident_mistakes_of_any_seed_each_image_once():
 
 def test_shown_images_have_their_path_and_the_prediction_of_each_branch():
     one = problem(scores(1, (1, 1), (0.75, 0.9)), test_rows=[[2, 1]])
-    rows = records(problem_tables(one, IMAGES)["shown"])
+    rows = records(problem_tables(one, IMAGES, MADE_WITH)["shown"])
     assert [(row["role"], row["path"], row["actual"]) for row in rows] == [
         ("mistake", "2.png", "ant"),
         ("example", "2.png", "ant"),
@@ -181,7 +185,7 @@ def test_shown_images_have_their_path_and_the_prediction_of_each_branch():
 
 def test_the_map_has_predictions_of_test_images_only():
     one = problem(scores(1, (1, 1), (0.75, 0.9)), test_rows=[[1, 2]])
-    _, rows = problem_tables(one, IMAGES)["map"]
+    _, rows = problem_tables(one, IMAGES, MADE_WITH)["map"]
     assert list(rows) == [
         (-1.0, -0.25, "ant", "train", ""),
         (1.0, -0.25, "bee", "test", "bee"),

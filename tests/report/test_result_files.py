@@ -20,6 +20,10 @@ ENTRY = {
 }
 
 
+def compared(entry):
+    return {"made_with": {}, "test_images": 30, "methods": {"ewc": entry}}
+
+
 def refused(path, stage, read):
     """Return what is wrong with a file, from the one line that names it and the stage to run again."""
     with pytest.raises(StoreError) as caught:
@@ -73,8 +77,8 @@ def test_a_malformed_table(tmp_path, content, what):
     [
         ("{", "JSON"),
         ("[]", "object"),
-        ("{}", "no methods"),
-        ('{"x": 1}', "x"),
+        ("{}", "made_with"),
+        ('{"made_with": {}, "test_images": 3, "methods": {}}', "no methods"),
         ({"title": None}, "ewc.title"),
         ({"group": "pear"}, "ewc.group"),
         ({"source_samples": 1}, "ewc.source_samples"),
@@ -89,7 +93,7 @@ def test_a_malformed_table(tmp_path, content, what):
 )
 def test_a_malformed_comparison(tmp_path, change, key):
     path, stage = tmp_path / "c.json", "compare@a-b"
-    text = change if isinstance(change, str) else json.dumps({"ewc": ENTRY | change})
+    text = change if isinstance(change, str) else json.dumps(compared(ENTRY | change))
     path.write_text(text)
     assert key in refused(path, stage, lambda: read_comparison(path, stage))
 
@@ -97,20 +101,22 @@ def test_a_malformed_comparison(tmp_path, change, key):
 def test_a_method_that_failed_has_its_reason(tmp_path):
     path = tmp_path / "c.json"
     failed = {"title": "EWC", "group": "peer", "source_samples": True, "failed": "too\nfew"}
-    path.write_text(json.dumps({"ewc": failed}))
-    assert read_comparison(path, "compare@a-b")["ewc"].failed == "too few"
+    path.write_text(json.dumps(compared(failed)))
+    assert read_comparison(path, "compare@a-b").methods["ewc"].failed == "too few"
 
 
-@pytest.mark.parametrize("rows", ["", "50,x,1", "50,1", "50,1,1\n50,2,1", "0,1,1", "50,101,1"])
+@pytest.mark.parametrize(
+    "rows", ["", "o,50,x,1", "50,1", "o,50,1,1\no,50,2,1", "o,0,1,1", "o,50,101,1"]
+)
 def test_a_malformed_sweep(tmp_path, rows):
     path, stage = tmp_path / "D.csv", "sensitivity@a-b"
-    path.write_text(f"D,A_T,sd\n{rows}\n")
+    path.write_text(f"of,D,A_T,sd\n{rows}\n")
     refused(path, stage, lambda: read_sweeps(tmp_path, stage))
 
 
 def test_malformed_metrics(tmp_path):
     paths = files("left-right", tmp_path)
     write_results(problem("left-right", ["ant"], 70), paths)
-    paths.metrics.write_text('{"A_T": "high"}')
+    paths.figures.write_text('{"A_T": "high"}')
     read = lambda: read_problem("left-right", "left", "right", paths)  # noqa: E731
-    assert "A_T" in refused(paths.metrics, "evaluate@left-right", read)
+    assert "A_T" in refused(paths.figures, "evaluate@left-right", read)

@@ -35,6 +35,10 @@ def result(project, name):
     return json.loads(project.results("problems", PROBLEM, name).read_text())
 
 
+def evaluation(project):
+    return json.loads(project.results("evaluations", f"{PROBLEM}.json").read_text())
+
+
 def use_methods(project, monkeypatch, run, *methods):
     """List methods to compare, of which `paper` does ``run``."""
     replaced = replace(referee_variant("paper"), run=run)
@@ -50,7 +54,7 @@ def refuse(_):
 
 
 def test_calibrated_has_the_figures_of_evaluate(project):
-    compared, evaluated = result(project, "comparison.json"), result(project, "metrics.json")
+    compared, evaluated = result(project, "comparison.json")["methods"], evaluation(project)
     assert list(compared) == small_params()["compare"]["methods"]
     for name in ("A_T", "A_T_sd", "average_incremental", "forgetting", "A_T_per_seed"):
         assert compared["calibrated"][name] == evaluated[name]
@@ -64,7 +68,7 @@ def test_select_says_what_each_score_chooses_and_what_labels_would_have(project)
     assert [(row["setting"], row["value"]) for row in values] == [
         ("sigma", "1e-05"), ("sigma", "0.0001"), ("ridge", "0.1"), ("ridge", "0.3"),
     ]  # fmt: skip
-    evaluated = result(project, "metrics.json")["A_T"]
+    evaluated = evaluation(project)["A_T"]
     assert (
         float(values[1]["A_T"]) == float(values[3]["A_T"]) == evaluated
     )  # the settings as they are
@@ -89,7 +93,7 @@ def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
     for swept, value in (("D", "50"), ("sigma", "0.0001")):
         with project.results("problems", PROBLEM, "sensitivity", f"{swept}.csv").open() as file:
             rows = {row[swept]: row for row in csv.DictReader(file)}
-        assert float(rows[value]["A_T"]) == result(project, "metrics.json")["A_T"]
+        assert float(rows[value]["A_T"]) == evaluation(project)["A_T"]
 
 
 def test_a_method_that_cannot_run_is_an_entry_with_its_reason(project, monkeypatch, capsys):
@@ -97,7 +101,7 @@ def test_a_method_that_cannot_run_is_an_entry_with_its_reason(project, monkeypat
     assert main(["compare", PROBLEM]) == 0
     reason = "seed 0: there is too little weight for it"
     assert reason in capsys.readouterr().err
-    entries = result(project, "comparison.json")
+    entries = result(project, "comparison.json")["methods"]
     assert list(entries) == ["source_only", "paper", "calibrated"]
     assert entries["paper"]["failed"] == reason
     assert "A_T" not in entries["paper"]
@@ -110,10 +114,10 @@ def test_a_method_that_cannot_run_is_an_entry_with_its_reason(project, monkeypat
 def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, capsys):
     methods = ["calibrated", "labelled-target"]
     project.write_params(small_params() | {"compare": {"methods": methods}, "swept": {}})
-    before = result(project, "comparison.json")["calibrated"]
+    before = result(project, "comparison.json")["methods"]["calibrated"]
     assert main(["compare", PROBLEM]) == 0
     assert "(calibrated)" in capsys.readouterr().out
-    entries = result(project, "comparison.json")
+    entries = result(project, "comparison.json")["methods"]
     assert entries["labelled-target"]["group"] == "ceiling"
     assert "not a method" in entries["labelled-target"]["title"]
     assert entries["calibrated"] == before  # methods see what they saw without it

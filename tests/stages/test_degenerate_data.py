@@ -66,7 +66,7 @@ def project(tmp_path, monkeypatch):
 def metrics(project):
     for stage in (*BEFORE, *STATISTICS):
         assert main(stage) == 0, stage
-    found = json.loads((project.folder / "results/toy/problems/a-b/metrics.json").read_text())
+    found = json.loads((project.folder / "results/toy/evaluations/a-b.json").read_text())
     assert np.isfinite([value for value in found.values() if isinstance(value, float)]).all()
     return found
 
@@ -102,9 +102,7 @@ def test_a_threshold_that_no_label_reaches(project, capsys):
     assert found["pseudo_label_accuracy"] is None
     text = (project.folder / "results/toy/problems/a-b/tables/pseudo_labels.csv").read_text()
     assert text.splitlines() == ["task,accuracy,kept", "1,,0.0", "2,,0.0"]
-    assert (
-        "nan" not in (project.folder / "results/toy/problems/a-b/metrics.json").read_text().lower()
-    )
+    assert "nan" not in (project.folder / "results/toy/evaluations/a-b.json").read_text().lower()
     assert "Warning" not in capsys.readouterr().err
 
 
@@ -187,7 +185,8 @@ def test_a_method_that_asks_for_a_view_that_is_not_there_fails_alone(project, ca
     for stage in (*BEFORE, ("basis", "a")):
         assert main(stage) == 0, stage
     assert main(["compare", "a-b"]) == 0
-    entries = json.loads((project.folder / "results/toy/problems/a-b/comparison.json").read_text())
+    file = project.folder / "results/toy/problems/a-b/comparison.json"
+    entries = json.loads(file.read_text())["methods"]
     assert "zeros, rand" in entries["calibrated"]["failed"]
     assert entries["no_augmentation"]["A_T"] > 80
 

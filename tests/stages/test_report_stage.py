@@ -27,7 +27,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "drawing_library", lambda: "let vegaEmbed;")
     SmallProject(tmp_path).write_params(small_params())
     files = ProblemFiles(
-        metrics=paths.metrics("toy", "left-right"),
+        figures=paths.evaluation("toy", "left-right"),
         tables=TABLES,
         comparison=paths.comparison("toy", "left-right"),
         sensitivity=paths.sensitivity("toy", "left-right"),

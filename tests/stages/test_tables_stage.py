@@ -13,6 +13,7 @@ from pipeline.stage import main
 from small_project import SmallProject, small_params
 
 SUITE = "office31"
+MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4}
 GROUPS = {
     "clip_zero_shot": "reference",
     "source_only": "reference",
@@ -24,7 +25,7 @@ GROUPS = {
 
 def comparison(base):
     """Return a comparison as the stage `compare` writes it."""
-    return {
+    methods = {
         method: {
             "title": f"the {method}",
             "group": group,
@@ -35,6 +36,7 @@ def comparison(base):
         }
         for step, (method, group) in enumerate(GROUPS.items())
     }
+    return {"made_with": MADE_WITH, "test_images": 30, "methods": methods}
 
 
 def write(path, content):
@@ -70,8 +72,9 @@ def project(tmp_path, monkeypatch):
 def sweep(project, problem):
     """Write a sweep of the problem and list it under `swept`."""
     folder = paths.sensitivity(SUITE, problem)
-    write(folder / "D.csv", "D,A_T,sd\n50,80.5,1.0\n500,85.0,0.5\n")
-    write(folder / "sigma.csv", "sigma,A_T,sd\n1e-4,85.0,0.5\n")
+    write(folder / "D.csv", "of,D,A_T,sd\no,50,80.5,1.0\no,500,85.0,0.5\n")
+    write(folder / "sigma.csv", "of,sigma,A_T,sd\no,1e-4,85.0,0.5\n")
+    write(folder / "made_with.json", MADE_WITH)
     params = project.read_params()
     project.write_params(params | {"swept": {problem: params["problems"][problem]}})
 
@@ -104,7 +107,7 @@ def test_tables_without_figures_are_left_out_even_where_they_were(project):
     assert main(["tables"]) == 0
     for name in ("amazon-dslr", "dslr-amazon"):
         entries = json.loads(paths.comparison(SUITE, name).read_text())
-        del entries["no_clip"]
+        del entries["methods"]["no_clip"]
         write(paths.comparison(SUITE, name), entries)
     project.write_params(project.read_params() | {"swept": {}})  # the files of the sweep remain
     assert main(["tables"]) == 0

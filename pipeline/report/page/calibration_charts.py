@@ -57,10 +57,12 @@ def weights(results: ProblemResults) -> Chart:
 def reliability(results: ProblemResults, branch: str) -> Chart:
     """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
     table = results.tables["reliability"]
-    table = table[table["branch"] == branch].drop(columns="branch")
+    table = table[table["branch"] == branch].drop(columns=["of", "branch"])
     table = table.assign(enough=table["images"] >= FEW)
     ece = results.metrics.ece.get(branch)
     error = "" if ece is None else f"Calibration error (ECE) {format_figure(ece)} %."
+    if branch == "clip" and any(line.startswith("CLIP") for line in results.guessing()):
+        error += " This branch guesses: that it knows so is no merit."
     first = branch == next(iter(BRANCH_TITLES))
     return Chart(
         f"reliability-{branch}",

@@ -21,10 +21,8 @@ BARE = {"labels": False, "ticks": False, "grid": False, "domain": False}
 
 def confusion(results: ProblemResults) -> Chart:
     """Draw which class is predicted for which; each row adds up to 100."""
-    cells = results.tables["confusion"].groupby(["actual", "predicted"]).size()
-    cells = cells.rename("n").reset_index()
-    totals = cells.groupby("actual")["n"].transform("sum")
-    cells["share"] = [round(share, 2) for share in 100 * cells["n"] / totals]
+    cells = results.tables["confusion"].drop(columns="of").rename(columns={"images": "n"})
+    cells = cells[cells["n"] > 0]
     names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     wrong = cells[cells["actual"] != cells["predicted"]]
     wrong = wrong.sort_values(["n", "actual", "predicted"], ascending=[False, True, True])

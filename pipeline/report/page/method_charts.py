@@ -42,7 +42,8 @@ def methods(results: ProblemResults) -> Chart:
             scale=percent_scale([value["low"] for value in values]),
             groups=[heading for heading in GROUPS.values() if heading in present],
         ),
-        "Final accuracy A_T, mean and ± one standard deviation over the seeds.",
+        "Final accuracy A_T, mean and ± one standard deviation over the seeds; "
+        f"{results.comparison.test_images:,} test images per seed.",
         Origin(f"compare@{results.name}", results.files.comparison.as_posix()),
         header=("method", "kind", "A_T, %", "sd"),
         rows=[(v["method"], v["group"], v["a"], v["sd"]) for v in values],
@@ -107,7 +108,8 @@ def sensitivity(results: ProblemResults, swept: str) -> Chart:
             form=FORMS[swept],
             swept=swept,
         ),
-        "Everything else as in params.yaml. The band is ± one standard deviation over the seeds.",
+        f"Everything else as in params.yaml; {results.metrics.test_images:,} test images per seed. "
+        "The band is ± one standard deviation over the seeds.",
         Origin(f"sensitivity@{results.name}", f"{folder.as_posix() if folder else ''}/{swept}.csv"),
         header=(swept, "A_T, %", "sd"),
         rows=[(f"{v['v']:g}", v["a"], v["sd"]) for v in values],

@@ -43,6 +43,7 @@ class PageContent:
     provenance: Provenance
     drawing: str  # the JavaScript of the plotting library, from `drawing_library`
     streams: Sequence[StreamResults] = ()
+    warnings: Sequence[str] = ()  # above everything else
 
 
 def render_page(content: PageContent) -> str:

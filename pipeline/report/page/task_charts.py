@@ -35,7 +35,7 @@ def accuracy_over_tasks(results: ProblemResults) -> Chart:
             models=[SERIES[name] for name in names],
         ),
         "A_k: mean accuracy over tasks 1 to k after task k, no task id given. The band is ± one standard "
-        "deviation over the seeds.",
+        f"deviation over the seeds; {results.metrics.test_images:,} test images per seed.",
         results.origin("tasks"),
         header=("after task", *(SERIES[name] for name in names), "sd of adapted"),
         rows=table[["after_task", *names, "sd"]].astype(object).to_numpy().tolist(),
@@ -45,7 +45,7 @@ def accuracy_over_tasks(results: ProblemResults) -> Chart:
 
 def accuracy_matrix(results: ProblemResults) -> Chart:
     """Draw the accuracy on every task after every task."""
-    table = results.tables["accuracy_matrix"]
+    table = results.tables["accuracy_matrix"].drop(columns="of")
     (floor, _) = percent_scale(list(table["accuracy"]), step=10)["domain"]
     tasks = int(table["after_task"].max())
     axis = {"type": "ordinal", "sort": None}

@@ -1,0 +1,39 @@
+"""The page around `dvc plots`: .dvc/plots/page.html, with the drawing library inside, so that it needs no network.
+
+DVC's own page loads Vega from a server, and without a network stays blank. .dvc/config names this one instead. Write it
+again after another version of vl-convert-python was pinned: ``python -m pipeline.report.dvc_plots``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.report.page.page import drawing_library
+
+PAGE = Path(".dvc/plots/page.html")
+FRAME = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+{{refresh_tag}}
+<title>Plots of the results</title>
+<style>
+body {{ margin: 1.5rem; font-family: system-ui, sans-serif; }}
+body {{ display: flex; flex-wrap: wrap; gap: 2rem; align-items: flex-start; }}
+</style>
+<script>{script}</script>
+</head>
+<body>
+{{plot_divs}}
+</body>
+</html>
+"""
+
+
+def plots_page() -> str:
+    """Return the template that DVC fills with its plots; without its placeholder for scripts, it loads none."""
+    return FRAME.format(script=drawing_library())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(plots_page(), encoding="utf-8")

@@ -1,0 +1,73 @@
+"""What a result was made with: the parameters that its numbers depend on, kept in the file beside them.
+
+DVC runs whatever part of the graph one asks for, so results of other parameters may lie next to fresh ones. Every
+result file holds its own, and whoever shows a number compares them with params.yaml and says where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MadeWith = Mapping[str, Any]  # "section.key" -> value, as JSON has it
+
+SECTIONS = ("data", "language", "method", "refinement", "rff", "views", "vision")
+# how files are read and what is pushed: no number depends on it
+WITHOUT_EFFECT = ("data.unreadable", "data.empty_class", "data.max_pixels", "data.private")
+
+
+def made_with(params: Mapping[str, Any], sections: tuple[str, ...] = SECTIONS) -> dict[str, Any]:
+    """Return the parameters behind a result, by their dotted names.
+
+    Examples
+    --------
+    >>> made_with({"rff": {"D": 500, "sigma": 0.1}, "vision": "vit", "suite": "digits"})
+    {'vision': 'vit', 'rff.D': 500, 'rff.sigma': 0.1}
+    """
+    found: dict[str, Any] = {}
+    for name in sections:
+        section = params.get(name)
+        if isinstance(section, Mapping):
+            found |= {f"{name}.{key}": value for key, value in section.items()}
+        elif section is not None:
+            found = {name: section, **found}
+    return {key: value for key, value in found.items() if key not in WITHOUT_EFFECT}
+
+
+def differences(made: MadeWith, now: MadeWith) -> list[str]:
+    """Return how the parameters behind a result differ from those of today, as ``key=value`` of the result.
+
+    Only what the result depends on counts: keys that ``made`` lacks are not looked at.
+
+    Examples
+    --------
+    >>> differences({"rff.D": 500, "vision": "vit"}, {"rff.D": 1000, "vision": "vit", "data.seeds": [0]})
+    ['rff.D=500']
+    """
+    return [
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in made.items()
+        if value != now.get(key)
+    ]
+
+
+def stale_notes(results: Mapping[str, MadeWith], now: MadeWith, remedy: str) -> list[str]:
+    """Return a line for every group of results that were made with the same other parameters than today's.
+
+    Parameters
+    ----------
+    results : mapping of str to MadeWith
+        By the name under which a result is shown.
+    now : MadeWith
+        Today's parameters, from `made_with`.
+    remedy : str
+        The command that makes the results again.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, made in results.items():
+        if differ := differences(made, now):
+            groups.setdefault(", ".join(differ), []).append(name)
+    return [
+        f"not of today's params.yaml: {', '.join(names)} made with {what}; run {remedy}"
+        for what, names in groups.items()
+    ]

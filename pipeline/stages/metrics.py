@@ -1,0 +1,55 @@
+"""Stage `evaluate@all@SUITE`: the few figures that `dvc metrics` and `dvc exp show` put on one screen.
+
+Writes results/SUITE/metrics.json: the mean of A_T over the problems, "A_T±sd" of each problem, and D, sigma and method
+with which these were made. They stand beside the numbers because DVC shows the file of the last run beside the
+params.yaml of today. A problem that was evaluated with other parameters than the first one is left out, and with it the
+mean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from pipeline import paths
+from pipeline.report.evaluation import ProblemFigures
+from pipeline.report.figures import format_figure
+from pipeline.report.made_with import differences
+from pipeline.report.result_file import read_json
+from pipeline.stage import Context, stage
+from pipeline.write_aside import write_aside
+
+
+@stage(reads=("problems",))
+def metrics(context: Context) -> str:
+    """Write results/SUITE/metrics.json."""
+    suite = context.suite
+    figures = suite_figures(
+        {
+            name: read_json(paths.evaluation(suite, name), ProblemFigures, f"evaluate@{name}")
+            for name in context.params.problems
+        }
+    )
+    with write_aside(paths.metrics(suite)) as aside:
+        aside.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return ", ".join(f"{name} {value}" for name, value in figures.items())
+
+
+def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
+    """Return mean, problems and the parameters behind them; short names, for one screen."""
+    if not evaluated:
+        return {}
+    made = next(iter(evaluated.values())).made_with
+    alike = {name: one for name, one in evaluated.items() if not differences(made, one.made_with)}
+    mean = {"mean": round(fmean(one.A_T for one in alike.values()), 2)}
+    return {
+        **(mean if len(alike) == len(evaluated) else {}),
+        **{name: format_figure(one.A_T, one.A_T_sd, plus_minus="±") for name, one in alike.items()},
+        "D": made["rff.D"],
+        "sigma": made["rff.sigma"],
+        "method": " ".join(
+            [made["method.variant"], *(f"{k}={v}" for k, v in made["method.options"].items())]
+        ),
+    }

@@ -1,0 +1,61 @@
+"""The templates of `dvc plots`, drawn without a network by the library that is inside their page."""
+
+import re
+from pathlib import Path
+
+import pytest
+import vl_convert
+from dvc_render.vega import VegaRenderer
+from ruamel.yaml import YAML
+
+from pipeline.report.dvc_plots import PAGE, plots_page
+from report_content import tables
+
+ROOT = Path(__file__).parents[2]
+GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
+PLOTS = {
+    Path(path).stem: settings
+    for stage in ("evaluate", "sensitivity")
+    for plot in GRAPH[stage]["do"]["plots"]
+    for path, settings in plot.items()
+}
+SWEEP = [{"of": "n = 30", "A_T": "90.5", "sd": "1.0"}, {"of": "n = 30", "A_T": "80.5", "sd": "2.0"}]
+TEXTS = {  # beside the label: what one sees of each plot
+    "tasks": {"1", "2", "3", "adapted", "source only", "CLIP alone"},
+    "accuracy_matrix": {"1", "2", "3", "95", "after task"},
+    "confusion": {"ant", "bee", "cat", "actual", "predicted"},
+    "classes": {"ant", "bee", "cat"},
+    "reliability": {"kernel LDA", "CLIP", "fusion"},
+    "D": {"50", "500"},
+    "sigma": {"0.0001", "0.01"},
+}
+
+
+def points(name):
+    """Return the rows of a plot as DVC reads them from CSV: text, with the revision."""
+    if name in ("D", "sigma"):
+        values = ("50", "500") if name == "D" else ("1e-4", "1e-2")
+        rows = [{**row, name: value} for row, value in zip(SWEEP, values, strict=True)]
+    else:
+        rows = tables(["ant", "bee", "cat"])[name].astype(str).to_dict("records")
+    return [{**row, "rev": rev} for rev in ("workspace", "HEAD") for row in rows]
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_plot_is_drawn_with_what_it_was_made_with(name):
+    settings = {**PLOTS[name], "template_dir": str(ROOT / ".dvc/plots"), "title": "A title"}
+    spec = VegaRenderer(points(name), "plot", **settings).get_filled_template()
+    svg = vl_convert.vegalite_to_svg(spec, vl_version="6.4")
+    texts = set(re.findall(r">([^<>]+)</t(?:ext|span)>", svg))
+    assert TEXTS[name] | {"A title"} <= texts
+    assert any(text.startswith("HEAD: n = 30") for text in texts)
+    assert "1.5" not in texts  # tasks are whole numbers
+
+
+def test_the_page_has_the_installed_drawing_library_and_loads_nothing():
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert page == plots_page(), "run python -m pipeline.report.dvc_plots"
+    assert "{plot_divs}" in page
+    assert not re.search(r"<(script|link)[^>]*(src|href)=", page.split("<script>")[0])
+    config = (ROOT / ".dvc/config").read_text()
+    assert f"html_template = {PAGE.relative_to('.dvc').as_posix()}" in config
