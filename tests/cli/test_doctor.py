@@ -15,6 +15,7 @@ views: {}
 rff: {}
 method: {}
 refinement: {}
+select: {}
 compare: {methods: [calibrated]}
 sensitivity: {D: [10], sigma: [1e-4]}
 select: {}
