@@ -11,7 +11,6 @@ from pipeline.errors import ModelError
 from pipeline.extraction.cluster import ADDRESS
 from pipeline.extraction.cluster_reduction import ClusterReduction
 from pipeline.extraction.executor import (
-    SIDE_BY_SIDE,
     Executor,
     executor,
     reduce_on_device,
@@ -33,8 +32,8 @@ class RecordingCluster:
         return [function(item) for item in items]
 
 
-@pytest.mark.parametrize(("D", "most"), [(SIDE_BY_SIDE, 2), (SIDE_BY_SIDE + 1, 1)])
-def test_large_statistics_are_computed_one_seed_at_a_time(D, most):
+@pytest.mark.parametrize(("D", "most"), [(10, 2), (6000, 2), (10_000, 1)])
+def test_as_many_seeds_run_at_once_as_memory_holds(D, most):
     running, counts, lock = 0, [], threading.Lock()
 
     def work(index):

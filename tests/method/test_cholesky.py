@@ -1,0 +1,49 @@
+"""Factors and triangular solves by blocks, against NumPy's general solver."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.method.cholesky import backward, factor, forward, solve
+
+
+def positive_definite(D):
+    rows = np.random.default_rng(D).normal(size=(2 * D, D))
+    return rows.T @ rows + np.eye(D)
+
+
+@pytest.mark.parametrize("D", [1, 127, 128, 129, 300])
+def test_solves_are_numpys_whatever_stands_above_the_diagonal(D):
+    A, right = positive_definite(D), np.random.default_rng(0).normal(size=(D, 3))
+    triangle = np.asfortranarray(np.tril(A) + np.triu(np.full((D, D), np.nan), 1))
+    np.testing.assert_allclose(solve(triangle, right), np.linalg.solve(A, right), rtol=1e-8)
+    lower = factor(triangle)
+    np.testing.assert_allclose(lower @ lower.T, A, rtol=1e-10)
+    np.testing.assert_allclose(lower @ forward(lower, right), right, atol=1e-9)
+    np.testing.assert_allclose(lower.T @ backward(lower, right), right, atol=1e-9)
+
+
+def test_a_singular_matrix_is_an_error_with_the_remedy():
+    with pytest.raises(InputError, match="larger ridge"):
+        solve(np.array([[1.0, 1.0], [1.0, 1.0]]), np.ones((2, 1)))
+
+
+def test_another_thread_runs_meanwhile():
+    A, right = positive_definite(1200), np.ones((1200, 1200))
+    done: list[float] = []
+
+    def work():
+        start = time.thread_time()
+        solve(A, right)
+        done.append(time.thread_time() - start)
+
+    thread, start = threading.Thread(target=work), time.thread_time()
+    thread.start()
+    while not done:
+        pass
+    assert (
+        time.thread_time() - start > 0.2 * done[0]
+    )  # with the lock held it would be next to nothing
