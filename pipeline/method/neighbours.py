@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from pipeline.method.rows import BLOCK_IMAGES, Matrix64, Rows, row_blocks, unit_rows
 
@@ -27,6 +26,8 @@ def neighbour_average(rows: Rows, k: int) -> Any:
            [1., 0., 0.],
            [0., 1., 0.]])
     """
+    import scipy.sparse  # a tenth of a second, which only stages that adapt pay
+
     n = len(rows)
     k = min(k, n - 1)
     if k < 1:
