@@ -1,1 +1,34 @@
-"""REFEREE as a feature-cache pipeline: frozen embeddings once, source-free continual adaptation in seconds."""
+"""REFEREE as a feature-cache pipeline: frozen embeddings once, source-free continual adaptation in seconds.
+
+The public Python API: what `__all__` names. It follows semantic versioning; everything else may change.
+
+>>> cache = open_cache(".")                                  # doctest: +SKIP
+>>> rows = cache.rows("mnist", "vit", view="original")       # doctest: +SKIP
+>>> train, test = rows.split(seed=0)                         # doctest: +SKIP
+>>> train.numpy().shape, train.labels.shape                  # doctest: +SKIP
+((4500, 128), (4500,))
+
+`pipeline.feature_cache` has the example that runs, docs/how-to/python.md a page of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import RefereeError
+
+if TYPE_CHECKING:
+    from pipeline.feature_cache import FeatureCache, FeatureRows, open_cache
+    from pipeline.kernel_lda_classifier import KernelLDAClassifier
+
+__all__ = ["FeatureCache", "FeatureRows", "KernelLDAClassifier", "RefereeError", "open_cache"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: every stage imports this package and needs none of them."""
+    from importlib import import_module
+
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "kernel_lda_classifier" if name == "KernelLDAClassifier" else "feature_cache"
+    return getattr(import_module(f"{__name__}.{module}"), name)

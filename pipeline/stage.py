@@ -164,10 +164,10 @@ def image_source(params: Any, domain: str, lists: Callable[[str, str], Path]) ->
     return open_source(Path(described.images), settings, lists=tuple(own))
 
 
-def open_project(params: Params) -> Project:
-    """Return the caches of the project in the current folder."""
+def open_project(params: Params, root: Path = Path()) -> Project:
+    """Return the caches of the project in a folder, by default the current one."""
     pairs = {name: (problem.source, problem.target) for name, problem in params.problems.items()}
-    return Project(vision=params.vision, language=params.language, problems=pairs)
+    return Project(vision=params.vision, language=params.language, problems=pairs, root=root)
 
 
 def stage_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Order of the test files, and one small project that is run once for all of them."""
+"""Order of the test files, and copies of the small project that is run once for all of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from small_project import SmallProject, make_once, run_and_commit
+from small_project import SmallProject
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort files with slow tests to the front: the last ones to finish are then short."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the small project, all stages run and committed to DVC and git; to be copied only."""
-    return make_once(tmp_path_factory.getbasetemp(), "finished", run_and_commit)
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeline.errors import InputError, ParamsError, one_line
-
-# packages whose errors DVC passes on as they are
-CLIENTS = {"dvc_data", "dvc_objects", "botocore", "aiobotocore", "asyncssh"}
+from pipeline.revision_files import failures_in_one_line
 
 
 def dvc_config(overrides: dict[str, Any] | None = None) -> Any:
@@ -27,26 +25,6 @@ def dvc_config(overrides: dict[str, Any] | None = None) -> Any:
     if config.dvc_dir is None:
         raise ParamsError("no DVC repository here; run this in its root, or `dvc init`")
     return config
-
-
-@contextmanager
-def failures_in_one_line(subject: str, remedy: str) -> Iterator[None]:
-    """Turn what DVC and its clients raise where a remote cannot be used into one line."""
-    from dvc.exceptions import DvcException
-    from dvc.fs import RemoteMissingDepsError
-
-    try:
-        yield
-    except (ImportError, RemoteMissingDepsError) as error:
-        extra = "pip install 'referee-pipeline[s3]' or 'referee-pipeline[ssh]'"
-        raise InputError(f"{subject}: {one_line(error)}; {extra}") from None
-    except Exception as error:
-        client = type(error).__module__.partition(".")[0]
-        if not isinstance(error, OSError | DvcException) and client not in CLIENTS:
-            raise
-        raise InputError(
-            f"{subject} ({one_line(error) or type(error).__name__}); {remedy}"
-        ) from None
 
 
 class RemoteOutputs:

@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.cli.remote import dvc_config, failures_in_one_line
+from pipeline.cli.remote import dvc_config
 from pipeline.errors import ParamsError
+from pipeline.revision_files import failures_in_one_line
 
 S3_KEYS = {
     "AWS_ACCESS_KEY_ID": "access_key_id",

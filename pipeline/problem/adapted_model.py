@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipeline import paths
-from pipeline.errors import ParamsError, StoreError, listed
+from pipeline.errors import InputError, ParamsError, StoreError, listed
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Matrix, Rows, UnlabelledRows
+from pipeline.method.rows import Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import cosines
+from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
@@ -63,18 +63,30 @@ class AdaptedModel:
         """CLIP's own logit scale."""
         return self.problem.target.prompts.logit_scale
 
-    def predict(self, views: Mapping[str, Rows], clip_rows: Matrix) -> Prediction:
+    def predict(self, views: Mapping[str, Rows] | Rows, clip_rows: Rows) -> Prediction:
         """Predict from embeddings exactly as `evaluate` does.
 
         Parameters
         ----------
-        views : mapping of str to array of shape (n, d)
-            The vision model's embeddings by view.
-        clip_rows : array of shape (n, d')
+        views : Rows of shape (n, d), or mapping of str to these
+            The vision model's embeddings of the original images, or of every one of `views` by name. Rows that are
+            read when they are indexed are never all in memory.
+        clip_rows : Rows of shape (n, d')
             CLIP's embeddings of the same images.
+
+        Returns
+        -------
+        Prediction
+            ``label`` (n,), positions in ``classes_seen``, and the probabilities (n, K) of both branches and of their
+            fusion.
         """
-        similarity = cosines(clip_rows, self.problem.target.prompts.text)
-        rows = UnlabelledRows(views, similarity, clip_rows)
+        by_view = views if isinstance(views, Mapping) else {"original": views}
+        if missing := [view for view in self.views if view not in by_view]:
+            raise InputError(
+                f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well"
+            )
+        similarity = CosineRows(clip_rows, self.problem.target.prompts.text)
+        rows = UnlabelledRows(by_view, similarity, clip_rows)
         return predict(
             kernel_rows(self.basis, rows, self.options.clip_in_kernel),
             similarity,
@@ -105,7 +117,7 @@ def open_adapted_model(
     seed, after_task : int, optional
         Which model; tasks count from 1.
     """
-    store = open_target(paths.target_model(problem.name))
+    store = open_target(problem.target.root / paths.target_model(problem.name))
     _check_options(store, options)
     check_basis(problem, rff)
     problem.bases.require_model(store)
@@ -113,7 +125,7 @@ def open_adapted_model(
     classifiers = read_classifiers(store, index)
     tasks = len(classifiers)
     if after_task is not None and not 1 <= after_task <= tasks:
-        raise ParamsError(f"--after-task {after_task}: {problem.name} has the tasks 1 to {tasks}")
+        raise ParamsError(f"after task {after_task}: {problem.name} has the tasks 1 to {tasks}")
     task = tasks if after_task is None else after_task
     return AdaptedModel(
         problem=problem,
@@ -140,7 +152,7 @@ def _seed_index(seeds: tuple[int, ...], seed: int | None) -> int:
     if seed is None:
         return 0
     if seed not in seeds:
-        raise ParamsError(f"--seed {seed}: the models were made for the seeds {listed(seeds)}")
+        raise ParamsError(f"seed {seed}: the models were made for the seeds {listed(seeds)}")
     return seeds.index(seed)
 
 

@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
-from pipeline.datasets.manifest_files import ClassRow, Tasks, read_classes, read_labels, read_tasks
+from pipeline.datasets.manifest_files import (
+    ClassRow,
+    Tasks,
+    read_classes,
+    read_images,
+    read_labels,
+    read_tasks,
+    rows_digest,
+)
 from pipeline.errors import StoreError
 from pipeline.method.rows import Rows, TargetTask, UnlabelledRows, take
 from pipeline.method.zero_shot import CosineRows
@@ -201,3 +209,10 @@ class LabelledDomain(Domain):
         labels, digest = read_labels(self.manifest)
         self.vision.require({"rows_digest": digest})
         return labels
+
+    @cached_property
+    def image_paths(self) -> list[str]:
+        """The path of every image. They tell classes where classes are folders, so a `Domain` has none."""
+        images = read_images(self.manifest / "images.csv")
+        self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
+        return [image.path for image in images]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.problem.domain import Domain, LabelledDomain
@@ -12,7 +13,7 @@ from pipeline.problem.problem import LabelledProblem, Problem
 
 @dataclass(frozen=True)
 class Project:
-    """Opens the domains and problems of the project in the current folder.
+    """Opens the domains and problems of a project.
 
     Attributes
     ----------
@@ -20,19 +21,24 @@ class Project:
         Names of the two models.
     problems : mapping of str to (str, str)
         Source and target of each problem.
+    root : Path
+        The project's folder; by default the current one.
     """
 
     vision: str
     language: str
     problems: Mapping[str, tuple[str, str]]
+    root: Path = Path()
 
     def domain(self, name: str, *, lazy: bool = False) -> Domain:
         """Return a domain without its labels."""
-        return Domain(name, vision=self.vision, language=self.language, lazy=lazy)
+        return Domain(name, vision=self.vision, language=self.language, lazy=lazy, root=self.root)
 
     def labelled_domain(self, name: str, *, lazy: bool = False) -> LabelledDomain:
         """Return a domain with its labels."""
-        return LabelledDomain(name, vision=self.vision, language=self.language, lazy=lazy)
+        return LabelledDomain(
+            name, vision=self.vision, language=self.language, lazy=lazy, root=self.root
+        )
 
     def problem(self, name: str, *, lazy: bool = False) -> Problem:
         """Return what adapting may read of a problem: the target without labels, and the source's model."""

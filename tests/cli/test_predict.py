@@ -169,8 +169,8 @@ def test_unreadable_images_stop_it_or_are_skipped_and_named(here, capsys, tmp_pa
     [
         (("none.jpg",), "none.jpg: no such file or folder; check the path"),
         (("cache/prompts",), "cache/prompts: no image in this folder"),
-        (("--after-task", "6", SEVEN), "--after-task 6: mnist-uci has the tasks 1 to 5"),
-        (("--seed", "7", SEVEN), "--seed 7: the models were made for the seeds 0, 1"),
+        (("--after-task", "6", SEVEN), "after task 6: mnist-uci has the tasks 1 to 5"),
+        (("--seed", "7", SEVEN), "seed 7: the models were made for the seeds 0, 1"),
         (("--problem", "mnist-uic", SEVEN), "there is no 'mnist-uic'; did you mean 'mnist-uci'?"),
         (("--output", "data", SEVEN), "--output data: is a folder; name a file in it"),
         (("--output", "x.docx", SEVEN), "--output x.docx: no format 'docx'; name a .csv, .json"),

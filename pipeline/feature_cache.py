@@ -1,0 +1,331 @@
+"""Cached features in Python: rows with their paths, labels, tasks and splits, and the models made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import paths
+from pipeline.errors import ParamsError, listed
+from pipeline.method.rows import Labels
+from pipeline.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named
+from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model
+from pipeline.problem.domain import LabelledDomain
+from pipeline.problem.method_options import method_options
+from pipeline.problem.project import Project
+from pipeline.problem.seed import Seed
+from pipeline.revision_files import RevisionFiles
+from pipeline.stage import open_project
+from pipeline.store.basis_file import read_bases
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import torch
+
+    from pipeline.row_dataset import RowDataset
+
+Floats = npt.NDArray[np.float32]
+Method = Callable[[Seed], Sequence[Labels]]
+
+
+def open_cache(folder: str | Path = ".", *, rev: str | None = None) -> FeatureCache:
+    """Open the cached features of a project.
+
+    Parameters
+    ----------
+    folder : str or Path, default "."
+        The project's folder, or the address of its git repository.
+    rev : str, optional
+        A commit, branch or tag. What is asked for is then read from the repository's DVC cache or remote into a
+        temporary folder; nothing is checked out. Of an address it is the default branch if omitted.
+
+    Returns
+    -------
+    FeatureCache
+
+    Raises
+    ------
+    RefereeError
+        One line that names the file or key and the remedy, here and in everything below.
+
+    Examples
+    --------
+    >>> cache = open_cache(small_project)
+    >>> cache.domains, cache.models, list(cache.problems)
+    (('left', 'right'), ('vit', 'clip'), ['left-right'])
+    >>> rows = cache.rows("left", "vit")
+    >>> rows
+    <FeatureRows left vit original: 24 rows of 24 numbers>
+    >>> train, test = rows.split(seed=0)
+    >>> train.numpy().shape, test.labels.tolist()
+    ((16, 24), [0, 0, 1, 1, 2, 2, 3, 3])
+    >>> rows.paths[0], rows.classes[rows.labels[0]], int(rows.task[0])
+    ('data/left/ant/0.png', 'ant', 1)
+    """
+    if rev is None and Path(folder).is_dir():
+        return FeatureCache(Path(folder))
+    return FeatureCache(RevisionFiles(str(folder), rev))
+
+
+class FeatureCache:
+    """The cached features of a project; `open_cache` makes one.
+
+    Attributes
+    ----------
+    params : Params
+        params.yaml and suite.yaml.
+    """
+
+    def __init__(self, files: Path | RevisionFiles) -> None:
+        self._files = files
+        self._bring(PARAMS_FILE, SUITE_FILE)
+        self.params: Params = load_params(self._root)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The names of the domains."""
+        return tuple(self.params.domains)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models whose features are cached."""
+        return tuple(self.params.models)
+
+    @property
+    def problems(self) -> Mapping[str, tuple[str, str]]:
+        """Source and target of each problem, by its name."""
+        return self._project.problems
+
+    def rows(self, domain: str, model: str, view: str = "original") -> FeatureRows:
+        """Return the features of a domain's images by a model.
+
+        Parameters
+        ----------
+        domain, model : str
+            Keys of `domains` and `models` in suite.yaml.
+        view : str, default "original"
+            One of the domain's views: ``original``, ``zeros``, ``rand``.
+        """
+        named("domains", self.params.domains, domain)
+        named("models", self.params.models, model)
+        self._bring(paths.manifest(domain), paths.embeddings(domain, model))
+        opened = LabelledDomain(
+            domain, vision=model, language=self.params.language, root=self._root
+        )
+        return FeatureRows(opened, model, view)
+
+    def dataset(
+        self,
+        domain: str,
+        model: str,
+        view: str = "original",
+        *,
+        part: Literal["all", "train", "test"] = "all",
+        seed: int | None = None,
+    ) -> RowDataset:
+        """Return features and labels as a `torch.utils.data.Dataset` of pairs (row, label).
+
+        Parameters
+        ----------
+        domain, model, view : str
+            As in `rows`.
+        part : {"all", "train", "test"}, default "all"
+            Which images.
+        seed : int, optional
+            Whose train or test images; the first seed if omitted.
+        """
+        from pipeline.row_dataset import RowDataset  # imports torch
+
+        rows = self.rows(domain, model, view)
+        if part != "all":
+            train, test = rows.split(rows.seeds[0] if seed is None else seed)
+            rows = train if part == "train" else test
+        return RowDataset(rows, rows.labels)
+
+    def model(
+        self, problem: str, *, after: int | None = None, seed: int | None = None
+    ) -> AdaptedModel:
+        """Return an adapted model, whose `predict` takes the features of new images.
+
+        Parameters
+        ----------
+        problem : str
+            A key of `problems` in suite.yaml.
+        after : int, optional
+            After which task, counted from 1; the last if omitted.
+        seed : int, optional
+            The first if omitted.
+        """
+        params = self.params
+        source, target = self._pair(problem)
+        needed = (paths.bases(source), paths.source_model(source), paths.target_model(problem))
+        self._bring(*needed, *self._features_of(target), paths.prompts(target))
+        return open_adapted_model(
+            self._project.problem(problem),
+            method_options(params.method.variant, params.method.options),
+            params.rff.model_dump(),
+            seed=seed,
+            after_task=after,
+        )
+
+    def compare(self, method: str | Method, problem: str | None = None) -> pd.DataFrame:
+        """Score a method as the stage `compare` does: same features, splits and bases.
+
+        Parameters
+        ----------
+        method : str or callable
+            A name that `compare.methods` in params.yaml may have, or a function of a `Seed`, in which there is no label
+            of the target, that returns after each task the predicted classes (n,) of ``seed.target.test``.
+        problem : str, optional
+            All problems if omitted.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per problem, in percent: ``A_T``, ``A_T_sd``, ``average_incremental``, ``forgetting``,
+            ``A_T_per_seed``.
+        """
+        import pandas as pd
+
+        from pipeline.comparison.registry import compared_method
+        from pipeline.report.problem_figures import accuracy_figures
+
+        run = compared_method(method).run if isinstance(method, str) else method
+        figures = {}
+        for name in self.problems if problem is None else (problem,):
+            source, target = self._pair(name)
+            self._bring(paths.bases(source), paths.prompts(target))
+            self._bring(*self._features_of(source), *self._features_of(target))
+            bases = read_bases(self._root / paths.bases(source))
+            opened = self._project.labelled_problem(name)
+            figures[name] = accuracy_figures(
+                [
+                    opened.accuracies(index, run(opened.seed(index, bases.basis(index))))
+                    for index in range(len(opened.target.seeds))
+                ]
+            )
+        return pd.DataFrame.from_dict(figures, orient="index")
+
+    def __repr__(self) -> str:
+        """Say what is in the cache."""
+        parts = ("domains", self.domains), ("models", self.models), ("problems", self.problems)
+        return f"<FeatureCache {'; '.join(f'{key} {listed(names)}' for key, names in parts)}>"
+
+    @cached_property
+    def _project(self) -> Project:
+        return open_project(self.params, self._root)
+
+    def _pair(self, problem: str) -> tuple[str, str]:
+        found = named("problems", self.params.problems, problem)
+        return found.source, found.target
+
+    def _features_of(self, domain: str) -> tuple[Path, ...]:
+        models = (self.params.vision, self.params.language)
+        return paths.manifest(domain), *(paths.embeddings(domain, model) for model in models)
+
+    @property
+    def _root(self) -> Path:
+        return self._files if isinstance(self._files, Path) else self._files.folder
+
+    def _bring(self, *needed: Path) -> None:
+        """Bring outputs of a revision into its folder; in a project's folder they are there or `dvc repro` is due."""
+        if isinstance(self._files, RevisionFiles):
+            for path in needed:
+                self._files.bring(path)
+
+
+class FeatureRows:
+    """The features (n, d) of a domain's images by a model, read when they are asked for; `FeatureCache.rows`.
+
+    Indexing with a number, a slice, row numbers or a mask reads these rows and no others, as float32 (what is stored
+    may be float16). Small views are kept in memory, large ones are read again from the store.
+
+    Attributes
+    ----------
+    domain, model, view : str
+        Whose features these are.
+    """
+
+    def __init__(
+        self,
+        opened: LabelledDomain,
+        model: str,
+        view: str,
+        index: npt.NDArray[np.intp] | None = None,
+    ) -> None:
+        self.domain, self.model, self.view = opened.name, model, view
+        self._opened = opened
+        self._rows = opened.vision_rows(view)
+        self._index = np.arange(len(self._rows)) if index is None else index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, d)."""
+        return len(self), int(self._rows.shape[1])
+
+    def __getitem__(self, key: Any) -> Floats:
+        numbers = self._index[key]
+        ascending, back = np.unique(numbers, return_inverse=True)
+        return np.asarray(self._rows[ascending], dtype=np.float32)[back]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.asarray(self[:], dtype=dtype)
+
+    def take(self, index: Any) -> FeatureRows:
+        """Return the rows at ``index`` (a slice, row numbers or a mask) without reading them."""
+        return FeatureRows(self._opened, self.model, self.view, self._index[index])
+
+    def numpy(self) -> Floats:
+        """Return all rows (n, d) as an array."""
+        return self[:]
+
+    def torch(self) -> torch.Tensor:
+        """Return all rows (n, d) as a tensor."""
+        import torch
+
+        return torch.from_numpy(self[:])
+
+    @property
+    def paths(self) -> list[str]:
+        """The path of each image, as the manifest has it."""
+        images = self._opened.image_paths
+        return [images[number] for number in self._index]
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """The class (n,) of each image, a position in `classes`."""
+        return self._opened.labels[self._index]
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the classes, in order of arrival."""
+        return self._opened.class_names
+
+    @property
+    def task(self) -> npt.NDArray[np.int64]:
+        """The task (n,) that brings each image, counted from 1."""
+        return self._opened.tasks.task[self._index] + 1
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds under which images are split."""
+        return tuple(self._opened.seeds)
+
+    def split(self, seed: int) -> tuple[FeatureRows, FeatureRows]:
+        """Return the train rows and the test rows of a seed, the split of all results."""
+        if seed not in self.seeds:
+            raise ParamsError(f"seed {seed}: {self.domain} was split for {listed(self.seeds)}")
+        test = self._opened.tasks.is_test(seed)[self._index]
+        return self.take(~test), self.take(test)
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"<FeatureRows {self.domain} {self.model} {self.view}: {n} rows of {d} numbers>"

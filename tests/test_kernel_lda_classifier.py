@@ -1,0 +1,54 @@
+"""The scikit-learn classifier: scikit-learn's own checks, a naive oracle, and sums that add."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pipeline import KernelLDAClassifier
+from pipeline.method.random_fourier_features import deviations
+from reference import class_statistics as statistics_oracle
+from reference import kernel_lda as oracle
+
+X, y = load_digits(return_X_y=True)
+
+
+@parametrize_with_checks([KernelLDAClassifier(D=100)])
+def test_it_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_its_probabilities_are_those_of_the_equations(weighted):
+    rows, labels, D = X[:60], y[:60], 12
+    weights = np.random.default_rng(0).uniform(0.1, 1, 60) if weighted else np.ones(60)
+    model = KernelLDAClassifier(D=D, sigma=1.0, ridge=0.2)
+    model.fit(rows, labels, sample_weight=weights if weighted else None)
+    z = deviations(model.basis_, rows).astype(np.float64) + model.basis_.pivot
+    covariance = statistics_oracle.covariance(z, labels, weights, 10)
+    means = statistics_oracle.means(z, labels, weights, 10)
+    logits = oracle.scores(z, means, oracle.regularised(covariance, 0.2))
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(rows), expected, atol=1e-7)
+
+
+def test_batches_in_any_order_give_the_same_model():
+    labels = np.array([f"digit {digit}" for digit in y])
+    whole = KernelLDAClassifier(D=50, sigma=1.0).fit(X, labels)
+    parts = KernelLDAClassifier(D=50, sigma=1.0)
+    by_class = np.argsort(y, kind="stable")[::-1]
+    for batch in np.array_split(by_class, 7):
+        parts.partial_fit(X[batch], labels[batch], classes=whole.classes_)
+    np.testing.assert_allclose(
+        parts.predict_proba(X), whole.predict_proba(X), atol=1e-5
+    )  # float32 features
+    assert (parts.predict(X) == whole.predict(X)).all()
+
+
+def test_a_class_without_rows_is_not_predicted_and_one_that_was_not_named_is_refused():
+    early = y < 4
+    model = KernelLDAClassifier(D=50).partial_fit(X[early], y[early], classes=range(5))
+    assert model.predict_proba(X).shape == (len(X), 5)
+    assert (model.predict_proba(X)[:, 4] == 0).all()
+    with pytest.raises(ValueError, match=r"class 9 is not among `classes`"):
+        model.partial_fit(X[y == 9], y[y == 9])

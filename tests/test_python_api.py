@@ -1,0 +1,132 @@
+"""The public Python API on a real project: what it gives is what the stages wrote and computed."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import pipeline
+from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from pipeline.errors import RefereeError
+from pipeline.store.embedding_store import open_embeddings
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def cache(finished):
+    return pipeline.open_cache(finished)  # not the current folder
+
+
+def test_rows_are_those_of_the_store_with_what_the_manifest_says(cache, finished):
+    manifest = finished / "cache/manifests/left"
+    rows = cache.rows("left", "clip", view="zeros")
+    stored = open_embeddings(finished / "cache/embeddings/left/clip.zarr").read("zeros")
+    np.testing.assert_array_equal(rows.numpy(), stored.astype(np.float32))
+    np.testing.assert_array_equal(np.asarray(rows), rows.torch().numpy())
+    for key in (3, slice(2, 9, 3), [5, 1, 5], np.arange(24) % 2 == 0):
+        np.testing.assert_array_equal(rows[key], rows.numpy()[key])
+        assert rows.numpy()[key].dtype == np.float32
+    assert rows.paths == [image.path for image in read_images(manifest / "images.csv")]
+    np.testing.assert_array_equal(rows.labels, read_labels(manifest)[0])
+    tasks = read_tasks(manifest / "tasks.csv")
+    np.testing.assert_array_equal(rows.task, tasks.task + 1)
+    train, test = rows.split(seed=1)
+    np.testing.assert_array_equal(test.numpy(), rows.numpy()[tasks.is_test(1)])
+    assert {*train.paths, *test.paths} == set(rows.paths)
+    assert not set(train.paths) & set(test.paths)
+
+
+def test_the_dataset_is_read_by_batches(cache, monkeypatch):
+    dataset = cache.dataset("right", "vit", part="train", seed=1)
+    assert isinstance(dataset, torch.utils.data.Dataset)
+    train, _ = cache.rows("right", "vit").split(1)
+    batches = list(torch.utils.data.DataLoader(dataset, batch_size=5))
+    torch.testing.assert_close(torch.cat([x for x, _ in batches]), train.torch())
+    assert torch.cat([y for _, y in batches]).tolist() == train.labels.tolist()
+    assert dataset[3][1] == train.labels[3]
+
+
+def test_a_model_predicts_what_evaluate_scored(cache, finished):
+    """A_T of its labels on the test images, seed by seed, is that of metrics.json."""
+    metrics = json.loads((finished / "results/toy/problems/left-right/metrics.json").read_text())
+    rows, clip = cache.rows("right", "vit"), cache.rows("right", "clip")
+    for seed, expected in enumerate(metrics["A_T_per_seed"]):
+        model = cache.model("left-right", seed=seed)
+        test, clip_test = rows.split(seed)[1], clip.split(seed)[1]
+        predicted = model.predict(test, clip_test)
+        np.testing.assert_allclose(
+            model.predict(test.numpy(), clip_test.numpy()).fused, predicted.fused, atol=1e-6
+        )
+        right = predicted.label == test.labels
+        per_task = [right[test.task == task].mean() for task in (1, 2)]
+        assert 100 * np.mean(per_task) == pytest.approx(expected, abs=0.01)
+    assert cache.model("left-right", after=1).classes_seen == ("ant", "bee")
+
+
+def test_methods_are_compared_as_the_stage_does(cache, finished):
+    written = json.loads((finished / "results/toy/problems/left-right/comparison.json").read_text())
+    figures = cache.compare("calibrated")
+    assert figures.loc["left-right", "A_T_per_seed"] == written["calibrated"]["A_T_per_seed"]
+
+    def always_the_first_class(seed):
+        return [np.zeros(len(seed.target.test), int) for _ in seed.tasks]
+
+    assert cache.compare(always_the_first_class, "left-right").loc["left-right", "A_T"] == 25
+
+
+def test_a_revision_is_read_from_the_remote_without_a_checkout(project_copy, cache, tmp_path):
+    """Nothing of the workspace or its DVC cache is needed: they are gone."""
+    here, remote = project_copy.folder, tmp_path / "remote"
+    project_copy.run("dvc", "remote", "add", "--default", "store", str(remote))
+    project_copy.run("git", "commit", "--quiet", "-am", "remote")
+    project_copy.run("dvc", "push", "--quiet")
+    project_copy.run("git", "tag", "v1")
+    for name in ("cache", ".dvc/cache", "results"):
+        shutil.rmtree(here / name)
+    (here / "params.yaml").write_text("")
+    there = pipeline.open_cache(here, rev="v1")
+    rows = there.rows("right", "vit")
+    np.testing.assert_array_equal(rows.numpy(), cache.rows("right", "vit").numpy())
+    assert rows.paths == cache.rows("right", "vit").paths
+    clip = there.rows("right", "clip")
+    assert there.model("left-right").predict(rows, clip).label.shape == (24,)
+    assert not (here / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda cache: cache.rows("lfet", "vit"), ("domains", "'left'")),
+        (lambda cache: cache.rows("left", "resnet"), ("models", "vit")),
+        (lambda cache: cache.rows("left", "vit", "blurred"), ("vit.zarr", "original, zeros, rand")),
+        (lambda cache: cache.rows("left", "vit").split(7), ("seed 7", "0, 1")),
+        (lambda cache: cache.model("left-wrong"), ("problems", "'left-right'")),
+        (lambda cache: cache.model("left-right", after=3), ("after task 3", "1 to 2")),
+        (lambda cache: cache.compare("calibrate"), ("calibrate", "'calibrated'")),
+    ],
+)
+def test_mistakes_are_one_line(cache, ask, said):
+    with pytest.raises(RefereeError) as error:
+        ask(cache)
+    assert "\n" not in str(error.value)
+    assert all(word in str(error.value) for word in said), error.value
+
+
+@pytest.mark.parametrize("arguments", [{"folder": "nowhere"}, {"folder": ".", "rev": "no-such"}])
+def test_what_is_no_project_is_one_line(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RefereeError) as error:
+        pipeline.open_cache(**arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_the_package_imports_nothing_until_it_is_used():
+    code = "import sys, pipeline; print(sorted({'numpy', 'zarr', 'torch', 'sklearn', 'dvc'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert set(pipeline.__all__) <= {name for name in pipeline.__all__ if getattr(pipeline, name)}
