@@ -319,6 +319,11 @@ class FeatureRows:
         """The seeds under which images are split."""
         return tuple(self._opened.seeds)
 
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What made the rows: model, weights, preprocessing, precision."""
+        return self._opened.vision.provenance
+
     def split(self, seed: int) -> tuple[FeatureRows, FeatureRows]:
         """Return the train rows and the test rows of a seed, the split of all results."""
         if seed not in self.seeds:

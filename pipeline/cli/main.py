@@ -10,6 +10,7 @@ from pipeline.cli import (
     check,
     doctor,
     export,
+    export_features,
     inspect,
     merge_lock,
     predict,
@@ -31,6 +32,7 @@ COMMANDS: dict[str, ModuleType] = {
     "summary": summary,
     "predict": predict,
     "export": export,
+    "export-features": export_features,
     "stream": stream,
     "share": share,
 }
@@ -67,7 +69,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
-        self._action_max_length = 14  # argparse does not count the indent of the commands
+        self._action_max_length = 19  # argparse does not count the indent of the commands
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,0 +1,103 @@
+"""`referee export-features`: read back by the libraries it is written for, the rows are those of the cache."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pipeline
+from pipeline.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def project(finished, monkeypatch):
+    monkeypatch.chdir(finished)
+    return pipeline.open_cache(finished)
+
+
+def exported(path, *arguments):
+    assert main(["export-features", "left", "vit", "-o", str(path), *arguments]) == 0
+    return path
+
+
+def test_npz(project, tmp_path):
+    file = np.load(exported(tmp_path / "rows.npz", "--view", "rand"))  # nothing is unpickled
+    rows = project.rows("left", "vit", "rand")
+    np.testing.assert_array_equal(file["rows"], rows.numpy())
+    assert file["paths"].tolist() == rows.paths
+    assert file["labels"].tolist() == rows.labels.tolist()
+    assert file["classes"].tolist() == rows.classes
+    assert json.loads(str(file["about"]))["view"] == "rand"
+
+
+def test_parquet(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import pandas as pd
+
+    import datasets
+
+    monkeypatch.setattr("pipeline.store.exported_features.BLOCK_ROWS", 7)  # several blocks
+    file = exported(tmp_path / "rows.parquet")
+    rows = project.rows("left", "vit")
+    table = pd.read_parquet(file)
+    np.testing.assert_array_equal(np.stack(table["embedding"]), rows.numpy())
+    assert table["path"].tolist() == rows.paths
+    assert table["class"].tolist() == [rows.classes[label] for label in rows.labels]
+
+    dataset = datasets.Dataset.from_parquet(str(file), cache_dir=str(tmp_path / "hf"))
+    assert dataset.features["label"].names == rows.classes
+    np.testing.assert_array_equal(dataset.with_format("numpy")["label"], rows.labels)
+    np.testing.assert_array_equal(dataset.with_format("numpy")["embedding"], rows.numpy())
+
+
+def test_safetensors(project, tmp_path):
+    from safetensors import safe_open
+
+    with safe_open(exported(tmp_path / "rows.safetensors"), "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        about = json.loads(file.metadata()["referee"])
+    rows = project.rows("left", "vit")
+    np.testing.assert_array_equal(tensors["rows"], rows.numpy())
+    assert bytes(tensors["paths"].numpy()).decode().split("\0") == rows.paths
+    assert tensors["labels"].tolist() == rows.labels.tolist()
+    assert about["classes"] == rows.classes
+    assert about["backbone"]["weights"] == rows.provenance["weights"]
+
+
+@pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
+def test_the_same_features_give_the_same_bytes(project, tmp_path, form):
+    first, second = (exported(tmp_path / f"{name}.{form}").read_bytes() for name in "ab")
+    assert first == second
+    assert str(tmp_path).encode() not in first
+
+
+@pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
+def test_of_a_private_domain_only_rows_leave(project_copy, tmp_path, monkeypatch, capsys, form):
+    project_copy.change_params(data={"private": ["left"]})
+    monkeypatch.chdir(project_copy.folder)
+    project_copy.run_here(("manifest", "left"))
+    content = exported(tmp_path / f"rows.{form}").read_bytes()
+    for secret in (b"ant", b"0.png", "ant".encode("utf-32-le")):  # numpy's texts are UTF-32
+        assert secret not in content
+    assert "private" in capsys.readouterr().out
+    rows = pipeline.open_cache(".").rows("left", "vit").numpy()
+    if form == "npz":
+        np.testing.assert_array_equal(np.load(tmp_path / "rows.npz")["rows"], rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("left", "vit", "-o", "rows.csv"), ("rows.csv", "--format")),
+        (("left", "resnet"), ("models", "vit")),
+        (("left", "vit", "--view", "blurred"), ("vit.zarr", "original, zeros, rand")),
+        (("left", "vit", "--format", "npz", "-o", "cache"), ("cache", "folder")),
+    ],
+)
+def test_mistakes_are_one_line(project, capsys, arguments, said):
+    assert main(["export-features", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert all(word in error for word in said)
