@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help env repro test test-long bench bench-quick lint types imports use doctor relock clean-progress
+.PHONY: help env repro test test-long bench bench-quick lint types imports use doctor relock clean-progress tools dist docs
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -31,7 +31,7 @@ test: env lint types imports  ## everything that must hold: lint, types, import 
 	@# three for two cores: servers and clusters are waited for
 	pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-test-long: env  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
+test-long: tools  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
 	pytest -m long --numprocesses 2
 
 bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: most of an hour
@@ -60,6 +60,14 @@ relock: env  ## write constraints.txt anew from .venv
 	@{ sed -n '/^#/p;/^torch==/p' constraints.txt; pip freeze --exclude-editable | \
 		grep -Ev '^(torch|pip|setuptools|font[a-z-]*)(==| @)' | sort -f; } > .constraints.partial
 	@mv .constraints.partial constraints.txt
+
+tools: env
+	@pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dist,docs]'
+
+dist: tools  ## build the wheel in dist/ and check it
+	rm -rf dist
+	pip wheel --quiet --no-deps --wheel-dir dist .
+	twine check --strict dist/*.whl
 
 clean-progress:  ## forget what interrupted extractions kept (safe: costs time, never results)
 	rm -rf .referee/progress

@@ -11,6 +11,7 @@ from pipeline.cli import (
     doctor,
     export,
     export_features,
+    init,
     inspect,
     merge_lock,
     predict,
@@ -23,6 +24,7 @@ from pipeline.cli import (
 from pipeline.errors import exits_cleanly
 
 COMMANDS: dict[str, ModuleType] = {
+    "init": init,
     "use": use,
     "check": check,
     "doctor": doctor,

@@ -5,11 +5,15 @@ depends:
 
 - for the stages whose outputs cost hours (`manifest`, `embed`, `prompts` and what they read), the version that their
   declaration states: refactoring and comments never throw features away;
-- for the others, a fingerprint of every module that they may import, blind to comments, docstrings and layout;
+- for the others, a fingerprint of every module that they may import, blind to comments, docstrings and layout, and of
+  the files of the package that these modules read;
 - the defaults of the sections that the stage reads, because a value that is not written in params.yaml is a
   dependency as well.
 
 It also makes the folders of results that `metrics`, `tables` and `report` read whole.
+
+In a clone the stage runs when a file of pipeline/ changed. In a project made by `referee init` the package is
+installed elsewhere, and the stage runs at every `dvc repro`, for a second; then only what a new version changed runs.
 """
 
 from __future__ import annotations
@@ -22,10 +26,12 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.code_fingerprint import fingerprint
+from pipeline.datasets.checked_csv import sha256_of
 from pipeline.params import section_defaults
 from pipeline.stage import Context, Stage, find_stage, stage, stage_names
 from pipeline.write_aside import write_aside
 
+SOURCE = Path(__file__).parents[2]  # the folder in which the package is: a clone, or site-packages
 PACKAGE = Path("pipeline")
 # What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
 # how a stage is started or handed to a cluster, which gives the same numbers.
@@ -41,7 +47,14 @@ WITHOUT_EFFECT = frozenset(
     )
 )
 # Compared methods are found by their names: whoever imports the registry may run any of them.
-FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": PACKAGE / "comparison/methods"}
+FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": "comparison/methods/*.py"}
+# Files of the package, not Python, that a module reads.
+DATA = {
+    PACKAGE / "report/published.py": "report/published.csv",
+    PACKAGE / "report/table_formats.py": "report/templates/**/*",
+    PACKAGE / "report/page/page.py": "report/page/assets/*",
+    PACKAGE / "report/page/chart.py": "report/page/templates/**/*",
+}
 
 
 @stage()
@@ -62,10 +75,10 @@ def dependencies(declared: Stage) -> dict[str, Any]:
     defaults = {section: section_defaults(section) for section in sorted(declared.reads)}
     if declared.version is not None:
         return {"version": declared.version, "defaults": defaults}
-    files = {
-        path.as_posix(): fingerprint(path.read_text("utf-8"))
-        for path in imported_files(declared.name)
-    }
+    modules = imported_files(declared.name)
+    files = {path.as_posix(): fingerprint(_source(path)) for path in modules}
+    data = [path for module in modules if module in DATA for path in _glob(DATA[module])]
+    files |= {path.as_posix(): sha256_of(SOURCE / path) for path in sorted(data)}
     return {"files": files, "defaults": defaults}
 
 
@@ -78,7 +91,7 @@ def imported_files(stage_name: str) -> list[Path]:
         if path not in found:
             found.add(path)
             waiting.extend(_imports(path))
-            waiting.extend(FOUND_BY_NAME[path].glob("*.py") if path in FOUND_BY_NAME else ())
+            waiting.extend(_glob(FOUND_BY_NAME[path]) if path in FOUND_BY_NAME else ())
     return sorted(found - WITHOUT_EFFECT)
 
 
@@ -88,7 +101,7 @@ def _imports(path: Path) -> frozenset[Path]:
     if path in WITHOUT_EFFECT:
         return frozenset()
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(ast.parse(_source(path))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -96,7 +109,17 @@ def _imports(path: Path) -> frozenset[Path]:
     files = (
         Path(*name.split(".")).with_suffix(".py") for name in names if name.startswith("pipeline.")
     )
-    return frozenset(file for file in files if file.is_file())
+    return frozenset(file for file in files if (SOURCE / file).is_file())
+
+
+def _source(path: Path) -> str:
+    return (SOURCE / path).read_text("utf-8")
+
+
+def _glob(pattern: str) -> list[Path]:
+    """Return the files of the package that match, as pipeline/…"""
+    found = (SOURCE / PACKAGE).glob(pattern)
+    return [file.relative_to(SOURCE) for file in found if file.is_file()]
 
 
 def _write(path: Path, content: str) -> None:

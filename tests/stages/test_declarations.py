@@ -85,7 +85,7 @@ def package(tmp_path, monkeypatch):
         file = tmp_path / "pipeline" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(code, "SOURCE", tmp_path)
     code._imports.cache_clear()
     yield tmp_path / "pipeline"
     code._imports.cache_clear()
@@ -101,8 +101,7 @@ def test_imports_are_followed_through_functions_and_modules(package):
     assert [path.as_posix() for path in code.imported_files("two")] == ["pipeline/stages/two.py"]
 
 
-def test_compare_depends_on_methods_that_are_found_by_name(monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_compare_depends_on_methods_that_are_found_by_name():
     files = {path.as_posix() for path in code.imported_files("compare")}
     assert "pipeline/comparison/methods/ranpac.py" in files
     assert "pipeline/comparison/methods/ranpac.py" not in {
@@ -110,12 +109,23 @@ def test_compare_depends_on_methods_that_are_found_by_name(monkeypatch):
     }
 
 
+def test_what_the_report_draws_with_is_part_of_its_code():
+    of_report, of_tables = (
+        code.dependencies(find_stage(name))["files"] for name in ("report", "tables")
+    )
+    assert {"pipeline/report/published.csv", "pipeline/report/page/page.py"} <= set(of_report)
+    assert any(name.startswith("pipeline/report/page/templates/charts/") for name in of_report)
+    assert any(name.startswith("pipeline/report/page/assets/") for name in of_report)
+    of_tables = {name for name in of_tables if not name.endswith(".py")}
+    assert "pipeline/report/published.csv" in of_tables
+    assert not [name for name in of_tables if "/page/" in name]
+
+
 @pytest.fixture
 def write_code_files(tmp_path, monkeypatch):
-    """Return a function that runs `code` in a copy of the package and returns {stage: its file}."""
-    for name in ("pipeline", "params.yaml", "suite.yaml"):
-        source = ROOT / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    """Return a function that runs `code` in a folder without the package and returns {stage: its file}."""
+    for name in ("params.yaml", "suite.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
     monkeypatch.chdir(tmp_path)
 
     def run():

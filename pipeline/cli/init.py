@@ -1,0 +1,146 @@
+"""Make a project in a new folder, to be run by the installed package.
+
+The folder is a git and DVC repository with the graph (dvc.yaml), the numbers
+(params.yaml), a suite (suite.yaml) and all others in suites/. It needs no clone
+of this package's repository: stages run the installed package, and after
+`pip install --upgrade` a `dvc repro` runs what the new version changed.
+
+reads:  what comes with the package
+writes: FOLDER, which must not exist; whole or not at all
+examples:
+  referee init my-project
+  referee init photos --suite template
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+import pipeline
+from pipeline.cli.use import use
+from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.params import SUITE_FILE, parse_suite
+from pipeline.validated_yaml import read_yaml
+from pipeline.write_aside import write_aside
+
+COPIED = (
+    "params.yaml",
+    ".dvcignore",
+    ".gitattributes",
+    "suites",
+    "weights/README.md",
+    ".dvc/plots",
+)
+WEIGHTS = "weights/digits"  # the small models of the default suite
+IGNORED = """\
+/.venv
+/.referee/
+/private/
+/data/
+/cache/
+/results/
+/dvc_plots/
+/weights/*
+!/weights/README.md
+!/weights/digits/
+"""
+CONFIG = "[core]\n    analytics = false\n    check_update = false\n"
+README = """\
+# {name}
+
+A project of [REFEREE on features that are computed once](https://pypi.org/project/referee-pipeline/), suite `{suite}`.
+
+    git add . && git commit -m "New project"
+    referee doctor       # says what is missing and how to get it
+    dvc repro            # from images to results/{suite}/report.html
+    referee summary
+
+| file | what it holds |
+|---|---|
+| `suite.yaml` | the images, models and problems; `referee use NAME` takes another of `suites/` |
+| `params.yaml` | every number you may change: `dvc exp run -S rff.D=2000` |
+| `dvc.yaml` | the graph; a new version of the package may have another: compare with that of a new `referee init` |
+| `weights/`, `data/` | models and images |
+"""
+
+
+def project_files() -> Path:
+    """Return the folder that has dvc.yaml, suites/ and weights/: inside the installed package, or a clone's root."""
+    package = Path(pipeline.__file__).parent
+    installed = package / "project_files"
+    return installed if installed.is_dir() else package.parent
+
+
+def init(folder: Path, suite: str) -> None:
+    """Make a project in a folder that does not exist yet."""
+    if folder.exists():
+        raise InputError(f"{folder}: exists already; name a new folder")
+    files = project_files()
+    suites = [file.stem for file in (files / "suites").glob("*.yaml")]
+    if suite not in suites:
+        raise ParamsError(f"--suite {suite}: there is no such suite{did_you_mean(suite, suites)}")
+    with write_aside(folder) as aside:
+        _make_repositories(aside)
+        for name in COPIED:
+            _copy(files / name, aside / name)
+        use(suite, aside)
+        chosen = parse_suite(read_yaml(aside / SUITE_FILE))
+        if any(Path(model.origin).is_relative_to(WEIGHTS) for model in chosen.models.values()):
+            _copy(files / WEIGHTS, aside / WEIGHTS)
+        _write_graph(files / "dvc.yaml", aside / "dvc.yaml")
+        readme = README.format(name=folder.resolve().name, suite=chosen.suite)
+        for file, text in (("README.md", readme), (".gitignore", IGNORED), (".dvc/config", CONFIG)):
+            (aside / file).write_text(text, encoding="utf-8")
+
+
+def _make_repositories(folder: Path) -> None:
+    from dvc.repo import Repo
+    from scmrepo.git import Git
+
+    folder.mkdir()
+    Git.init(str(folder)).close()  # type: ignore[no-untyped-call]
+    Repo.init(str(folder)).close()
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy(source, target)
+
+
+def _write_graph(source: Path, target: Path) -> None:
+    """Write dvc.yaml for a folder without the package: the stage `code` looks at the installed one every time."""
+    yaml = YAML()  # the round trip keeps comments
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=2, offset=0)
+    graph = yaml.load(source.read_text(encoding="utf-8"))
+    code = graph["stages"]["code"]
+    code.insert(list(code).index("deps"), "always_changed", True)
+    del code["deps"]
+    with target.open("w", encoding="utf-8") as file:
+        yaml.dump(graph, file)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the project and say what is next."""
+    init(args.folder, args.suite)
+    sys.stdout.write(
+        f"{args.folder}: a project of the suite {args.suite}\n"
+        f'next: cd {args.folder}, `git add . && git commit -m "New project"`, `referee doctor`, `dvc repro`\n'
+    )
+    return 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="a folder that does not exist")
+    parser.add_argument(
+        "--suite", metavar="NAME", default="digits", help="one of suites/ (default: digits)"
+    )

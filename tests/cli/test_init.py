@@ -1,0 +1,69 @@
+"""`referee init`: a project without a clone; a mistake leaves nothing. test_installed_package.py runs one."""
+
+import tomllib
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline.cli import init
+from pipeline.cli.main import main
+from small_project import ROOT, SmallProject
+
+pytestmark = pytest.mark.slow
+
+
+def load(path):
+    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("init") / "photos"
+    assert main(["init", str(folder)]) == 0
+    return SmallProject(folder)
+
+
+def test_the_graph_is_that_of_the_clone_but_for_the_package(project):
+    graph, clone = load(project.folder / "dvc.yaml"), load(ROOT / "dvc.yaml")
+    assert graph["stages"]["code"].pop("always_changed") is True
+    assert clone["stages"]["code"].pop("deps") == ["pipeline"]
+    assert graph == clone
+    assert "pipeline/" not in (project.folder / "dvc.yaml").read_text()
+
+
+def test_it_is_a_repository_whose_suite_is_valid(project):
+    assert "README.md" in project.run("git", "status", "--porcelain").stdout
+    assert "generate@mnist" in project.run("dvc", "stage", "list").stdout
+    assert project.run("referee", "check").returncode == 0
+    assert (project.folder / "weights/digits/vit/model.safetensors").is_file()
+    project.run("git", "add", ".")
+    staged = project.run("git", "diff", "--cached", "--name-only").stdout.split()
+    assert {"dvc.yaml", "suites/office31.yaml", ".dvc/plots/sweep.json"} <= set(staged)
+    assert "weights/digits/vit/model.safetensors" in staged
+
+
+def test_another_suite_has_no_weights_of_ours(tmp_path):
+    assert main(["init", str(tmp_path / "new"), "--suite", "office31"]) == 0
+    assert load(tmp_path / "new/suite.yaml")["suite"] == "office31"
+    assert [path.name for path in (tmp_path / "new/weights").iterdir()] == ["README.md"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("there",), ("there", "exists")), (("new", "--suite", "ofice31"), ("ofice31", "'office31'"))],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    assert main(["init", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert all(word in error for word in said)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_the_wheel_has_what_a_project_is_made_of():
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    carried = built["targets"]["wheel"]["force-include"]
+    assert set(carried) == {"dvc.yaml", init.WEIGHTS, *init.COPIED}
+    assert all(to == f"pipeline/project_files/{name}" for name, to in carried.items())
