@@ -71,3 +71,7 @@ dist: tools  ## build the wheel in dist/ and check it
 
 clean-progress:  ## forget what interrupted extractions kept (safe: costs time, never results)
 	rm -rf .referee/progress
+
+docs: tools  ## build the documentation site in build/docs, without warnings
+	sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . build/docs
+	@echo build/docs/index.html
