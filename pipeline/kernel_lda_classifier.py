@@ -45,7 +45,7 @@ class _Fit:
             statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom()
         )
         regularisation = Regularisation(self.ridge)
-        ridge = regularisation.absolute_ridge(within, means)
+        ridge = regularisation.absolute_ridge(within, means, self.basis.D)
         return solve(means, within, regularisation, ridge=ridge)
 
 
