@@ -145,9 +145,9 @@ def test_an_adapted_model_predicts_the_classes_seen_so_far(project):
         (method_options("calibrated", {"ridge": 0.5}), {}, {}, "ridge.*dvc repro"),
         (OPTIONS, {"D": 51}, {}, r"cache/bases/left.json.*rff\.D.*dvc repro"),
         (OPTIONS, {"sigma": 0.5}, {}, r"cache/bases/left.json.*rff\.sigma.*dvc repro"),
-        (OPTIONS, {}, {"seed": 9}, "--seed 9"),
-        (OPTIONS, {}, {"after_task": 0}, "--after-task 0.*1 to 2"),
-        (OPTIONS, {}, {"after_task": 3}, "--after-task 3.*1 to 2"),
+        (OPTIONS, {}, {"seed": 9}, "seed 9"),
+        (OPTIONS, {}, {"after_task": 0}, "after task 0.*1 to 2"),
+        (OPTIONS, {}, {"after_task": 3}, "after task 3.*1 to 2"),
     ],
 )
 def test_a_model_of_other_settings_or_one_that_is_not_there_is_refused(
