@@ -283,6 +283,10 @@ class FeatureRows:
         """Return the rows at ``index`` (a slice, row numbers or a mask) without reading them."""
         return FeatureRows(self._opened, self.model, self.view, self._index[index])
 
+    def in_view(self, view: str) -> FeatureRows:
+        """Return the rows of the same images in another view."""
+        return FeatureRows(self._opened, self.model, view, self._index)
+
     def numpy(self) -> Floats:
         """Return all rows (n, d) as an array."""
         return self[:]

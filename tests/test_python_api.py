@@ -67,14 +67,15 @@ def test_the_dataset_is_read_by_batches(cache, monkeypatch):
 
 def test_a_model_predicts_what_evaluate_scored(cache, finished):
     """A_T of its labels on the test images, seed by seed, is that of metrics.json."""
-    metrics = json.loads((finished / "results/toy/problems/left-right/metrics.json").read_text())
+    metrics = json.loads((finished / "results/toy/evaluations/left-right.json").read_text())
     rows, clip = cache.rows("right", "vit"), cache.rows("right", "clip")
     for seed, expected in enumerate(metrics["A_T_per_seed"]):
         model = cache.model("left-right", seed=seed)
         test, clip_test = rows.split(seed)[1], clip.split(seed)[1]
         predicted = model.predict(test, clip_test)
+        arrays = {view: test.in_view(view).numpy() for view in model.views}
         np.testing.assert_allclose(
-            model.predict(test.numpy(), clip_test.numpy()).fused, predicted.fused, atol=1e-6
+            model.predict(arrays, clip_test.numpy()).fused, predicted.fused, atol=1e-6
         )
         right = predicted.label == test.labels
         per_task = [right[test.task == task].mean() for task in (1, 2)]
@@ -83,7 +84,8 @@ def test_a_model_predicts_what_evaluate_scored(cache, finished):
 
 
 def test_methods_are_compared_as_the_stage_does(cache, finished):
-    written = json.loads((finished / "results/toy/problems/left-right/comparison.json").read_text())
+    file = finished / "results/toy/problems/left-right/comparison.json"
+    written = json.loads(file.read_text())["methods"]
     figures = cache.compare("calibrated")
     assert figures.loc["left-right", "A_T_per_seed"] == written["calibrated"]["A_T_per_seed"]
 

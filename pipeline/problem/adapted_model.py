@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pipeline import paths
 from pipeline.errors import InputError, ParamsError, StoreError, listed
@@ -20,6 +20,14 @@ from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.target_store import open_target
+
+
+@runtime_checkable
+class ViewedRows(Protocol):
+    """Rows of one view of images that know the images' other views."""
+
+    def in_view(self, view: str) -> Rows:
+        """Return the rows of the same images in another view."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +77,9 @@ class AdaptedModel:
         Parameters
         ----------
         views : Rows of shape (n, d), or mapping of str to these
-            The vision model's embeddings of the original images, or of every one of `views` by name. Rows that are
-            read when they are indexed are never all in memory.
+            The vision model's embeddings of the images in every one of `views`, by name; rows of a cache know their
+            other views; arrays will do if the original is all the model needs. Rows that are read when they are
+            indexed are never all in memory.
         clip_rows : Rows of shape (n, d')
             CLIP's embeddings of the same images.
 
@@ -80,7 +89,7 @@ class AdaptedModel:
             ``label`` (n,), positions in ``classes_seen``, and the probabilities (n, K) of both branches and of their
             fusion.
         """
-        by_view = views if isinstance(views, Mapping) else {"original": views}
+        by_view = self._by_view(views)
         if missing := [view for view in self.views if view not in by_view]:
             raise InputError(
                 f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well"
@@ -95,6 +104,13 @@ class AdaptedModel:
             options=self.options,
             clip_scale=self.clip_scale,
         )
+
+    def _by_view(self, views: Mapping[str, Rows] | Rows) -> Mapping[str, Rows]:
+        if isinstance(views, Mapping):
+            return views
+        if isinstance(views, ViewedRows):
+            return {view: views.in_view(view) for view in self.views}
+        return {"original": views}
 
 
 def open_adapted_model(
