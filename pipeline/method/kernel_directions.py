@@ -15,8 +15,9 @@ ridge is the same in every orthonormal basis: the statistics of Qᵀ(z − z(0))
 scores of the full path but for that part. They are sums like the others and add exactly.
 
 Measured for `calibrated` against the full path: on digits (d = 256, D = 1000, `left_out` 0.4%) scores differ by 0.5% of
-their standard deviation at most (the source model's, whose ridge is smaller, by 1.6%), 1 of 61,000 final labels and 1 of 6,800 predictions differ, and no A_T does. On PACS
-(d = 1792, D = 3000 and 6000, 0.2% and 0.3%) scores differ by 0.1% and no label or prediction does. Scatter and factor
+their standard deviation at most (the source model's, whose ridge is smaller, by 1.6%), 1 of 61,000 final labels and 1
+of 6,800 predictions differ, and no A_T does. On PACS (d = 1792, D = 3000 and 6000, 0.2% and 0.3%) scores differ by 0.1%
+and no label or prediction does. These figures are of hard labels, before `responsibilities: soft`. Scatter and factor
 shrink by (D/r)² and (D/r)³: 22 and 100 times at D = 6000 with ViT-B and CLIP (r = 1281).
 """
 
