@@ -138,6 +138,7 @@ class ImportedProject:
             self.run("model", model)
         for domain in ("a", "b"):
             self.run("manifest", domain)
+            self.run("tasks", domain)
             for model in ("vit", "clip"):
                 self.run("embed", domain, model)
             self.run("prompts", domain)

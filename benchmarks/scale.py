@@ -31,6 +31,7 @@ from pipeline.datasets.manifest_files import (
     Tasks,
     rows_digest,
     write_manifest,
+    write_tasks,
 )
 from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embeddings
 from pipeline.store.prompt_store import Prompts, write_prompts
@@ -67,6 +68,11 @@ class RandomDomain:
         """Write manifest, embeddings of both models and prompts into ``folder``/cache."""
         manifest = self.manifest()
         write_manifest(manifest, folder / paths.manifest(self.name))
+        contents = [image.sha256 for image in manifest.images]
+        test = splits.is_test(self.name, 0, manifest.labels, contents, test_fraction=0.1)
+        classes = [ClassRow(c, name, c // PER_TASK) for c, name in enumerate(manifest.class_names)]
+        tasks = Tasks(self.labels // PER_TASK, (0,), test[:, None])
+        write_tasks(tasks, classes, folder / paths.manifest(self.name))
         digest = rows_digest(image.sha256 for image in manifest.images)
         provenance = {"domain": self.name, "rows_digest": digest}
 
@@ -79,22 +85,20 @@ class RandomDomain:
         write_embeddings(folder / paths.embeddings(self.name, "clip"), clip, provenance)
         text = np.random.default_rng(0).standard_normal((CLASSES, CLIP_WIDTH), np.float32)
         text /= np.linalg.norm(text, axis=1, keepdims=True)
-        classes = [row.class_name for row in manifest.classes]
-        prompts = Prompts(text, 30.0, {"classes": classes, "domain": self.name})
+        names = {"classes": list(manifest.class_names), "domain": self.name}
+        prompts = Prompts(text, 30.0, names)
         write_prompts(folder / paths.prompts(self.name), prompts)
 
     def manifest(self) -> Manifest:
-        """Return rows of images that do not exist, with tasks, one seed's split and labels."""
+        """Return rows of images that do not exist, with labels."""
         names = [f"c{c:04d}" for c in range(CLASSES)]
         labels = self.labels
         files = [f"data/{self.name}/{names[c]}/{i:07d}.jpg" for i, c in enumerate(labels)]
         digests = [hashlib.sha256(file.encode()).hexdigest() for file in files]
-        test = splits.is_test(self.name, 0, [names[c] for c in labels], digests, test_fraction=0.1)
         return Manifest(
             images=[ImageRow(f, d, 0, 0) for f, d in zip(files, digests, strict=True)],
-            tasks=Tasks(labels // PER_TASK, (0,), test[:, None]),
-            classes=[ClassRow(c, name, c // PER_TASK) for c, name in enumerate(names)],
-            labels=labels,
+            labels=[names[c] for c in labels],
+            class_names=names,
             report={"domain": self.name, "images": self.rows},
         )
 

@@ -65,8 +65,8 @@ class Dataset(Section):
     """Classes shared by the domains of a dataset, and how they arrive in tasks."""
 
     classes_per_task: Annotated[int, Field(ge=1)]
-    # The order in which classes arrive: given task by task, or drawn as continual-learning papers draw it (1993 is
-    # theirs); sorted if neither is there.
+    # The order in which classes arrive: given task by task (classes that are not listed arrive after them), or drawn as
+    # continual-learning papers draw it (1993 is theirs); sorted if neither is there.
     tasks: tuple[tuple[str, ...], ...] | None = None
     class_order_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     # Folder name -> name for prompts; {}: the folders found, underscores as spaces. A block of text (`class_names: |`)
@@ -99,9 +99,6 @@ class Dataset(Section):
                 raise ValueError(f"tasks: the class {name!r} is listed twice")
             if self.class_names:
                 _known("tasks", name, self.class_names, "class_names")
-        absent = [name for name in self.class_names if name not in named]
-        if absent:
-            raise ValueError(f"tasks: the class {absent[0]!r} of class_names is in no task")
         return self
 
 

@@ -6,6 +6,7 @@ leaves the results of the others alone. Paths are relative to the project's fold
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 CACHE = Path("cache")
@@ -21,8 +22,13 @@ def stage_version(stage: str) -> Path:
     return CACHE / "code" / f"{stage}.json"
 
 
+def stage_settings(stage: str, key: str) -> Path:
+    """The settings of a stage for a key, where DVC cannot track them by name."""
+    return CACHE / "code" / "settings" / f"{stage}-{key}.json"
+
+
 def manifest(domain: str) -> Path:
-    """The folder of a domain's images.csv, tasks.csv, classes.csv, labels.csv and report.json."""
+    """The folder of a domain's images.csv, labels.csv, names.csv, report.json, tasks.csv and classes.csv."""
     return CACHE / "manifests" / domain
 
 
@@ -149,6 +155,11 @@ def step_images(suite: str, step: str) -> Path:
 def step_figures(suite: str, step: str) -> Path:
     """Shares of the classes, agreement, estimated accuracy and drift of a step."""
     return streams(suite) / f"{step}.json"
+
+
+def figures(suite: str, problems: Iterable[str]) -> list[Path]:
+    """The files of the headline figures, which tell the results of one set of parameters from another's."""
+    return [file(suite, name) for name in problems for file in (evaluation, comparison)]
 
 
 def report(suite: str) -> Path:

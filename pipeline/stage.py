@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 STAGES = "pipeline.stages"
 ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
 
+Settings = Callable[[Params, str], dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -54,6 +56,10 @@ class Stage:
         Sections that the function reads; `Context.params` has no others. `Context.project` rests on ``vision``,
         ``language`` and ``problems``: declare these where it is used. A section's defaults, too, are part of what the
         stage depends on.
+    settings : callable, optional
+        ``settings(params, key)`` returns what decides the stage's outputs for a key, as plain JSON values. For stages
+        that read a part of a section, or keys that may be absent, which DVC cannot track by name: `code` writes them to
+        cache/code/settings/STAGE-KEY.json, on which the stage depends, and `Context.settings` has them.
     version : int, optional
         For stages whose outputs cost hours: they run again when this number is raised and not when code changes.
         ``tests/stages/test_golden_outputs.py`` fails where outputs change and the number does not.
@@ -65,16 +71,21 @@ class Stage:
     per: tuple[str, ...]
     reads: tuple[str, ...]
     version: int | None
+    settings: Settings | None
     function: Callable[..., str]
 
 
 def stage(
-    *, per: Sequence[str] = (), reads: Sequence[str] = (), version: int | None = None
+    *,
+    per: Sequence[str] = (),
+    reads: Sequence[str] = (),
+    version: int | None = None,
+    settings: Settings | None = None,
 ) -> Callable[[Callable[..., str]], Stage]:
     """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
 
     def declare(function: Callable[..., str]) -> Stage:
-        return Stage(function.__name__, tuple(per), tuple(reads), version, function)
+        return Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)
 
     return declare
 
@@ -106,10 +117,13 @@ class Context:
         The sections that the stage declares.
     project : Project
         The caches of the project, opened and checked on request.
+    settings : dict
+        What the declaration's ``settings`` returns for the stage's key; empty for stages without.
     """
 
     params: Any
     project: Project
+    settings: dict[str, Any]
 
     def executor(self, domain: str) -> AbstractContextManager[Executor]:
         """Open the executor of a stage's seeds, whose rows are those of ``domain``."""
@@ -188,10 +202,11 @@ def find_stage(name: str) -> Stage:
     return found
 
 
-def context_of(params: Params, declared: Stage) -> Context:
-    """Return what a stage is given: the sections it declares, and the project's caches."""
+def context_of(params: Params, declared: Stage, *keys: str) -> Context:
+    """Return what a stage is given: the sections it declares, the project's caches, and its settings for its key."""
     sections = DeclaredParams(params, (*declared.reads, *ALWAYS_READ))
-    return Context(sections, open_project(params))
+    settings = declared.settings(params, *keys) if declared.settings else {}
+    return Context(sections, open_project(params), settings)
 
 
 @exits_cleanly
@@ -214,6 +229,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     keys = [getattr(parsed, section) for section in declared.per]
     for section, key in zip(declared.per, keys, strict=True):
         named(section, getattr(params, section), key)
-    message = declared.function(context_of(params, declared), *keys)
+    message = declared.function(context_of(params, declared, *keys), *keys)
     sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")
     return 0

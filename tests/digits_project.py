@@ -15,7 +15,7 @@ PROBLEM = "mnist-uci"
 DOMAINS = ("mnist", "uci")
 UP_TO_FEATURES = (
     ("code",),
-    *((stage, domain) for stage in ("generate", "manifest") for domain in DOMAINS),
+    *((stage, domain) for stage in ("generate", "manifest", "tasks") for domain in DOMAINS),
     *(("model", model) for model in ("vit", "clip")),
     *(("embed", domain, model) for domain in DOMAINS for model in ("vit", "clip")),
     *(("prompts", domain) for domain in DOMAINS),
@@ -55,7 +55,7 @@ def make(folder: Path) -> SmallProject:
     )  # a copy, as `referee use` makes it
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
-        file.write("/.venv\n/dvc_plots\n")
+        file.write("/weights\n")
     project.run_here(*UP_TO_FEATURES)
     names = ["@".join((stage, "-".join(of))) if of else stage for stage, *of in UP_TO_FEATURES]
     project.run("dvc", "commit", "--quiet", "--force", *names)

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.datasets.manifest import build
+from pipeline.datasets.manifest_files import write_manifest, write_tasks
 from pipeline.datasets.sources.source import FoundImages, LabelledImage
+from pipeline.datasets.tasks import arrange
 from pipeline.errors import InputError
 
 
@@ -43,10 +45,29 @@ def build_manifest(found=TWO_CLASSES, **changes):
         "domain": "d",
         "folder": "data/d",
         "class_names": (),
-        "classes_per_task": 1,
-        "seeds": (0, 7),
-        "test_fraction": 0.1,
         "read_facts": facts,
         "workers": 2,
     }
     return build(found, **(settings | changes))
+
+
+def arranged(manifest, **changes):
+    """Return classes and tasks of a manifest."""
+    settings = {
+        "classes_per_task": 1,
+        "tasks": None,
+        "class_order_seed": None,
+        "seeds": (0, 7),
+        "test_fraction": 0.1,
+    }
+    contents = [image.sha256 for image in manifest.images]
+    return arrange("d", manifest.class_names, manifest.labels, contents, **(settings | changes))
+
+
+def write_all(folder, found=TWO_CLASSES, *, private=False, arrangement=(), **changes):
+    """Write all files of a manifest, as `manifest` and `tasks` do; return it with its classes and tasks."""
+    manifest = build_manifest(found, **changes)
+    classes, tasks = arranged(manifest, **dict(arrangement))
+    write_manifest(manifest, folder, private=private)
+    write_tasks(tasks, classes, folder)
+    return manifest, classes, tasks

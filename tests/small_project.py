@@ -114,7 +114,7 @@ def small_params() -> dict[str, Any]:
 # Every stage of the small project in an order in which each finds its inputs.
 MODELS, DOMAINS, PROBLEM = ("vit", "clip"), ("left", "right"), "left-right"
 FEATURES = (
-    *(("manifest", domain) for domain in DOMAINS),
+    *((stage, domain) for stage in ("manifest", "tasks") for domain in DOMAINS),
     *(("model", model) for model in MODELS),
     *(("embed", domain, model) for domain in DOMAINS for model in MODELS),
     *(("prompts", domain) for domain in DOMAINS),
@@ -150,16 +150,17 @@ class SmallProject:
         return self
 
     def add_graph(self) -> None:
-        """Copy dvc.yaml and the package, and make the two repositories."""
-        for name in ("dvc.yaml", ".dvcignore"):
+        """Copy dvc.yaml and the package, and make the two repositories, with the folders that git gives to a clone."""
+        for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
             shutil.copy(ROOT / name, self.folder)
+        for name in ("data", "weights", "cache"):
+            if not (self.folder / name).is_symlink():
+                (self.folder / name).mkdir(exist_ok=True)
+                shutil.copy(ROOT / name / "README.md", self.folder / name)
         shutil.copytree(
             ROOT / "pipeline",
             self.folder / "pipeline",
             ignore=shutil.ignore_patterns("__pycache__"),
-        )
-        (self.folder / ".gitignore").write_text(
-            "/data\n/cache\n/results\n/weights\n/.referee\n/private\n"
         )
         self.run("git", "init", "--quiet")
         self.run("dvc", "init", "--quiet")

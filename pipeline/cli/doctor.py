@@ -5,7 +5,7 @@ models will run on, and all that `referee check` looks at: weights, images per
 domain (a domain is one way in which the classes look). ✓ present, ✗ missing,
 · worth knowing. Status 1 if something needed is missing.
 
-reads:  params.yaml, suite.yaml, .dvc/config; lists image folders
+reads:  params.yaml, suite.yaml, .dvc/config, dvc.lock; lists image folders
 writes: nothing
 examples:
   referee doctor
@@ -96,12 +96,21 @@ def dvc_remote() -> Finding:
     return Finding(NOTE, "no DVC remote: caches stay on this machine", "referee share URL")
 
 
+def dvc_lock() -> Iterator[Finding]:
+    """Yield what is wrong with dvc.lock: nothing can be pulled or run while git's conflict is in it."""
+    lock = Path("dvc.lock")
+    text = lock.read_text(encoding="utf-8", errors="replace") if lock.is_file() else ""
+    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):
+        yield Finding(MISSING, "dvc.lock: git left a conflict in it", "referee merge-lock")
+
+
 def examine(*, counts: bool) -> Iterator[str | Finding]:
     """Yield headings and findings of the machine and of what the two files name."""
     yield "machine"
     yield from packages()
     yield disk()
     yield dvc_remote()
+    yield from dvc_lock()
     try:
         params = load_params()
         inputs.check_values(params)

@@ -14,11 +14,13 @@ from pipeline.cli import (
     init,
     inspect,
     merge_lock,
+    pin,
     predict,
     share,
     show_views,
     stream,
     summary,
+    upgrade,
     use,
 )
 from pipeline.errors import exits_cleanly
@@ -30,6 +32,8 @@ COMMANDS: dict[str, ModuleType] = {
     "doctor": doctor,
     "inspect": inspect,
     "merge-lock": merge_lock,
+    "upgrade": upgrade,
+    "pin": pin,
     "show-views": show_views,
     "summary": summary,
     "predict": predict,

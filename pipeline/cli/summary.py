@@ -31,6 +31,7 @@ from pipeline.report.chance import guessing
 from pipeline.report.compared_methods import read_comparison
 from pipeline.report.evaluation import ProbeFigures, ProblemFigures
 from pipeline.report.made_with import made_with, stale_notes
+from pipeline.report.page.provenance import figures_digest, shows_figures
 from pipeline.report.result_file import read_json
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
@@ -166,10 +167,14 @@ def run(args: argparse.Namespace) -> int:
     store = paths.embeddings(next(iter(params.domains)), params.vision)
     sys.stdout.write(f"\n{tables(params)}")
     sys.stdout.write(f"\nfeatures: referee inspect {store}\n")
-    if paths.report(params.suite).is_file():
-        sys.stdout.write(
-            f"report: {paths.report(params.suite)} (open it in a browser; it needs no network)\n"
-        )
+    page = paths.report(params.suite)
+    if page.is_file():
+        # the page is not DVC's: `git checkout` and `dvc exp apply` change results and leave it
+        digest = figures_digest(paths.figures(params.suite, params.problems))
+        fits = shows_figures(page, digest)
+        note = "open it in a browser; it needs no network"
+        other = "shows other results than these: make it again with dvc repro --force report"
+        sys.stdout.write(f"report: {page} ({note if fits else other})\n")
     return 0
 
 

@@ -9,6 +9,7 @@ Of a domain of `data.private`, images.csv (its paths contain class names), label
 report.json are written to private/DOMAIN, outside every stage's outputs: DVC never has them, so no
 `dvc push` can send them. In their place stands a pointer with the file's sha256, so that DVC sees
 every change. Readers follow it on the owner's machine; elsewhere they say that the file is private.
+Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from its run-cache.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.errors import StoreError, one_line, pass_on_machine_error
+from pipeline.write_aside import write_aside
 
 PRIVATE = "private"  # the folder beside cache/
 POINTER = ("kept_private", "sha256")
@@ -46,6 +49,19 @@ def private_path(path: Path) -> Path:
     return path.parents[3] / PRIVATE / path.parent.name / path.name
 
 
+def former_path(path: Path, digest: str) -> Path:
+    """Return where a former version of a private file is kept, by its sha256."""
+    return private_path(path).parent / "former" / f"{digest}-{path.name}"
+
+
+def keep_former(path: Path) -> None:
+    """Keep the private file of cache/manifests/DOMAIN/NAME, if there is one, before another takes its place."""
+    kept = private_path(path)
+    if kept.is_file():
+        with write_aside(former_path(path, sha256_of(kept))) as aside:
+            aside.write_bytes(kept.read_bytes())
+
+
 def pointer(name: str, digest: str) -> str:
     """Return the text of a pointer to a file with this sha256: CSV for a CSV file, else JSON."""
     if name.endswith(".json"):
@@ -68,8 +84,8 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]
         writer.writerows(rows)
 
 
-def read_csv(path: Path) -> Iterator[list[str]]:
-    r"""Yield the header, then the rows, of a file whose digest is right; at least one row.
+def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
+    r"""Yield the header, then the rows, of a file whose digest is right; at least one unless it ``may_be_empty``.
 
     The whole file is hashed before its first row is yielded: a flipped bit, a lost or doubled line
     is a `StoreError` and never a number.
@@ -105,7 +121,7 @@ def read_csv(path: Path) -> Iterator[list[str]]:
     except OSError as error:
         pass_on_machine_error(error)
         raise malformed(path, f"cannot be read ({error.strerror})") from None
-    if number < 0:
+    if number < 0 and not may_be_empty:
         raise malformed(path, "has no rows")
 
 
@@ -122,18 +138,21 @@ def _follow(path: Path) -> Path:
         start = file.read(len(pointer(path.name, "")) + 64)
     if not start.startswith(f"{','.join(POINTER)}\n".encode()):
         return path
-    kept = private_path(path)
+    kept, digest = private_path(path), start[-65:-1].decode(errors="replace")
+    former = [former_path(path, digest)] if re.fullmatch("[0-9a-f]{64}", digest) else []
+    for version in (kept, *former):
+        if version.exists() and start == pointer(path.name, sha256_of(version)).encode():
+            return version
     if not kept.exists():
         raise malformed(
             path, "kept private (data.private): its owner has it, and what reads it runs there"
         )
-    if start != pointer(path.name, sha256_of(kept)).encode():
-        raise malformed(kept, f"not the file that {path} points to")
-    return kept
+    raise malformed(kept, f"not the file that {path} points to")
 
 
 def malformed(path: Path, problem: str) -> StoreError:
     """Return the error of a manifest file that cannot be used: what is wrong, and the remedy."""
+    stage = "tasks" if path.name in ("tasks.csv", "classes.csv") else "manifest"
     return StoreError(
-        f"{path}: {problem}; make it again with dvc repro --force manifest@{path.parent.name}"
+        f"{path}: {problem}; make it again with dvc repro --force {stage}@{path.parent.name}"
     )

@@ -4,21 +4,22 @@ In cache/manifests/DOMAIN; images, tasks and labels are aligned row by row:
 
 ===============  =============================  ==================================================
 ``images.csv``   path, sha256, width, height    all that `embed` reads
-``tasks.csv``    row, task, seed_0, seed_1, …   train or test per seed; no path, no label
-``classes.csv``  label, class, task             label = index in the sorted class names, from 0
-``labels.csv``   path, class, label             for the source, and for evaluation alone
+``labels.csv``   path, class                    for tasks, for the source, and for evaluation alone
+``names.csv``    class, task                    the classes, sorted; tasks where the source of images has them
 ``report.json``  counts, duplicates, skipped    for people; no stage reads it
+``tasks.csv``    row, task, seed_0, seed_1, …   train or test per seed; no path, no label
+``classes.csv``  label, class, task             label = index in the order of arrival, from 0
 ===============  =============================  ==================================================
 
-Beside each CSV file stands its digest (`checked_csv`). Of a private domain the first, the fourth
-and the last are kept outside the cache.
+The stage `manifest` writes the first four, `tasks` the others. Beside each CSV file stands its digest
+(`checked_csv`). Of a private domain images.csv, labels.csv and report.json are kept outside the cache.
 
 **Tasks count from 1 in the files and from 0 in memory**: the readers here subtract the one.
 
 Of an unlabelled domain (`labels: none`), tasks.csv and labels.csv have a header and no rows.
 
-A change of seeds or tasks leaves images.csv, hence all embeddings, as they are. The same images
-give the same bytes.
+A change of seeds or tasks leaves the first four, hence all embeddings and prompts, as they are. The
+same images give the same bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ import hashlib
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -40,6 +41,7 @@ from numpy.typing import NDArray
 from pipeline.datasets.checked_csv import (
     digest_file,
     digest_line,
+    keep_former,
     malformed,
     pointer,
     private_path,
@@ -51,6 +53,7 @@ from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
 
 IMAGES, TASKS, CLASSES, LABELS = "images.csv", "tasks.csv", "classes.csv", "labels.csv"
+NAMES = "names.csv"
 REPORT = "report.json"
 KEPT_PRIVATE = (IMAGES, LABELS, REPORT)  # of a private domain
 MAX_HEADER = 2**20  # bytes: more than the seeds of any header take
@@ -58,7 +61,8 @@ MAX_NUMBER = 2**31  # of a task or class: a bound on what a malformed file may a
 
 _IMAGE_COLUMNS = ("path", "sha256", "width", "height")
 _CLASS_COLUMNS = ("label", "class", "task")
-_LABEL_COLUMNS = ("path", "class", "label")
+_LABEL_COLUMNS = ("path", "class")
+_NAME_COLUMNS = ("class", "task")
 _SEED = re.compile(r"seed_([0-9]{1,18})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _IS_TEST = {"train": False, "test": True}
@@ -97,56 +101,86 @@ class Tasks:
         return mask
 
 
+class LabelledRow(NamedTuple):
+    """An image's class and sha256."""
+
+    class_name: str
+    sha256: str
+
+
 @dataclass(frozen=True)
 class Manifest:
-    """A whole manifest: n images, tasks and labels (n,); C classes; the content of report.json.
-
-    Of an unlabelled domain, tasks and labels have no rows.
-    """
+    """What `manifest` writes: n images, the class of each (none of an unlabelled domain), C class names, the report."""
 
     images: Sequence[ImageRow]
-    tasks: Tasks
-    classes: Sequence[ClassRow]
-    labels: NDArray[np.int64]
+    labels: Sequence[str]
+    class_names: Sequence[str]
     report: dict[str, Any]
+    tasks: Sequence[Sequence[str]] | None = (
+        None  # the classes of each, where the source of images says them
+    )
+
+
+Table = tuple[Sequence[str], Iterable[Iterable[object]]]
 
 
 def write_manifest(manifest: Manifest, folder: Path, *, private: bool = False) -> None:
-    """Write all files of a manifest to cache/manifests/DOMAIN; all are whole before the first is renamed.
+    """Write what `manifest` writes to cache/manifests/DOMAIN; all are whole before the first is renamed.
 
     ``private`` keeps the files that tell an image's class in private/DOMAIN and writes pointers to them.
     """
-    tasks = manifest.tasks
-    split = np.where(tasks.test, "test", "train")
-    tables: dict[str, tuple[Sequence[str], Iterable[Iterable[object]]]] = {
+    task_of = {name: t + 1 for t, names in enumerate(manifest.tasks or ()) for name in names}
+    tables: dict[str, Table] = {
         IMAGES: (_IMAGE_COLUMNS, manifest.images),
-        TASKS: (
-            ("row", "task", *(f"seed_{seed}" for seed in tasks.seeds)),
-            ((row, tasks.task[row] + 1, *split[row]) for row in range(len(split))),
-        ),
-        CLASSES: (_CLASS_COLUMNS, ((*row[:2], row.task + 1) for row in manifest.classes)),
         LABELS: (
             _LABEL_COLUMNS,
+            # a domain without labels has images and no rows here
             (
-                (manifest.images[row].path, manifest.classes[label].class_name, label)
-                for row, label in enumerate(manifest.labels)
+                (image.path, name)
+                for image, name in zip(manifest.images, manifest.labels, strict=False)
             ),
+        ),
+        NAMES: (
+            _NAME_COLUMNS,
+            ((name, task_of.get(name, "")) for name in manifest.class_names),
         ),
     }
     report = json.dumps(manifest.report, indent=2, ensure_ascii=False) + "\n"
+    _write(folder, tables, {REPORT: report}, KEPT_PRIVATE if private else ())
+
+
+def write_tasks(tasks: Tasks, classes: Sequence[ClassRow], folder: Path) -> None:
+    """Write what `tasks` writes to cache/manifests/DOMAIN."""
+    split = np.where(tasks.test, "test", "train")
+    seeds = (f"seed_{seed}" for seed in tasks.seeds)
+    tables: dict[str, Table] = {
+        TASKS: (
+            ("row", "task", *seeds),
+            ((row, tasks.task[row] + 1, *split[row]) for row in range(len(split))),
+        ),
+        CLASSES: (_CLASS_COLUMNS, ((*row[:2], row.task + 1) for row in classes)),
+    }
+    _write(folder, tables, {}, ())
+
+
+def _write(
+    folder: Path, tables: Mapping[str, Table], texts: Mapping[str, str], private: Sequence[str]
+) -> None:
+    """Write tables with their digests, and texts, those of ``private`` to private/DOMAIN with a pointer to them."""
     with ExitStack() as stack:
-        for name in (*tables, REPORT):
-            path, kept = folder / name, private and name in KEPT_PRIVATE
+        for name in (*tables, *texts):
+            path, kept = folder / name, name in private
             aside = stack.enter_context(write_aside(private_path(path) if kept else path))
-            if name == REPORT:
-                _write_text(aside, report)
+            if name in texts:
+                _write_text(aside, texts[name])
             else:
                 write_csv(aside, *tables[name])
             if kept:
+                keep_former(path)
                 text = pointer(name, sha256_of(aside))
                 aside = stack.enter_context(write_aside(path))
                 _write_text(aside, text)
-            if name != REPORT:
+            if name in tables:
                 beside = stack.enter_context(write_aside(digest_file(path)))
                 _write_text(beside, digest_line(name, sha256_of(aside)))
 
@@ -198,13 +232,30 @@ def _require_labelled(folder: Path) -> None:
         )
 
 
+def iterate_labelled(folder: Path) -> Iterator[LabelledRow]:
+    """Yield class and sha256 of every image of cache/manifests/DOMAIN; nothing for a domain without labels."""
+    path = folder / LABELS
+    rows = _label_rows(path)
+    first = next(rows, None)
+    if first is None:
+        return
+    pairs = zip_longest(chain([first], rows), iterate_images(folder / IMAGES))
+    for number, (row, image) in enumerate(pairs):
+        if row is None or image is None:
+            raise malformed(path, f"has {'more' if row else 'fewer'} rows than {IMAGES}")
+        if row[0] != image.path:
+            raise malformed(path, f"row {number} is {row[0]}, in {IMAGES} {image.path}")
+        yield LabelledRow(row[1], image.sha256)
+
+
 def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
     """Read the labels of a domain, and whose labels they are, row by row: a million take 8 MB.
 
     Parameters
     ----------
     folder : Path
-        cache/manifests/DOMAIN. The paths in labels.csv must be those in images.csv.
+        cache/manifests/DOMAIN. The paths in labels.csv must be those in images.csv; the numbers are those of
+        classes.csv.
 
     Returns
     -------
@@ -214,22 +265,43 @@ def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
         The `rows_digest` of the images, to be compared with that of an embedding store.
     """
     _require_labelled(folder)
-    path = folder / LABELS
-    rows = _parsed(path, _LABEL_COLUMNS, lambda row: (row[0], _number(row[2])))
+    label_of = {row.class_name: row.label for row in read_classes(folder / CLASSES)}
     labels = array("q")
 
     def digests() -> Iterator[str]:
-        pairs = zip_longest(rows, iterate_images(folder / IMAGES))
-        for number, (row, image) in enumerate(pairs):
-            if row is None or image is None:
-                raise malformed(path, f"has {'more' if row else 'fewer'} rows than {IMAGES}")
-            if row[0] != image.path:
-                raise malformed(path, f"row {number} is {row[0]}, in {IMAGES} {image.path}")
-            labels.append(row[1])
-            yield image.sha256
+        for row in iterate_labelled(folder):
+            if row.class_name not in label_of:
+                raise malformed(folder / LABELS, f"{row.class_name!r} is not in {CLASSES}")
+            labels.append(label_of[row.class_name])
+            yield row.sha256
 
     digest = rows_digest(digests())
     return np.array(labels, dtype=np.int64), digest
+
+
+def _label_rows(path: Path) -> Iterator[list[str]]:
+    """Yield path and class of the rows of labels.csv; before 0.2 it also had the number of the class."""
+    lines = read_csv(path, may_be_empty=True)
+    header = tuple(next(lines))
+    if header not in (_LABEL_COLUMNS, (*_LABEL_COLUMNS, "label")):
+        wanted = ",".join(_LABEL_COLUMNS)
+        raise malformed(path, f"has the columns {','.join(header)[:200]}, not {wanted}")
+    yield from lines
+
+
+def read_class_names(path: Path) -> list[str]:
+    """Read names.csv: the classes, sorted."""
+    return list(_parsed(path, _NAME_COLUMNS, lambda row: row[0]))
+
+
+def read_source_tasks(path: Path) -> list[list[str]] | None:
+    """Read the classes of each task from names.csv, where the source of the images says them."""
+    rows = _parsed(
+        path, _NAME_COLUMNS, lambda row: (row[0], _number(row[1], first=1) if row[1] else -1)
+    )
+    task_of = {name: task for name, task in rows if task >= 0}
+    numbers = sorted(set(task_of.values()))
+    return [[name for name in task_of if task_of[name] == task] for task in numbers] or None
 
 
 def read_tasks(path: Path, *, rows: int | None = None) -> Tasks:
@@ -276,7 +348,9 @@ def read_classes(path: Path) -> list[ClassRow]:
 
 
 def _parsed(
-    path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Row]
+    path: Path,
+    columns: tuple[str, ...],
+    parse: Callable[[list[str]], Row],
 ) -> Iterator[Row]:
     lines = read_csv(path)
     header = next(lines)

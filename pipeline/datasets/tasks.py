@@ -1,4 +1,4 @@
-"""Classes and tasks: the order of the classes, and which arrive together."""
+"""Classes and tasks: the order of the classes, which arrive together, and the split of the images."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.datasets.manifest_files import ClassRow
-from pipeline.errors import InputError
+from pipeline.datasets import splits
+from pipeline.datasets.manifest_files import ClassRow, Tasks
+from pipeline.errors import InputError, did_you_mean
 
 
 def class_order(found: Iterable[str], given: Iterable[str] = ()) -> tuple[str, ...]:
@@ -36,7 +37,8 @@ def task_of_classes(
     classes_per_task : int
         Classes arrive so many at a time; the last task takes the remainder, so T = C // classes_per_task, at least 1.
     tasks : sequence of sequences of str, optional
-        The classes of each task; it wins over the other two.
+        The classes of each task; it wins over the other two. Classes that it does not list arrive after them,
+        ``classes_per_task`` at a time, so that a new class leaves the tasks of the others alone.
     order_seed : int, optional
         Shuffle the sorted classes as continual-learning papers do, by the permutation of NumPy's legacy generator:
         1993 gives the order of iCaRL and its successors. Sorted if omitted.
@@ -47,12 +49,14 @@ def task_of_classes(
     {'bike': 0, 'chair': 0, 'lamp': 1, 'mug': 1, 'pen': 1}
     >>> task_of_classes(["mug", "bike", "pen"], 1, tasks=[["pen"], ["bike", "mug"]])
     {'pen': 0, 'bike': 1, 'mug': 1}
+    >>> task_of_classes(["mug", "bike", "pen"], 1, tasks=[["pen", "mug"]])
+    {'pen': 0, 'mug': 0, 'bike': 1}
     >>> list(task_of_classes(["mug", "bike", "pen"], 1, order_seed=1993))
     ['bike', 'pen', 'mug']
     """
     ordered = sorted(set(classes))
     if tasks is not None:
-        return _given_tasks(ordered, tasks)
+        return _given_tasks(ordered, tasks, classes_per_task)
     if order_seed is not None:
         permutation = np.random.RandomState(order_seed).permutation(len(ordered))
         ordered = [ordered[index] for index in permutation]
@@ -60,17 +64,56 @@ def task_of_classes(
     return {name: min(index // classes_per_task, last) for index, name in enumerate(ordered)}
 
 
-def _given_tasks(classes: Sequence[str], tasks: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return the tasks that suite.yaml lists, which must hold exactly the classes."""
+def _given_tasks(
+    classes: Sequence[str], tasks: Sequence[Sequence[str]], classes_per_task: int
+) -> dict[str, int]:
+    """Return the tasks that suite.yaml lists, and after them those of the classes that it does not list."""
     given = {name: task for task, names in enumerate(tasks) for name in names}
-    absent = [name for name in classes if name not in given]
     unknown = [name for name in given if name not in classes]
-    if absent or unknown:
-        name, problem = (
-            (absent[0], "is in no task") if absent else (unknown[0], "is no class of it")
+    if unknown:
+        raise InputError(
+            f"suite.yaml: datasets.*.tasks: {unknown[0]!r} is no class of it; take it out of the list"
+            f"{did_you_mean(unknown[0], classes)}"
         )
-        raise InputError(f"suite.yaml: datasets.*.tasks: {name!r} {problem}; list every class once")
-    return given
+    new = task_of_classes([name for name in classes if name not in given], classes_per_task)
+    return given | {name: len(tasks) + task for name, task in new.items()}
+
+
+def arrange(
+    domain: str,
+    names: Iterable[str],
+    labels: Sequence[str],
+    contents: Sequence[str],
+    *,
+    classes_per_task: int,
+    tasks: Sequence[Sequence[str]] | None,
+    class_order_seed: int | None,
+    seeds: Sequence[int],
+    test_fraction: float,
+) -> tuple[list[ClassRow], Tasks]:
+    """Return the classes in order of arrival, and the task and the split of every image.
+
+    Parameters
+    ----------
+    domain : str
+        Key of the domain; it enters the splits.
+    names : iterable of str
+        All classes of the domain, those without images too.
+    labels, contents : sequences of str
+        Class and sha256 of each of the n images; empty for a domain without labels.
+    classes_per_task, tasks, class_order_seed
+        In which order classes arrive, see `task_of_classes`.
+    seeds, test_fraction
+        See `splits.is_test`.
+    """
+    task_of = task_of_classes(names, classes_per_task, tasks=tasks, order_seed=class_order_seed)
+    classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
+    test = [
+        splits.is_test(domain, seed, labels, contents, test_fraction=test_fraction)
+        for seed in seeds
+    ]
+    task = np.array([task_of[name] for name in labels], dtype=np.int64)
+    return classes, Tasks(task, tuple(seeds), np.stack(test, axis=1))
 
 
 def task_classes(classes: Sequence[ClassRow]) -> list[npt.NDArray[np.intp]]:

@@ -13,11 +13,16 @@ import numpy.typing as npt
 from pipeline.array_files import read_array, read_paths
 from pipeline.datasets.manifest_files import ImageRow
 from pipeline.datasets.prompts import spoken
-from pipeline.errors import InputError
+from pipeline.errors import InputError, listed
 from pipeline.method.rows import unit_rows
 from pipeline.store.embedding_store import ViewRows
-from pipeline.store.imported_embeddings import embeddings_file, import_views, texts_file
-from pipeline.store.prompt_store import Prompts
+from pipeline.store.imported_embeddings import (
+    STORE,
+    embeddings_file,
+    import_views,
+    texts_file,
+)
+from pipeline.store.prompt_store import Prompts, open_prompts
 
 
 def import_embeddings(
@@ -54,18 +59,28 @@ def import_embeddings(
     return import_views(file, domain, paths, views, arrays=arrays, dtype=stored_as), file
 
 
-def import_prompts(origin: Path, classes: Sequence[str], arrays: Mapping[str, str]) -> Prompts:
+def import_prompts(
+    origin: Path, domain: str, classes: Sequence[str], arrays: Mapping[str, str]
+) -> Prompts:
     """Return text embeddings from a file with the arrays ``text``, ``class_names`` and ``logit_scale``.
 
     Parameters
     ----------
     origin : Path
-        The file, or the folder that holds it.
+        The file, or the folder that holds it; a folder may hold prompts/DOMAIN.zarr of another project instead.
+    domain : str
     classes : sequence of str
         The domain's classes, in whose order the embeddings are returned.
     arrays : mapping of str to str
         The names of the arrays, where they are others.
     """
+    store = origin / "prompts" / f"{domain}{STORE}"
+    if store.is_dir():
+        prompts = open_prompts(store)
+        other = sorted(set(classes) ^ set(prompts.classes))
+        if other:
+            raise InputError(f"{store}: has other classes than {domain}: {listed(other, most=3)}")
+        return prompts.beginning_with(classes)
     file = texts_file(origin)
 
     def array(name: str) -> npt.NDArray[Any]:

@@ -92,14 +92,14 @@ class Domain:
 
     @cached_property
     def prompts(self) -> Prompts:
-        """Text embeddings of the domain's classes, by the weights that embedded its images."""
+        """Text embeddings of the domain's classes in order of arrival, by the weights that embedded its images."""
         path = self.root / paths.prompts(self.name)
         prompts = open_prompts(path)
         if "weights" in prompts.provenance:  # imported texts have none
             self.clip.require({"weights": prompts.provenance["weights"]})
-        if prompts.classes != self.class_names:
+        if sorted(prompts.classes) != sorted(self.class_names):
             raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
-        return prompts
+        return prompts.beginning_with(self.class_names)
 
     @cached_property
     def classes(self) -> list[ClassRow]:

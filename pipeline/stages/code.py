@@ -10,6 +10,9 @@ depends:
 - the defaults of the sections that the stage reads, because a value that is not written in params.yaml is a
   dependency as well.
 
+Of stages that declare ``settings`` it writes these too, cache/code/settings/STAGE-KEY.json: DVC tracks keys of YAML
+files by name, so it can follow neither a key that may be absent nor a part of a list.
+
 It also makes the folders of results that `metrics`, `tables` and `report` read whole.
 
 In a clone the stage runs when a file of pipeline/ changed. In a project made by `referee init` the package is
@@ -21,13 +24,14 @@ from __future__ import annotations
 import ast
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline import paths
 from pipeline.code_fingerprint import fingerprint
 from pipeline.datasets.checked_csv import sha256_of
-from pipeline.params import section_defaults
+from pipeline.params import Params, load_params, section_defaults
 from pipeline.stage import Context, Stage, find_stage, stage, stage_names
 from pipeline.write_aside import write_aside
 
@@ -57,17 +61,29 @@ DATA = {
 }
 
 
-@stage()
+@stage(reads=("data", "datasets", "domains", "lists"))
 def code(context: Context) -> str:
     """Write cache/code/STAGE.json for every stage."""
     names = [name for name in stage_names() if name != "code"]
     for name in names:
         content = json.dumps(dependencies(find_stage(name)), indent=1) + "\n"
         _write(paths.stage_version(name), content)
+    for name, key, settings in all_settings(load_params()):
+        _write(paths.stage_settings(name, key), json.dumps(settings, indent=1) + "\n")
     _write(paths.evaluations(context.suite) / "README.md", "Figures, one file per problem.\n")
     _write(paths.problems(context.suite) / "README.md", "Results, one folder per problem.\n")
     _write(paths.streams(context.suite) / "README.md", "Labels and figures, a pair per step.\n")
     return f"{len(names)} stages"
+
+
+def all_settings(params: Params) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield stage, key and settings of every stage that declares ``settings``."""
+    for name in stage_names():
+        declared = find_stage(name)
+        if declared.settings:
+            (section,) = declared.per
+            for key in getattr(params, section):
+                yield name, key, declared.settings(params, key)
 
 
 def dependencies(declared: Stage) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pipeline.extraction.views import views_in_both
 from pipeline.image_files.read import file_of
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import write_embeddings
+from pipeline.store.imported_embeddings import STORE, embeddings_file, import_store
 
 
 @stage(per=("domains", "models"), reads=("domains", "models", "views"), version=ROWS_VERSION)
@@ -29,6 +30,12 @@ def embed(context: Context, domain: str, model: str) -> str:
     views = views_in_both(domain, params.domains[domain].views, model, spec.views)
     if spec.library != "imported":
         return embed_with_model(context, domain, model, images, views)
+    file = embeddings_file(Path(spec.origin), domain)
+    if file.suffix == STORE:  # of another project, with its provenance
+        write_embeddings(
+            paths.embeddings(domain, model), *import_store(file, digest(images), views)
+        )
+        return f"{len(images)} rows of {', '.join(views)} taken over from {file}"
     rows, file = import_embeddings(
         Path(spec.origin),
         domain,

@@ -1,6 +1,7 @@
-"""Stage `manifest@DOMAIN`: list a domain's images, with tasks, splits and, apart, labels.
+"""Stage `manifest@DOMAIN`: list a domain's images with their sizes and digests and, apart, their classes.
 
-Writes {images,tasks,classes,labels}.csv, a digest beside each, and report.json into cache/manifests/DOMAIN.
+Writes {images,labels,names}.csv, a digest beside each, and report.json into cache/manifests/DOMAIN. It opens every
+image; what seeds and the order of classes decide is left to `tasks`, which opens none.
 """
 
 from __future__ import annotations
@@ -10,49 +11,59 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.datasets import manifest_files
-from pipeline.datasets.manifest import build, build_unlabelled
-from pipeline.datasets.tasks import task_of_classes
+from pipeline.datasets.manifest import build
+from pipeline.datasets.sources.folder import Folder, class_folders
 from pipeline.encoders.image_decoding import read_image
-from pipeline.errors import listed
+from pipeline.errors import InputError, listed
 from pipeline.extraction.progress import Progress
+from pipeline.params import Params, load_params
 from pipeline.stage import Context, image_source, stage
 
 
-@stage(per=("domains",), reads=("data", "datasets", "domains", "lists"), version=2)
-def manifest(context: Context, name: str) -> str:
-    """Write cache/manifests/DOMAIN."""
-    params = context.params
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return what decides the manifest of a domain: its images, and what is left out.
+
+    Of the classes their names count, in order, since sources may number them; the words for prompts do not.
+    """
     domain, data = params.domains[name], params.data
     dataset = params.datasets[domain.dataset]
-    read = partial(read_image, max_pixels=data.max_pixels)
+    lists = {key: entry.root for key, entry in params.lists.items() if entry.domain == name}
+    return {
+        "images": domain.images,
+        "labels": domain.labels,
+        "class_names": list(dataset.class_names),
+        "columns": dataset.columns,
+        "lists": lists,
+        "unreadable": data.unreadable,
+        "empty_class": data.empty_class,
+        "max_pixels": data.max_pixels,
+        "private": name in data.private,
+    }
+
+
+@stage(per=("domains",), version=3, settings=settings)
+def manifest(context: Context, name: str) -> str:
+    """Write cache/manifests/DOMAIN but for tasks.csv and classes.csv."""
+    how, params = context.settings, load_params()
+    require_same_classes(params, name)
+    read = partial(read_image, max_pixels=how["max_pixels"])
     source = image_source(params, name, paths.image_list)
     found = source.find()
     with Progress(f"manifest {name}", len(found.images)) as progress:
-        how: dict[str, Any] = {
-            "domain": name,
-            "folder": domain.images,
-            "seeds": data.seeds,
-            "read_facts": read if source.has_bytes else None,
-            "unreadable": data.unreadable,
-            "workers": params.runtime.workers,
-            "by_content": name in data.private,
-            "on_read": partial(progress.update, 1),
-        }
-        order = {"tasks": dataset.tasks or found.tasks(), "order_seed": dataset.class_order_seed}
-        if domain.labels == "none":
-            task_of = task_of_classes(dataset.class_names, dataset.classes_per_task, **order)
-            built = build_unlabelled(found, task_of=task_of, **how)
-        else:
-            built = build(
-                found,
-                class_names=dataset.class_names or found.classes,
-                classes_per_task=dataset.classes_per_task,
-                **order,
-                test_fraction=data.test_fraction,
-                empty_class=data.empty_class,
-                **how,
-            )
-    manifest_files.write_manifest(built, paths.manifest(name), private=name in data.private)
+        built = build(
+            found,
+            domain=name,
+            folder=how["images"],
+            class_names=how["class_names"] or found.classes,
+            labelled=how["labels"] != "none",
+            read_facts=read if source.has_bytes else None,
+            unreadable=how["unreadable"],
+            empty_class=how["empty_class"],
+            workers=context.params.runtime.workers,
+            by_content=how["private"],
+            on_read=partial(progress.update, 1),
+        )
+    manifest_files.write_manifest(built, paths.manifest(name), private=how["private"])
     return summary(built.report)
 
 
@@ -68,3 +79,32 @@ def summary(report: dict[str, Any]) -> str:
     return f"{report['images']} images, {len(report['classes'])} classes{labelled}" + "".join(
         f"; {note}" for note in notes
     )
+
+
+def require_same_classes(params: Params, name: str) -> None:
+    """Refuse a class that only some domains of a dataset have, where folders name them: before hours of extraction.
+
+    It changes no output and is no setting, so that a new domain does not make the manifests of the others again.
+    """
+    dataset = params.domains[name].dataset
+    if params.datasets[dataset].class_names:
+        return  # a class without images is then `data.empty_class`
+    domains = [key for key, domain in params.domains.items() if domain.dataset == dataset]
+    classes = {params.domains[key].images: classes_of_folder(params, key) for key in domains}
+    own = params.domains[name].images
+    for folder, names in classes.items():
+        only_one = sorted(names ^ classes[own]) if names and classes[own] else []
+        if only_one:
+            lacks, has = (own, folder) if only_one[0] in names else (folder, own)
+            raise InputError(
+                f"{lacks}: has no class folder {only_one[0]!r}, but {has} has; add it here, take it away there, or "
+                f"name all classes in datasets.{dataset}.class_names and set data.empty_class: report"
+            )
+
+
+def classes_of_folder(params: Params, name: str) -> set[str]:
+    """Return the class folders of a domain that is one; nothing for other sources, or where it is absent."""
+    source = image_source(params, name, paths.image_list)
+    if not isinstance(source, Folder) or not source.folder.is_dir():
+        return set()
+    return {child.name for child in class_folders(source.folder, ())}

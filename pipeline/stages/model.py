@@ -1,16 +1,21 @@
 """Stage `model@MODEL`: record which weights a model has.
 
 Writes cache/models/MODEL.json: the checkpoint's name, size and sha256, or that it comes from the hub. `embed` depends
-on this small file, so replacing a checkpoint extracts again, and a teammate without the weights uses the cache.
+on this small file, so a teammate without the weights uses the cache. Other weights at the same place than those of the
+features are refused: taking them extracts everything anew, which must be meant.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
+
+from ruamel.yaml import YAML
 
 from pipeline import paths
 from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
@@ -18,12 +23,18 @@ from pipeline.errors import ModelError
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 
+NEW_WEIGHTS = (
+    "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
+)
+
 
 @stage(per=("models",), reads=("models",), version=1)
 def model(context: Context, name: str) -> str:
     """Write cache/models/MODEL.json."""
     spec = context.params.models[name]
     facts = {"library": spec.library, "name": spec.name, **weights(Path(spec.origin), spec.library)}
+    if spec.library != "imported" and not os.environ.get(NEW_WEIGHTS):
+        require_weights_of_features(name, spec.origin, facts)
     with write_aside(paths.model_identity(name)) as aside:
         aside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return facts.get("file") or ", ".join(facts.get("files", ())) or "weights come from the hub"
@@ -31,9 +42,9 @@ def model(context: Context, name: str) -> str:
 
 def weights(origin: Path, library: str) -> dict[str, Any]:
     """Return what tells one set of weights, or of imported files, from another."""
-    if library == "imported" and origin.is_dir():
-        files = sorted(file for file in origin.iterdir() if file.suffix in {".npy", ".npz"})
-        return {"files": {file.name: _sha256(file) for file in files}}
+    if library == "imported" and origin.is_dir():  # arrays, and stores of another project
+        files = sorted(file for file in origin.rglob("*") if file.is_file())
+        return {"files": {file.relative_to(origin).as_posix(): _sha256(file) for file in files}}
     checkpoint = find_checkpoint(origin)
     if origin.is_dir():
         require_same_in_clones(origin)
@@ -47,6 +58,49 @@ def weights(origin: Path, library: str) -> dict[str, Any]:
     if (origin / CLIP_CONFIG).is_file():
         facts["config_sha256"] = _sha256(origin / CLIP_CONFIG)
     return facts
+
+
+def require_weights_of_features(name: str, origin: str, facts: dict[str, Any]) -> None:
+    """Refuse weights that changed while suite.yaml still names the same model at the same place."""
+    recorded = recorded_facts(name, origin)
+    if recorded is None or recorded == facts:
+        return
+    if any(recorded.get(key) != facts[key] for key in ("library", "name")):
+        return  # another model, which suite.yaml says
+    raise ModelError(
+        f"{origin}: {_described(facts)}, but the features that dvc.lock names were made with {_described(recorded)}; "
+        f"put those back, remove {origin} to go on without weights (dvc repro --allow-missing), or extract everything "
+        f"anew with these: {NEW_WEIGHTS}=1 dvc repro"
+    )
+
+
+def recorded_facts(name: str, origin: str) -> dict[str, Any] | None:
+    """Return what dvc.lock records of a model at ``origin``; None where it records nothing."""
+    lock = Path("dvc.lock")
+    text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
+    # one block of text: parsing a whole dvc.lock of 21 problems takes seconds
+    block = re.search(rf"^  model@{name}:\n(?:    .*\n?)*", text, re.MULTILINE)
+    entry = YAML(typ="safe", pure=True).load(block[0])[f"model@{name}"] if block else {}
+    if entry.get("params", {}).get("suite.yaml", {}).get(f"models.{name}.origin") != origin:
+        return None
+    import dvc.api  # a second, where a model is recorded for another time only
+    from dvc.exceptions import DvcException
+
+    try:
+        facts: dict[str, Any] = json.loads(dvc.api.read(str(paths.model_identity(name))))
+    except (DvcException, OSError) as error:
+        raise ModelError(
+            f"{paths.model_identity(name)}: dvc.lock names it, and neither cache nor remote has it ({error}), so "
+            f"the weights of the features are unknown; run dvc pull, or extract anew: {NEW_WEIGHTS}=1 dvc repro"
+        ) from None
+    return facts
+
+
+def _described(facts: dict[str, Any]) -> str:
+    if facts.get("hub"):
+        return "the hub's weights (the folder holds none)"
+    config = f" and {CLIP_CONFIG} {facts['config_sha256'][:12]}" if "config_sha256" in facts else ""
+    return f"{facts['file']} with sha256 {facts['sha256'][:12]}{config}"
 
 
 def require_same_in_clones(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Stage `prompts@DOMAIN`: text embeddings of the domain's classes, averaged over its templates.
 
-Writes cache/prompts/DOMAIN.zarr: one unit vector per class, and the model's learned logit scale. With an imported
-language model the vectors are read from its file instead.
+Writes cache/prompts/DOMAIN.zarr: one unit vector per class, sorted by name so that the order of arrival is no matter,
+and the model's learned logit scale. With an imported language model the vectors are read from its file instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import paths
-from pipeline.datasets.manifest_files import read_classes
+from pipeline.datasets.manifest_files import read_class_names
 from pipeline.datasets.prompts import prompts as sentences
 from pipeline.datasets.prompts import spoken
 from pipeline.extraction.imported import import_prompts
@@ -26,9 +26,9 @@ def prompts(context: Context, name: str) -> str:
     """Write cache/prompts/DOMAIN.zarr."""
     params = context.params
     spec = params.models[params.language]
-    classes = [row.class_name for row in read_classes(paths.manifest(name) / "classes.csv")]
+    classes = read_class_names(paths.manifest(name) / "names.csv")
     if spec.library == "imported":
-        embedded = import_prompts(Path(spec.origin), classes, spec.arrays)
+        embedded = import_prompts(Path(spec.origin), name, classes, spec.arrays)
     else:
         embedded = embed_prompts(context, name, classes)
     write_prompts(paths.prompts(name), embedded)

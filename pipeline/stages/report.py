@@ -20,7 +20,12 @@ from pipeline.report.made_with import MadeWith, made_with, stale_notes
 from pipeline.report.page.page import PageContent, drawing_library, render_page
 from pipeline.report.page.pictures import read_pictures
 from pipeline.report.page.problem_results import ProblemFiles, ProblemResults, read_problem
-from pipeline.report.page.provenance import Provenance, StoreHash, lock_hashes
+from pipeline.report.page.provenance import (
+    Provenance,
+    StoreHash,
+    figures_digest,
+    lock_hashes,
+)
 from pipeline.report.page.stream_results import StepFiles, read_streams
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
@@ -82,7 +87,11 @@ def page_content(context: Context) -> PageContent:
         pictures=pictures,
         album=album,
         provenance=Provenance(
-            params.selected(), revision(), store_hashes(), shown_paths(context.suite)
+            params.selected(),
+            revision(),
+            store_hashes(),
+            shown_paths(context.suite),
+            figures_digest(paths.figures(context.suite, params.problems)),
         ),
         drawing=drawing_library(),
         streams=read_streams(step_files(context), album, max_pixels=params.data.max_pixels),

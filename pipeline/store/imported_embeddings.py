@@ -1,4 +1,4 @@
-"""Bring your own features: a .npy in manifest order, or an .npz with arrays by name.
+"""Bring your own features: a .npy in manifest order, an .npz with arrays by name, or a store of another project.
 
 Rows are matched to the manifest by the array ``paths`` (DOMAIN/CLASS/FILE: what follows the domain
 decides) where the file has one, else by order. Nothing is guessed: a wrong row count, an unknown
@@ -15,27 +15,56 @@ import numpy.typing as npt
 
 from pipeline.array_files import PATHS, is_domain, read_array, read_paths
 from pipeline.errors import InputError, listed
-from pipeline.store.embedding_store import ViewRows
+from pipeline.store.embedding_store import ViewRows, open_embeddings
 
 TEXTS = "text.npz"  # in a folder: the text embeddings
+STORE = ".zarr"  # a store that another project extracted
 
 Matrix = npt.NDArray[np.floating]
 Index = npt.NDArray[np.intp]
 
 
 def embeddings_file(origin: Path, domain: str) -> Path:
-    """Return the file with a domain's embeddings: ``origin``, or DOMAIN.npz or .npy in it."""
-    if not origin.is_dir():
+    """Return what holds a domain's embeddings: ``origin``, or DOMAIN.zarr, .npz or .npy in it."""
+    if not origin.is_dir() or origin.suffix == STORE:
         return origin
-    for suffix in (".npz", ".npy"):
-        if (origin / f"{domain}{suffix}").is_file():
+    for suffix in (STORE, ".npz", ".npy"):
+        if (origin / f"{domain}{suffix}").exists():
             return origin / f"{domain}{suffix}"
-    raise InputError(f"{origin}: holds neither {domain}.npz nor {domain}.npy")
+    raise InputError(f"{origin}: holds none of {domain}.zarr, {domain}.npz and {domain}.npy")
 
 
 def texts_file(origin: Path) -> Path:
     """Return the .npz with the text embeddings: ``origin``, or text.npz in it."""
     return origin / TEXTS if origin.is_dir() else origin
+
+
+def import_store(
+    path: Path, rows_digest: str, views: Iterable[str]
+) -> tuple[dict[str, ViewRows], dict[str, object]]:
+    """Return the views of a store that another project extracted, and its provenance.
+
+    Parameters
+    ----------
+    path : Path
+        The store, as `dvc import` or `dvc get` brings it.
+    rows_digest : str
+        Of the manifest here: the store must hold the same images in the same order.
+    views : iterable of str
+        The views to read.
+    """
+    store = open_embeddings(path)
+    if store.provenance.get("rows_digest") != rows_digest:
+        raise InputError(
+            f"{path}: extracted from other images than those of the manifest ({store.rows} rows, rows_digest "
+            f"{store.provenance.get('rows_digest')}, here {rows_digest}); images and their order must be the same"
+        )
+    kept = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
+    shape, dtype = (store.rows, store.width), {view: str(store.dtype(view)) for view in views}
+    return {
+        view: ViewRows(*shape, dtype[view], store.settings(view), store.blocks(view))
+        for view in dtype
+    }, kept
 
 
 def import_views(

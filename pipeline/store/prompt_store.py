@@ -21,7 +21,7 @@ SCHEMA = "referee-prompts/2"
 class Prompts:
     """Text embeddings of C classes."""
 
-    text: npt.NDArray[np.float32]  # (C, d), unit norm, in class order
+    text: npt.NDArray[np.float32]  # (C, d), unit norm, in the order of ``classes``
     logit_scale: float  # the scale s of eq. (1)
     provenance: dict[str, Any]  # the store's attributes, ``classes`` (the folder names) among them
 

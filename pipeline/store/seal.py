@@ -90,7 +90,10 @@ def read_sealed(folder: Path, schema: str) -> SealedGroup:
     attributes = root.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("schema") != schema:
         found = attributes.get("schema") if isinstance(attributes, dict) else None
-        raise unusable(folder, f"schema {found!r}, this version reads {schema!r}")
+        raise StoreError(
+            f"{folder}: schema {found!r} is of another version of this package, which reads {schema!r}; make it again "
+            f"with `rm -r {folder} && dvc repro --allow-missing` (docs/how-to/upgrading.md)"
+        )
     own, arrays = attributes.pop(OWN, None), attributes.pop(ARRAYS, None)
     if not isinstance(arrays, dict) or own != content_crc(
         {**root, "attributes": {**attributes, ARRAYS: arrays}}

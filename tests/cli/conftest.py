@@ -20,7 +20,13 @@ def embedded(tmp_path_factory):
     params["problems"], params["sources"], params["swept"] = {}, {}, {}
     project.write_params(params)
     embeddings = (("embed", "left", model) for model in ("vit", "clip"))
-    stages = (("manifest", "left"), *embeddings, ("prompts", "left"), ("probe", "left"))
+    stages = (
+        ("manifest", "left"),
+        ("tasks", "left"),
+        *embeddings,
+        ("prompts", "left"),
+        ("probe", "left"),
+    )
     project.run(sys.executable, "-c", IN_ONE_PROCESS.format(stages=stages))
     return project
 

@@ -181,6 +181,14 @@ def test_values_that_cannot_be(project, capsys, file, old, new, message):
     assert message in out
 
 
+def test_a_dvc_lock_with_a_conflict(project, capsys):
+    Path("dvc.lock").write_text("stages:\n<<<<<<< HEAD\n  a: 1\n=======\n  a: 2\n>>>>>>> theirs\n")
+    status, out = screen(capsys)
+    assert status == 1
+    (line,) = [line for line in out.splitlines() if line.startswith("  ✗ dvc.lock: ")]
+    assert "referee merge-lock" in line
+
+
 def test_an_absent_device(project, capsys):
     change("params.yaml", PARAMS + "runtime: {device: 'cuda:99'}\n")
     status, out = screen(capsys)

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline import paths
 from pipeline.cli.main import main
+from pipeline.report.page.provenance import figures_digest
 from small_project import SmallProject, small_params
 
 PROBE = {
@@ -72,8 +73,11 @@ def test_compared_methods_side_by_side_and_the_report_last(project, capsys):
     assert " ".join(line.split()) == "right-left 120 70.0±0.4 93.3±0.4* +23.3"
     assert "pseudo-labels" not in text
     assert "report" not in text
-    write(paths.report("toy"), "a page")
-    assert summary(capsys).splitlines()[-1].startswith(f"report: {paths.report('toy')} ")
+    digest = figures_digest(paths.figures("toy", ["left-right", "right-left"]))
+    paths.report("toy").write_text(f'<meta name="figures" content="{digest}">')
+    assert summary(capsys).splitlines()[-1].startswith(f"report: {paths.report('toy')} (open it")
+    write(paths.evaluation("toy", "left-right"), METRICS | {"A_T": 90.0})  # of another commit
+    assert "dvc repro --force report" in summary(capsys).splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
 from pipeline.datasets.manifest_files import (
+    read_class_names,
     read_classes,
     read_images,
     read_labels,
@@ -20,14 +21,21 @@ from pipeline.datasets.manifest_files import (
 )
 from pipeline.datasets.sources.source import FoundImages
 from pipeline.errors import StoreError
-from small_manifests import TWO_CLASSES, build_manifest, images, sha256
+from small_manifests import (
+    TWO_CLASSES,
+    build_manifest,
+    images,
+    sha256,
+    write_all,
+)
 
-TABLES = ["classes.csv", "images.csv", "labels.csv", "tasks.csv"]
+TABLES = ["classes.csv", "images.csv", "labels.csv", "names.csv", "tasks.csv"]
 FILES = sorted([*TABLES, *(f"{name}.sha256" for name in TABLES), "report.json"])
 READERS = {
     "images.csv": read_images,
     "tasks.csv": read_tasks,
     "classes.csv": read_classes,
+    "names.csv": read_class_names,
     "labels.csv": lambda path: read_labels(path.parent),
 }
 
@@ -41,40 +49,40 @@ def seal(file):
 
 
 def test_what_is_written_is_read(tmp_path):
-    manifest = build_manifest()
-    write_manifest(manifest, tmp_path / "d")
+    manifest, classes, expected = write_all(tmp_path / "d")
     assert sorted(contents(tmp_path / "d")) == FILES
     assert read_images(tmp_path / "d/images.csv") == manifest.images
-    assert read_classes(tmp_path / "d/classes.csv") == manifest.classes
+    assert read_classes(tmp_path / "d/classes.csv") == classes
+    assert read_class_names(tmp_path / "d/names.csv") == ["a", "b"]
     labels, digest = read_labels(tmp_path / "d")
-    np.testing.assert_array_equal(labels, manifest.labels)
+    assert [classes[label].class_name for label in labels] == manifest.labels
     assert digest == rows_digest(row.sha256 for row in manifest.images)
     tasks = read_tasks(tmp_path / "d/tasks.csv", rows=15)
     assert tasks.seeds == (0, 7)
-    np.testing.assert_array_equal(tasks.task, manifest.tasks.task)
-    np.testing.assert_array_equal(tasks.test, manifest.tasks.test)
+    np.testing.assert_array_equal(tasks.task, expected.task)
+    np.testing.assert_array_equal(tasks.test, expected.test)
     assert json.loads((tmp_path / "d/report.json").read_text()) == manifest.report
 
 
 def test_the_text_of_the_files_in_which_tasks_count_from_one(tmp_path):
-    write_manifest(build_manifest(images(a=["1.png"], b=["2.png"]), seeds=(3,)), tmp_path)
+    write_all(tmp_path, images(a=["1.png"], b=["2.png"]), arrangement={"seeds": (3,)})
     rows = f"data/d/a/1.png,{sha256('1.png')},4,3\ndata/d/b/2.png,{sha256('2.png')},4,3\n"
     assert {name: (tmp_path / name).read_text() for name in TABLES} == {
         "images.csv": f"path,sha256,width,height\n{rows}",
         "tasks.csv": "row,task,seed_3\n0,1,train\n1,2,train\n",
-        "labels.csv": "path,class,label\ndata/d/a/1.png,a,0\ndata/d/b/2.png,b,1\n",
+        "labels.csv": "path,class\ndata/d/a/1.png,a\ndata/d/b/2.png,b\n",
+        "names.csv": "class,task\na,\nb,\n",
         "classes.csv": "label,class,task\n0,a,1\n1,b,2\n",
     }
 
 
 def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
     found = images(**{"a#b": ["1 #2.png"], 'c,"ü': ["2\n.png"]})
-    write_manifest(build_manifest(found), tmp_path)
+    write_all(tmp_path, found)
     table = pd.read_csv(tmp_path / "labels.csv")
     assert table.to_dict("list") == {
         "path": ["data/d/a#b/1 #2.png", 'data/d/c,"ü/2\n.png'],
         "class": ["a#b", 'c,"ü'],
-        "label": [0, 1],
     }
     assert [row.path for row in read_images(tmp_path / "images.csv")] == list(table["path"])
     sums = [f"{name}.sha256" for name in TABLES]
@@ -83,24 +91,24 @@ def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
 
 def test_the_same_images_give_the_same_bytes_whatever_the_workers(tmp_path):
     for name, workers in (("x", 1), ("y", 8)):
-        write_manifest(build_manifest(workers=workers), tmp_path / name)
+        write_all(tmp_path / name, workers=workers)
     assert contents(tmp_path / "x") == contents(tmp_path / "y")
 
 
 def test_seeds_and_tasks_leave_images_and_labels_alone(tmp_path):
-    write_manifest(build_manifest(), tmp_path / "x")
+    write_all(tmp_path / "x")
     changes = {"seeds": (1, 2, 3), "classes_per_task": 2, "test_fraction": 0.5}
-    write_manifest(build_manifest(**changes), tmp_path / "y")
+    write_all(tmp_path / "y", arrangement=changes)
     before, after = contents(tmp_path / "x"), contents(tmp_path / "y")
     changed = {name for name in FILES if before[name] != after[name]}
     tables = ("classes.csv", "tasks.csv")
-    assert changed == {*tables, *(f"{name}.sha256" for name in tables), "report.json"}
+    assert changed == {*tables, *(f"{name}.sha256" for name in tables)}
 
 
 def test_tasks_and_their_digest_do_not_change_with_the_labels(tmp_path):
     """`adapt` depends on tasks.csv and its digest: a label must not reach it through either."""
-    write_manifest(build_manifest(images(a=["1.png", "2.png"], b=["3.png"])), tmp_path / "x")
-    write_manifest(build_manifest(images(a=["1.png", "2.png"], c=["3.png"])), tmp_path / "y")
+    write_all(tmp_path / "x", images(a=["1.png", "2.png"], b=["3.png"]))
+    write_all(tmp_path / "y", images(a=["1.png", "2.png"], c=["3.png"]))
     for name in ("tasks.csv", "tasks.csv.sha256"):
         assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "y" / name).read_bytes()
     assert "png" not in (tmp_path / "x/tasks.csv").read_text()
@@ -116,29 +124,32 @@ def test_tasks_and_their_digest_do_not_change_with_the_labels(tmp_path):
         ("tasks.csv", "\n3,", "\n4,"),
         ("tasks.csv", "\n3,1", "\n3,0"),
         ("tasks.csv", "train", "trian"),
-        ("labels.csv", ",class,", ",klass,"),
-        ("labels.csv", "a0.png,a,0", "a9.png,a,0"),
+        ("labels.csv", ",class", ",klass"),
+        ("labels.csv", "a0.png,a", "a9.png,a"),
+        ("labels.csv", "a0.png,a", "a0.png,z"),
+        ("names.csv", "class", "klass"),
         ("classes.csv", "1,b", "2,b"),
         ("classes.csv", "1,b,2", "1,b,3"),
         ("classes.csv", "0,a", '"0,a'),
     ],
 )
 def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, new):
-    write_manifest(build_manifest(), tmp_path / "amazon")
+    write_all(tmp_path / "amazon")
     file = tmp_path / "amazon" / name
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
     seal(file)
-    with pytest.raises(StoreError, match=rf"{name}: .*dvc repro --force manifest@amazon") as caught:
+    stage = "tasks" if name in ("tasks.csv", "classes.csv") else "manifest"
+    with pytest.raises(StoreError, match=rf"{name}: .*dvc repro --force {stage}@amazon") as caught:
         READERS[name](file)
     assert "\n" not in str(caught.value)
 
 
 def test_files_of_two_manifests_are_not_read_together(tmp_path):
     fewer = FoundImages(TWO_CLASSES.images[1:], {})
-    write_manifest(build_manifest(), tmp_path / "x")
-    write_manifest(build_manifest(fewer), tmp_path / "y")
+    write_all(tmp_path / "x")
+    write_all(tmp_path / "y", fewer)
     with pytest.raises(StoreError, match=r"tasks\.csv: has 14 rows, but images\.csv has 15"):
         read_tasks(tmp_path / "y/tasks.csv", rows=15)
     for name in ("labels.csv", "labels.csv.sha256"):
@@ -148,19 +159,20 @@ def test_files_of_two_manifests_are_not_read_together(tmp_path):
 
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
-    write_manifest(build_manifest(), tmp_path)
+    write_all(tmp_path)
     before = contents(tmp_path)
     monkeypatch.setattr(manifest_files, "digest_line", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        write_manifest(build_manifest(seeds=(5,)), tmp_path)
+        write_manifest(build_manifest(images(a=["1.png"])), tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        write_all(tmp_path, arrangement={"seeds": (5,)})
     assert contents(tmp_path) == before
 
 
 @pytest.fixture
 def private(tmp_path):
     folder = tmp_path / "cache/manifests/wards"
-    manifest = build_manifest(images(ill=["7.png"], well=["2.png"]))
-    write_manifest(manifest, folder, private=True)
+    write_all(folder, images(ill=["7.png"], well=["2.png"]), private=True)
     return folder
 
 
@@ -192,7 +204,7 @@ def test_who_does_not_own_a_private_domain_is_told_so(private):
 
 def test_another_version_of_a_private_file_is_refused(private):
     file = kept(private) / "labels.csv"
-    file.write_text(file.read_text().replace("ill,0", "ill,1"))
+    file.write_text(file.read_text().replace(",ill", ",well"))
     with pytest.raises(StoreError, match=r"labels\.csv: not the file .*--force manifest@wards"):
         read_labels(private)
 
@@ -203,6 +215,16 @@ def test_a_change_of_a_private_file_changes_its_pointer(private):
     assert contents(private) == before
     write_manifest(build_manifest(images(ill=["7.png"], unwell=["2.png"])), private, private=True)
     assert contents(private)["labels.csv"] != before["labels.csv"]
+
+
+def test_a_pointer_that_comes_back_finds_the_former_version(private):
+    """DVC's run-cache brings pointers back, of an image that was added, removed and added again."""
+    before, owner = contents(private), read_images(private / "images.csv")
+    write_manifest(build_manifest(images(ill=["8.png"], well=["2.png"])), private, private=True)
+    assert read_images(private / "images.csv") != owner
+    for name, content in before.items():
+        (private / name).write_bytes(content)
+    assert read_images(private / "images.csv") == owner
 
 
 def test_a_pointer_leads_to_no_other_file(private):

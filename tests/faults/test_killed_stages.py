@@ -18,6 +18,7 @@ STAGES = [
     ("generate", ("print",), ["data/print"]),
     ("image_list", ("few",), ["cache/lists/print/few.txt"]),
     ("manifest", ("right",), ["cache/manifests/right"]),
+    ("tasks", ("right",), ["cache/manifests/right"]),
     ("model", ("vit",), ["cache/models/vit.json"]),
     ("embed", ("right", "vit"), ["cache/embeddings/right/vit.zarr"]),
     ("embed", ("right", "clip"), ["cache/embeddings/right/clip.zarr"]),

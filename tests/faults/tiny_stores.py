@@ -176,13 +176,15 @@ def manifest(folder: Path, _: Any) -> TinyStore:
     digests = [hashlib.sha256(bytes([i])).hexdigest() for i in range(8)]
     made = Manifest(
         images=tuple(ImageRow(f"d/{CLASSES[i // 2]}/{i}.png", digests[i], 4, 3) for i in range(8)),
-        tasks=Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0),
-        classes=tuple(ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)),
-        labels=np.arange(8) // 2,
+        labels=[CLASSES[i // 2] for i in range(8)],
+        class_names=CLASSES,
         report={},
     )
     path = folder / "m"
     manifest_files.write_manifest(made, path)
+    tasks = Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0)
+    classes = [ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)]
+    manifest_files.write_tasks(tasks, classes, path)
     (path / "report.json").unlink()  # for people; no stage reads it
 
     def read() -> bytes:
@@ -190,6 +192,7 @@ def manifest(folder: Path, _: Any) -> TinyStore:
         tasks = manifest_files.read_tasks(path / "tasks.csv", rows=len(images))
         labels, digest = manifest_files.read_labels(path)
         classes = manifest_files.read_classes(path / "classes.csv")
+        names = manifest_files.read_class_names(path / "names.csv")
         return pickle.dumps(
             [
                 images,
@@ -199,6 +202,7 @@ def manifest(folder: Path, _: Any) -> TinyStore:
                 labels.tobytes(),
                 digest,
                 classes,
+                names,
             ]
         )
 

@@ -66,7 +66,9 @@ def run_stages(folder, params, *models):
     project = SmallProject(folder)
     project.write_params(params)
     embed = (("embed", DOMAIN, model) for model in (*models, "clip"))
-    project.run_here(("manifest", DOMAIN), *embed, ("prompts", DOMAIN), ("probe", DOMAIN))
+    project.run_here(
+        ("manifest", DOMAIN), ("tasks", DOMAIN), *embed, ("prompts", DOMAIN), ("probe", DOMAIN)
+    )
     return project
 
 

@@ -1,8 +1,9 @@
 """Adapting reads no source row, no source label and no target label: by the graph, and by destroying them.
 
-What holds exactly: no stage from the images to the adapted classifier reads labels.csv or report.json of the target,
-or anything of the source but its model and the basis. images.csv of the target, whose paths name class folders, is
-read by `embed` and by `refine` (for paths and digests of the files) and by no other stage on the way.
+What holds exactly: no stage from the images to the adapted classifier reads report.json of the target, or anything of
+the source but its model and the basis. labels.csv of the target is read by `tasks` alone, which writes the split and
+the task of every image, known while adapting. images.csv, whose paths name class folders, is read by `tasks`, `embed`
+and `refine` (for paths and digests of the files) and by no other stage on the way.
 """
 
 import re
@@ -68,12 +69,13 @@ def test_the_graph_has_no_path_to_source_data_or_target_labels(stage):
     read = readers(stage, expanded())
     assert "cache/embeddings/right/vit.zarr" in read
     assert {path for path in read if re.search(r"/left(/|\.|$)", path)} == FROM_SOURCE
-    assert not [path for path in read if "labels.csv" in path or "report.json" in path]
+    assert not [path for path in read if "report.json" in path]
+    assert read["cache/manifests/right/labels.csv"] == {"tasks@right"}
 
 
-def test_images_csv_is_read_by_embed_and_refine_alone():
+def test_images_csv_is_read_by_tasks_embed_and_refine_alone():
     read = readers("adapt@left-right", expanded())["cache/manifests/right/images.csv"]
-    assert {stage.split("@")[0] for stage in read} == {"embed", "refine"}
+    assert {stage.split("@")[0] for stage in read} == {"tasks", "embed", "refine"}
 
 
 def test_the_walk_would_find_a_leak():

@@ -24,7 +24,8 @@ pytestmark = pytest.mark.slow
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 FEATURES = (
-    *(("manifest", "a"), ("manifest", "b"), ("model", "vit"), ("model", "clip")),
+    *(("manifest", "a"), ("manifest", "b"), ("tasks", "a"), ("tasks", "b")),
+    *(("model", "vit"), ("model", "clip")),
     *(("embed", "a", "vit"), ("embed", "a", "clip"), ("embed", "b", "vit"), ("embed", "b", "clip")),
     *(("prompts", "a"), ("prompts", "b"), ("basis", "a")),
 )

@@ -60,7 +60,7 @@ def test_adapting_reaches_no_label_and_no_row_of_the_source(project):
     for reached in (problem, problem.target, *problem.source_models(0)):
         assert not hasattr(reached, "labels")
     assert isinstance(problem._source, str)  # a name: no domain, no store
-    assert set(Target.__dataclass_fields__) == {"tasks", "test", "clip_scale"}
+    assert set(Target.__dataclass_fields__) == {"tasks", "test", "clip_scale", "text"}
     task = problem.target.task(0, 0, ("original",))
     assert set(vars(task)) == {"views", "cosines", "clip", "classes"}
 
@@ -122,8 +122,10 @@ def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store)
 def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(
     changed, project_copy
 ):
-    (project_copy.folder / "data/right/dog").rename(project_copy.folder / "data/right/eel")
-    assert main(["manifest", "right"]) == 0
+    for domain in ("left", "right"):
+        folder = project_copy.folder / "data" / domain
+        (folder / "dog").rename(folder / "eel")
+    assert main(["manifest", "right"]) == main(["tasks", "right"]) == 0
     with pytest.raises(StoreError, match=r"cache/manifests/left/classes.csv"):
         changed.labelled_problem(NAME)
     with pytest.raises(StoreError, match=r"cache/prompts/right.zarr.*dvc repro"):

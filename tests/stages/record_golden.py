@@ -1,7 +1,7 @@
 """Outputs of the stages that follow a version, on a project that is the same on every machine; and how to record them.
 
 ``python tests/stages/record_golden.py`` writes tests/stages/golden: digests of the manifest's files, and the arrays of
-`embed` and `prompts` with the versions of the three stages. It refuses to record other outputs under the same version.
+`embed` and `prompts` with the versions of the four stages. It refuses to record other outputs under the same version.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from pipeline.store.prompt_store import open_prompts  # noqa: E402
 from small_project import MODELS, SmallProject, small_params, write_tiny_weights  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden"
-STAGES = ("manifest", "embed", "prompts")
+STAGES = ("manifest", "tasks", "embed", "prompts")
+TASKS = ("tasks.csv", "classes.csv")
 SIMILAR = 0.9999  # cosine of every row: other processors and versions of torch round otherwise
 REMEDY = "python tests/stages/record_golden.py"
 
@@ -32,7 +33,7 @@ Outputs = dict[str, dict[str, npt.NDArray[np.generic]]]  # stage -> name -> arra
 
 
 def make_outputs(folder: Path) -> Outputs:
-    """Run the three stages on six images whose files have the same bytes everywhere (BMP is not compressed)."""
+    """Run the four stages on six images whose files have the same bytes everywhere (BMP is not compressed)."""
     project = SmallProject(folder)
     write_tiny_weights(folder / "weights")
     rng = np.random.default_rng(0)
@@ -44,7 +45,10 @@ def make_outputs(folder: Path) -> Outputs:
     params = small_params() | {"problems": {}, "sources": {}, "swept": {}}
     project.write_params(params | {"domains": {"left": params["domains"]["left"]}})
     project.run_here(
-        ("manifest", "left"), *(("embed", "left", m) for m in MODELS), ("prompts", "left")
+        ("manifest", "left"),
+        ("tasks", "left"),
+        *(("embed", "left", m) for m in MODELS),
+        ("prompts", "left"),
     )
     files = sorted((folder / "cache/manifests/left").iterdir())
     stores = {
@@ -52,8 +56,13 @@ def make_outputs(folder: Path) -> Outputs:
     }
     texts = open_prompts(folder / "cache/prompts/left.zarr")
     return {
-        "manifest": {
-            file.name: np.array(hashlib.sha256(file.read_bytes()).hexdigest()) for file in files
+        **{
+            stage: {
+                file.name: np.array(hashlib.sha256(file.read_bytes()).hexdigest())
+                for file in files
+                if file.name.startswith(TASKS) == (stage == "tasks")
+            }
+            for stage in ("manifest", "tasks")
         },
         "embed": {f"{m}-{view}": s.read(view) for m, s in stores.items() for view in s.views},
         "prompts": {"text": texts.text, "logit_scale": np.array([[texts.logit_scale]])},
@@ -117,7 +126,9 @@ def record() -> None:
         made = make_outputs(Path(folder))
     versions = {stage: find_stage(stage).version for stage in STAGES}
     for stage in STAGES:
-        if (GOLDEN / "versions.json").exists() and recorded_versions()[stage] == versions[stage]:
+        if (GOLDEN / "versions.json").exists() and recorded_versions().get(stage) == versions[
+            stage
+        ]:
             if wrong := explain(stage, made[stage]):
                 sys.exit(wrong)
         else:

@@ -54,6 +54,7 @@ def files(folder=MANIFEST):
 
 
 def class_of_rows(domain_name):
+    assert main(["tasks", domain_name]) == 0
     folder = Path("cache/manifests", domain_name)
     names = [row.class_name for row in read_classes(folder / "classes.csv")]
     labels, _ = read_labels(folder)
@@ -65,7 +66,8 @@ def class_of_rows(domain_name):
 
 def test_a_folder_of_images(project):
     assert main(["manifest", "photos"]) == 0
-    tables = {"images.csv", "tasks.csv", "classes.csv", "labels.csv"}
+    assert main(["tasks", "photos"]) == 0
+    tables = {"images.csv", "tasks.csv", "classes.csv", "labels.csv", "names.csv"}
     assert set(files()) == tables | {f"{name}.sha256" for name in tables} | {"report.json"}
     first = read_images(MANIFEST / "images.csv")[0]
     assert (first.path, first.width, first.height) == ("data/photos/a/0.png", 5, 4)

@@ -254,7 +254,7 @@ def test_a_past_step_is_never_made_again(weeks, capsys):
 def test_an_unlabelled_domain_has_no_labels_and_says_so(weeks, capsys):
     with chdir(weeks.folder):
         manifest = paths.manifest("week1")
-        assert (manifest / "labels.csv").read_text() == "path,class,label\n"
+        assert (manifest / "labels.csv").read_text() == "path,class\n"
         assert len((manifest / "tasks.csv").read_text().splitlines()) == 1
     run(weeks, "probe week1")
     assert "no labels" in capsys.readouterr().out.splitlines()[-1]

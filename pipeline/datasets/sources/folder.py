@@ -52,7 +52,7 @@ class Folder:
             for path in _images_below(self.folder, (self.folder.resolve(),), collected.ignored):
                 collected.add(path, "")
             return collected.found(self.folder)
-        classes = _class_folders(self.folder, self.settings.class_names)
+        classes = class_folders(self.folder, self.settings.class_names)
         for child in classes:
             paths = list(_images_below(child, (child.resolve(),), collected.ignored))
             if paths:
@@ -74,7 +74,8 @@ def visible_folders(folder: Path) -> list[Path]:
     )
 
 
-def _class_folders(folder: Path, class_names: Sequence[str]) -> list[Path]:
+def class_folders(folder: Path, class_names: Sequence[str]) -> list[Path]:
+    """Return the class folders of a domain's folder; ``class_names`` says whether `images` may be one of them."""
     children = visible_folders(folder)
     if [child.name for child in children] == ["images"] and "images" not in class_names:
         return visible_folders(children[0])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -32,6 +34,7 @@ class Provenance:
     hashes: Sequence[StoreHash]  # empty without dvc.lock
     # of each kind of result in `NUMBERS`, with PROBLEM for a problem's name and STEP for a step's
     paths: Mapping[str, str]
+    figures: str = ""  # digest of the figures that the page shows
 
     def params_yaml(self) -> str:
         """Return the parameters as YAML."""
@@ -47,6 +50,20 @@ class Provenance:
             (numbers, self.paths[kind], f"dvc repro {stage}")
             for kind, (numbers, stage) in NUMBERS.items()
         ]
+
+
+def figures_digest(files: Iterable[Path]) -> str:
+    """Return a digest of the files that hold the figures of a page; of those that are there."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes() if file.is_file() else b"absent")
+    return digest.hexdigest()
+
+
+def shows_figures(page: Path, digest: str) -> bool:
+    """Tell whether a page was made from the figures of a digest: it names them in its head."""
+    with page.open("rb") as file:
+        return f'<meta name="figures" content="{digest}">'.encode() in file.read(4096)
 
 
 def lock_hashes(lock: Mapping[str, Any]) -> list[StoreHash]:

@@ -1,0 +1,136 @@
+"""Take over the features of an older version of this package.
+
+Run it once after an upgrade, with the caches on disk (`dvc pull` before the
+upgrade, or `dvc repro` of the older version). Images and weights are not
+needed. It writes manifests in today's form and records manifests, models,
+embeddings and prompts in dvc.lock as outputs of today's stages, so that
+nothing is extracted again. What it cannot take over is said, and the next
+`dvc repro` makes it. Change no setting in the same step.
+
+reads:  dvc.lock, params.yaml, suite.yaml, cache/
+writes: cache/manifests, cache/code, dvc.lock
+examples:
+  referee upgrade && dvc repro --allow-missing
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline import paths
+from pipeline.datasets import manifest_files
+from pipeline.datasets.checked_csv import is_private
+from pipeline.datasets.manifest_files import ImageRow, Manifest
+from pipeline.errors import InputError, RefereeError
+from pipeline.params import load_params
+from pipeline.stage import find_stage
+from pipeline.stage import main as run_stage
+from pipeline.store.embedding_store import open_embeddings
+
+TAKEN_OVER = ("image_list", "manifest", "model", "embed", "prompts")
+
+
+def convert_manifest(folder: Path) -> None:
+    """Write the files of today's `manifest` from those of an older version, where they are not there yet."""
+    if (folder / manifest_files.NAMES).is_file() or not (folder / "images.csv").is_file():
+        return
+    if is_private(folder / "images.csv"):
+        raise InputError(
+            f"{folder}: private; its owner runs `dvc repro manifest@{folder.name}`, which extracts nothing again"
+        )
+    images = [
+        ImageRow(row["path"], row["sha256"], int(row["width"]), int(row["height"]))
+        for row in _rows(folder / "images.csv")
+    ]
+    labels = [row["class"] for row in _rows(folder / "labels.csv")]
+    names = sorted(row["class"] for row in _rows(folder / "classes.csv"))
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    manifest_files.write_manifest(Manifest(images, labels, names, report), folder)
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file of any version: DVC's hash has vouched for it."""
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def former_version(stage: str) -> int | None:
+    """Return the version under which a stage's outputs were made; None before stages had versions."""
+    try:
+        version = json.loads(paths.stage_version(stage).read_text(encoding="utf-8")).get("version")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return version if isinstance(version, int) else None
+
+
+def reason_against(stage: Any, former: dict[str, int | None]) -> str | None:
+    """Return why a stage's outputs cannot be taken over; None where they can."""
+    name = stage.name.split("@")[0]
+    absent = [str(out) for out in stage.outs if not out.exists]
+    if absent:
+        return f"{absent[0]} is not here; run dvc pull in the older version first"
+    if name != "manifest" and former[name] not in (None, find_stage(name).version):
+        return "this version computes something else"
+    for dep in stage.deps:
+        outside = not str(dep).startswith("cache/") and hasattr(dep, "hash_info")
+        if outside and dep.hash_info and dep.exists and dep.changed_checksum():
+            return f"{dep} changed since"
+    if name == "embed":
+        folder = paths.manifest(stage.name.split("@")[1].rsplit("-", 1)[0])
+        rows = (image.sha256 for image in manifest_files.iterate_images(folder / "images.csv"))
+        try:
+            store = open_embeddings(Path(str(stage.outs[0])))
+            store.require({"rows_digest": manifest_files.rows_digest(rows)})
+        except RefereeError as error:
+            return str(error)
+    return None
+
+
+def upgrade() -> Iterator[str]:
+    """Take over what can be; yield a line for each stage."""
+    from dvc.repo import Repo
+
+    logging.getLogger("dvc").setLevel(logging.ERROR)  # a line for every entry of dvc.lock otherwise
+    if not Path("dvc.lock").is_file():
+        raise InputError("dvc.lock: no such file; run this in a project that an older version ran")
+    former = {name: former_version(name) for name in TAKEN_OVER}
+    for domain in load_params().domains:
+        try:
+            convert_manifest(paths.manifest(domain))
+        except (RefereeError, OSError, LookupError, ValueError) as error:
+            yield f"manifest@{domain}: made by the next dvc repro ({error})"
+    run_stage(["code"])
+    with Repo() as repo, repo.lock:
+        for stage in repo.index.stages:
+            name = stage.name.split("@")[0]
+            if name not in (*TAKEN_OVER, "code"):
+                continue
+            against = reason_against(stage, former) if name != "code" else None
+            if against is None:
+                # as `dvc commit`, for whoever has no images: what is absent keeps the hash that dvc.lock has
+                stage.save(allow_missing=True, run_cache=False)
+                stage.commit(allow_missing=True)
+                stage.dump(update_pipeline=False)
+            if name != "code":
+                yield f"{stage.name}: {'taken over' if against is None else against}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Take over the features, and say what is next."""
+    del args
+    for line in upgrade():
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.write("next: dvc repro --allow-missing, then commit dvc.lock and dvc push\n")
+    return 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no option."""
+    del parser

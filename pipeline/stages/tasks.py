@@ -1,0 +1,41 @@
+"""Stage `tasks@DOMAIN`: in which order a domain's classes arrive, and which images are train and test for each seed.
+
+Writes {tasks,classes}.csv, a digest beside each, into cache/manifests/DOMAIN, from the manifest alone: whoever has no
+images changes seeds, fractions and the order of classes all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline import paths
+from pipeline.datasets import manifest_files
+from pipeline.datasets.tasks import arrange
+from pipeline.params import Params
+from pipeline.stage import Context, stage
+
+
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return what decides the tasks and splits of a domain."""
+    dataset = params.datasets[params.domains[name].dataset]
+    return {
+        "classes_per_task": dataset.classes_per_task,
+        "tasks": dataset.tasks and [list(task) for task in dataset.tasks],
+        "class_order_seed": dataset.class_order_seed,
+        "seeds": list(params.data.seeds),
+        "test_fraction": params.data.test_fraction,
+    }
+
+
+@stage(per=("domains",), version=1, settings=settings)
+def tasks(context: Context, name: str) -> str:
+    """Write tasks.csv and classes.csv of cache/manifests/DOMAIN."""
+    folder = paths.manifest(name)
+    how = dict(context.settings)
+    names = manifest_files.read_class_names(folder / "names.csv")
+    how["tasks"] = how["tasks"] or manifest_files.read_source_tasks(folder / "names.csv")
+    rows = list(manifest_files.iterate_labelled(folder))
+    labels, contents = [row.class_name for row in rows], [row.sha256 for row in rows]
+    classes, arranged = arrange(name, names, labels, contents, **how)
+    manifest_files.write_tasks(arranged, classes, folder)
+    return f"{classes[-1].task + 1} tasks, {len(arranged.seeds)} seeds"

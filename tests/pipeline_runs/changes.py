@@ -1,0 +1,161 @@
+"""The changes of docs/what-runs-again.md, each made to the small project as a user would make it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from small_project import VIT_KWARGS, SmallProject, draw_image
+
+Change = Callable[[SmallProject, pytest.MonkeyPatch], object]
+
+
+def settings(section: str, **values: object) -> Change:
+    """Change keys of a section."""
+    return lambda project, _: project.change_params(**{section: values})
+
+
+def entry(section: str, key: str, **values: object) -> Change:
+    """Change keys of a domain, model or dataset."""
+
+    def change(project: SmallProject, _: pytest.MonkeyPatch) -> None:
+        params = project.read_params()
+        params[section][key].update(values)
+        project.write_params(params)
+
+    return change
+
+
+def edit(module: str, text: str) -> Change:
+    """Append text to a module of the project's package."""
+
+    def change(project: SmallProject, _: pytest.MonkeyPatch) -> None:
+        file = project.folder / "pipeline" / module
+        before = file.read_text()
+        file.unlink()  # of a copy by links
+        file.write_text(before + text)
+
+    return change
+
+
+def in_right(change: Callable[[Path], object]) -> Change:
+    """Change the images of the target."""
+    return lambda project, _: change(project.folder / "data/right")
+
+
+def in_both(change: Callable[[Path], object]) -> Change:
+    """Change the images of both domains."""
+    return lambda project, _: [change(project.folder / "data" / name) for name in ("left", "right")]
+
+
+def new_behaviour(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the version of `embed`, as whoever changes its rows must."""
+    from pipeline.stages import embed
+
+    edit("stages/embed.py", "# another version\n")(project, monkeypatch)
+    monkeypatch.setattr(embed, "embed", replace(embed.embed, version=99))
+
+
+def domain_added(project: SmallProject, _: pytest.MonkeyPatch) -> None:
+    """Describe a third domain, whose images are there for whoever has images."""
+    params = project.read_params()
+    params["domains"]["third"] = {**params["domains"]["right"], "images": "data/third"}
+    project.write_params(params)
+    if (project.folder / "data/left").exists():
+        for name in ("ant", "bee", "cat", "dog"):
+            for number in range(3):
+                draw_image(project.folder / f"data/third/{name}/{number}.png", 900 + number)
+
+
+def other_weights(project: SmallProject, _: pytest.MonkeyPatch) -> None:
+    """Put another checkpoint where the features' own was."""
+    folder = project.folder / "weights/clip"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "open_clip_model.safetensors").unlink(missing_ok=True)
+    (folder / "open_clip_model.safetensors").write_bytes(b"other numbers")
+
+
+def other_weights_meant(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change CLIP's preprocessing beside its weights, and say that it is meant."""
+    monkeypatch.setenv("REFEREE_NEW_WEIGHTS", "1")
+    config = project.folder / "weights/clip/open_clip_config.json"
+    if config.exists():
+        content = json.loads(config.read_text())
+        content["preprocess_cfg"] = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
+        config.unlink()
+        config.write_text(json.dumps(content))
+
+
+def no_weights(project: SmallProject, _: pytest.MonkeyPatch) -> None:
+    """Take the weights away."""
+    for name in ("vit", "clip"):
+        if (project.folder / "weights" / name).exists():
+            (project.folder / "weights" / name).rename(project.folder / f"{name} elsewhere")
+
+
+def rename(old: str, new: str) -> Callable[[Path], object]:
+    """Rename a file or class folder."""
+    return lambda folder: (folder / old).rename(folder / new)
+
+
+def mend(folder: Path) -> None:
+    """Replace the content of an image."""
+    (folder / "bee/3.png").unlink()
+    draw_image(folder / "bee/3.png", 78)
+
+
+def add_class(folder: Path) -> None:
+    """Add a class that sorts among the others."""
+    for number in range(6):
+        draw_image(folder / f"bat/{number}.png", 500 + number)
+
+
+PINNED = [["ant", "bee"], ["cat", "dog"]]
+WORDS = {name: f"{name} animal" for name in ("ant", "bee", "cat", "dog")}
+
+CHANGES: dict[str, Change] = {
+    "a comment, a docstring, formatting": edit("stages/embed.py", "# a comment\n"),
+    "code that makes features, refactored": edit("encoders/preprocessing.py", "UNUSED = 1\n"),
+    "code of the method": edit("method/fusion.py", "UNUSED = 1\n"),
+    "what `embed` computes (its version is raised)": new_behaviour,
+    "versions of libraries": lambda project, _: None,
+    "an image added": in_right(lambda f: draw_image(f / "bee/new.png", 77)),
+    "an image removed": in_right(lambda f: (f / "bee/3.png").unlink()),
+    "an image renamed": in_right(rename("bee/3.png", "bee/3a.png")),
+    "an image mended": in_right(mend),
+    "a class added": in_both(add_class),
+    "a class renamed": in_both(rename("cat", "cow")),
+    "a domain added": domain_added,
+    "`data.seeds`": settings("data", seeds=[0, 1, 2]),
+    "`data.test_fraction`": settings("data", test_fraction=0.5),
+    "`data.unreadable`, `data.max_pixels`": settings("data", max_pixels=1000),
+    "`data.private`": settings("data", private=["right"]),
+    "`datasets.DATASET.classes_per_task`": entry("datasets", "toy", classes_per_task=1),
+    "`datasets.DATASET.class_order_seed`": entry("datasets", "toy", class_order_seed=1993),
+    "`datasets.DATASET.tasks` (the order of today, pinned)": entry("datasets", "toy", tasks=PINNED),
+    "`datasets.DATASET.class_names` (named for the first time)": entry(
+        "datasets", "toy", class_names=WORDS
+    ),
+    "`domains.DOMAIN.templates`": entry("domains", "right", templates=["a drawing of a {}"]),
+    "`domains.DOMAIN.views`": entry("domains", "right", views=["original", "zeros"]),
+    "`views.wavelet`": settings("views", wavelet="db2"),
+    "`views.noise`": settings("views", noise=0.1),
+    "`models.MODEL.stored_as`": entry("models", "vit", stored_as="float32"),
+    "`models.MODEL.precision`": entry("models", "vit", precision="bfloat16"),
+    "`models.MODEL.kwargs`": entry("models", "vit", kwargs={**VIT_KWARGS, "num_heads": 3}),
+    "weights replaced": other_weights,
+    "weights replaced, `REFEREE_NEW_WEIGHTS=1`": other_weights_meant,
+    "weights absent": no_weights,
+    "`rff.D`": settings("rff", D=80),
+    "`rff.sigma`": settings("rff", sigma=1e-3),
+    "`method.variant`": settings("method", variant="no_weighting"),
+    "`method.options`": settings("method", options={"weighting": "none"}),
+    "`compare.methods`": settings("compare", methods=["source_only"]),
+    "`sensitivity`": settings("sensitivity", D=[20]),
+    "`select`": settings("select", sigma=[1e-5]),
+    "`runtime`": settings("runtime", workers=1, batch_size=5),
+}

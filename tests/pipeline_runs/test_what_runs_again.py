@@ -1,0 +1,117 @@
+"""The table of docs/what-runs-again.md: each row's change is made, and the stages that run are those of the row."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline_runs.changes import CHANGES
+from repro_here import Graph
+from small_project import ROOT, SmallProject
+
+# DVC in this process: its own warnings are its own affair
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+METHOD = {
+    *("basis", "source", "pseudo_label", "refine", "adapt", "evaluate", "compare", "sensitivity"),
+    "select",
+}
+NOT_LISTED = {"code", "tables", "report"}
+PAGE = (ROOT / "docs/what-runs-again.md").read_text(encoding="utf-8")
+LINES = [line.strip("| \n").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
+ROWS = {cells[0]: cells[1:] for cells in LINES if len(cells) == 3 and cells[0] != "change"}
+EDITED = ("params.yaml", "suite.yaml", "dvc.lock")
+# one row of each kind in `make test`; all of them in `make test-long`
+FEW = {
+    "a comment, a docstring, formatting", "an image added", "a domain added", "`data.seeds`",
+    "`datasets.DATASET.class_order_seed`", "`datasets.DATASET.tasks` (the order of today, pinned)",
+    "`domains.DOMAIN.templates`", "`views.noise`", "weights replaced", "weights absent",
+    "`rff.sigma`", "`compare.methods`", "`runtime`",
+}  # fmt: skip
+
+
+def expected(cell, of_first):
+    """Return the stages that a cell names."""
+    if cell == "the same":
+        return of_first
+    if cell == "as if one was added":
+        kind = "class" if of_first == "class" else "image"
+        return expected(ROWS[f"{'a' if kind == 'class' else 'an'} {kind} added"][0], set())
+    stages = set(re.findall(r"`([a-z_]+)`", cell))
+    return stages | (METHOD if "the method" in cell and " if rows" not in cell else set())
+
+
+def copy(finished, folder, *, images):
+    """Copy the finished project, by links where nothing is written in place."""
+
+    def link(source, target):
+        (shutil.copy if source.endswith(EDITED) else os.link)(source, target)
+
+    def skip(parent, names):
+        if parent.endswith(".dvc"):
+            return {"cache", "tmp"}
+        if Path(parent) == finished:
+            return {".referee"}
+        mine = Path(parent).name in ("data", "weights") and not images
+        return set(names) - {"README.md"} if mine else set()
+
+    shutil.copytree(finished, folder, symlinks=True, copy_function=link, ignore=skip)
+    return SmallProject(folder)
+
+
+@pytest.fixture(scope="module")
+def before(finished):
+    return Graph(finished).state()
+
+
+def run(change, finished, before, folder, monkeypatch, *, images):
+    """Return the stages that a change runs, without those that the table leaves out."""
+    project = copy(finished, folder, images=images)
+    CHANGES[change](project, monkeypatch)
+    return {
+        stage
+        for stage in Graph(project.folder).repro(before)
+        if stage.split("@")[0] not in NOT_LISTED
+    }
+
+
+def names(ran):
+    return {re.split("[@ ]", stage)[0] for stage in ran}
+
+
+def test_every_change_of_the_table_is_made_and_no_other():
+    assert ROWS
+    assert set(ROWS) == set(CHANGES)
+
+
+CASES = [
+    pytest.param(change, images, marks=() if change in FEW else pytest.mark.long)
+    for change, (_, without) in ROWS.items()
+    for images in (True, False)
+    if images or without != "–"
+]
+
+
+@pytest.mark.parametrize(("change", "images"), CASES)
+def test_a_row(change, images, finished, before, tmp_path, monkeypatch):
+    cells = ROWS[change]
+    kind = "class" if change.startswith("a class") else set()
+    with_images = expected(cells[0], kind)
+    wanted = with_images if images else expected(cells[1], with_images)
+    ran = run(change, finished, before, tmp_path / "project", monkeypatch, images=images)
+    cell = cells[0] if images else cells[1]
+    may_run = set()
+    if " if " in cell:  # what is below runs if outputs change, and these played ones may
+        may_run = {"adapt", "evaluate", *(METHOD | {"probe"} if "rows change" in cell else ())}
+    assert names(ran) - may_run == wanted - may_run, sorted(ran)
+    failed = {stage for stage in ran if stage.endswith("failed")}
+    assert bool(failed) == cell.startswith(("needs", "refused")), failed
+    if "that domain" in cell or "its domain" in cell:
+        of_domains = {s for s in ran if s.startswith(("manifest", "tasks", "embed", "prompts"))}
+        other = "third" if "domain added" in change else "right"
+        assert all(re.split("[@ -]", stage)[1] == other for stage in of_domains), of_domains
+    if "that model" in cell:
+        used = {stage.split("-")[-1] for stage in ran if stage.startswith("embed")}
+        assert len(used) == 1, used

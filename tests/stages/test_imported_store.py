@@ -1,0 +1,61 @@
+"""A store that another project extracted takes the place of a model, as `dvc get` brings it.
+
+The commands of docs/how-to/own-features.md, with a project on this disk and `dvc get` in place of `dvc import`.
+"""
+
+import shutil
+
+import pytest
+
+from pipeline.store.embedding_store import open_embeddings
+from pipeline.store.prompt_store import open_prompts
+from small_project import SmallProject
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def second(finished, tmp_path):
+    """Another project with the same images of `left`, and the stores of the first in features/."""
+    theirs = SmallProject(tmp_path / "theirs")
+    shutil.copytree(finished, theirs.folder, symlinks=True)
+    second = SmallProject(tmp_path / "second")
+    shutil.copytree(finished / "data", second.folder / "data")
+    params = theirs.read_params()
+    for key in ("vit", "clip"):
+        params["models"][key] = {"library": "imported", "name": key, "origin": f"features/{key}"}
+    second.write_params(params)
+    stores = {
+        "embeddings/left/vit": "vit/left",
+        "embeddings/left/clip": "clip/left",
+        "prompts/left": "clip/prompts/left",
+    }
+    for path, copy in stores.items():
+        (second.folder / "features" / copy).parent.mkdir(parents=True, exist_ok=True)
+        second.run(
+            *("dvc", "get", "--quiet", str(theirs.folder), f"cache/{path}.zarr"),
+            *("-o", f"features/{copy}.zarr"),
+        )
+    return second
+
+
+def test_a_store_of_another_project_is_taken_with_its_provenance(second, finished, capsys):
+    second.run_here(("manifest", "left"), ("tasks", "left"), ("model", "vit"), ("model", "clip"))
+    second.run_here(("embed", "left", "vit"), ("embed", "left", "clip"), ("prompts", "left"))
+    for model in ("vit", "clip"):
+        theirs, ours = (
+            open_embeddings(folder / f"cache/embeddings/left/{model}.zarr")
+            for folder in (finished, second.folder)
+        )
+        assert ours.provenance == theirs.provenance
+        for view in theirs.views:
+            assert (ours.read(view) == theirs.read(view)).all()
+    texts = open_prompts(second.folder / "cache/prompts/left.zarr")
+    assert (texts.text == open_prompts(finished / "cache/prompts/left.zarr").text).all()
+    second.run_here(("probe", "left"))
+
+    (second.folder / "data/left/ant/0.png").unlink()
+    second.run_here(("manifest", "left"))
+    refused = second.stage("embed", "left", "vit", ok=False)
+    assert refused.returncode == 2
+    assert "features/vit/left.zarr: extracted from other images" in refused.stderr
