@@ -20,6 +20,7 @@ def prepare(project, domain):
     run(
         project,
         f"manifest {domain}",
+        f"tasks {domain}",
         f"embed {domain} vit",
         f"embed {domain} clip",
         f"prompts {domain}",

@@ -114,7 +114,13 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
     project.write_params(params)
     before = tree(project.folder / "cache/embeddings")
     for domain in ("left", "right"):
-        run(project, f"manifest {domain}", f"embed {domain} vit", f"prompts {domain}")
+        run(
+            project,
+            f"manifest {domain}",
+            f"tasks {domain}",
+            f"embed {domain} vit",
+            f"prompts {domain}",
+        )
     assert tree(project.folder / "cache/embeddings") == before
     run(project, "basis left", "source left", "pseudo_label left-right", "refine left-right")
     run(project, "adapt left-right", "evaluate left-right")
