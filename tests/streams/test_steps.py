@@ -93,8 +93,9 @@ def test_two_steps_may_follow_the_same_one(weeks):
 
 
 def test_a_class_that_comes_back_gives_the_statistics_of_one_step_with_both(project):
-    """Under rounds: 0 an image's label does not depend on the others', so that the same rows enter."""
-    project.change_params(method={"options": {"rounds": 0}})
+    """Where an image's label does not depend on the images beside it, the same rows enter."""
+    alone = {"rounds": 0, "neighbours": 0, "align_means": False}
+    project.change_params(method={"options": alone})
     params = project.read_params()
     for seed, name in ((7, "morning"), (8, "evening")):
         draw_domain(project.folder / "data" / name, ("x",), 6, seed)
