@@ -127,6 +127,7 @@ def test_every_format_has_the_same_predictions(here, capsys):
 def test_a_confidence_is_the_fusion_of_both_branches(adapted_as, capsys):
     """Eq. (14) by hand, from the branches' own figures, where the options ask for it at test."""
     adapted_as({"options": {"fusion_test": "max_probability"}})
+    capsys.readouterr()  # what the stages said
     output = predict(capsys, "--format", "json", "--top", "10", "data/digits/uci/3")
     for image in json.loads(output)["images"]:
         sure, certain = (image[branch]["probability"] for branch in ("klda", "clip"))
