@@ -36,7 +36,7 @@ def random_seed(D: int, *, source: int = 2500, target: int = 700, test: int = 93
     for classes in TASKS:
         part = images.take(np.flatnonzero(np.isin(target_y, classes)))
         tasks.append(TargetTask(classes=classes, views=part.views, cosines=part.cosines))
-    tests = UnlabelledRows({"original": test_x}, clip_cosines(test_y))
+    tests = UnlabelledRows(dict.fromkeys(VIEWS, test_x), clip_cosines(test_y))
     return Seed(
         number=0,
         basis=draw_basis(WIDTH, D, 1e-4, "gamma", 0),

@@ -57,7 +57,7 @@ def solve(triangle: Matrix64, right: Matrix64) -> Matrix64:
 
     Examples
     --------
-    >>> solve(np.array([[2.0, 9.0], [0.0, 4.0]]), np.array([[2.0], [2.0]])).tolist()
+    >>> solve(np.array([[2.0, 9.0], [0.0, 4.0]]), np.array([[2.0], [2.0]])).round(9).tolist()
     [[1.0], [0.5]]
     """
     lower = factor(triangle)

@@ -18,7 +18,6 @@ refinement: {}
 select: {}
 compare: {methods: [calibrated]}
 sensitivity: {D: [10], sigma: [1e-4]}
-select: {}
 """
 SUITE = """\
 suite: mine

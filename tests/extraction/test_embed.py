@@ -81,7 +81,7 @@ def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
         real.add_worker()
         with connected(real.address, scratch, [shard]) as cluster:
             rows, summary = rows_of(images, settings, tmp_path / "log", cluster=cluster)
-            assert "20 embedded now (" in summary
+            assert "20 embedded now" in summary
             assert real.address in summary
             damaged = dataclasses.replace(images[0], digest=bytes(32))
             with pytest.raises(

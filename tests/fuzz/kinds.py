@@ -119,7 +119,8 @@ def manifests(folder, _monkeypatch):
         digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
     def attempt(chosen):
-        write(folder / "images.csv", texts["images"].encode())
+        for file in ("images", "classes"):
+            write(folder / f"{file}.csv", texts[file].encode())
         name = chosen.choice(list(texts))
         write(folder / f"{name}.csv", spoil_text(texts[name], chosen, FRAGMENTS))
         with only_our_errors(f"{name}.csv"):

@@ -7,7 +7,7 @@ from shards import files_in, write_parquet, write_tar
 from small_project import SmallProject, draw_image, tree_digest
 
 STORE = "cache/embeddings/left/vit.zarr"
-EMBED = (("manifest", "left"), ("embed", "left", "vit"))
+EMBED = (("manifest", "left"), ("tasks", "left"), ("embed", "left", "vit"))
 
 
 @pytest.fixture(scope="module")

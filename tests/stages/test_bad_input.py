@@ -177,7 +177,9 @@ def test_imported_embeddings_that_are_not_those_of_the_domain(project, refused):
     assert "left.npy, right.npy" in line
     (project.folder / "features").mkdir()
     imported(project, "features")
-    assert "features: holds neither left.npz nor left.npy" in refused("embed", "left", "vit")
+    assert "features: holds none of left.zarr, left.npz and left.npy" in refused(
+        "embed", "left", "vit"
+    )
     names = [f"left/{kind}/{i}.png" for kind in ("ant", "bee", "cat", "dog") for i in (0, 1, 3)]
     np.savez(project.folder / "x.npz", original=np.ones((12, 4), np.float32), paths=np.array(names))
     imported(project, "x.npz")

@@ -48,7 +48,7 @@ def test_npy_is_in_manifest_order(tmp_path):
 def test_an_origin_is_one_file_or_a_folder_with_a_file_per_domain(tmp_path, file):
     assert embeddings_file(file, "a") == texts_file(file) == file
     assert texts_file(tmp_path) == tmp_path / "text.npz"
-    with pytest.raises(InputError, match=r"neither b\.npz nor b\.npy"):
+    with pytest.raises(InputError, match=r"none of b\.zarr, b\.npz and b\.npy"):
         embeddings_file(tmp_path, "b")
 
 
