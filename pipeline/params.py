@@ -23,7 +23,8 @@ from pydantic_core import to_jsonable_python
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipeline.errors import ParamsError, did_you_mean
+from pipeline.datasets.label_spaces import check_label_space
+from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class Data(Section):
         return self
 
 
+class LabelSpaceLists(Section):
+    """Classes that only the source or only the target of a problem has; the others are shared."""
+
+    source_private: tuple[str, ...] = ()
+    target_private: tuple[str, ...] = ()
+
+
 class Dataset(Section):
     """Classes shared by the domains of a dataset, and how they arrive in tasks."""
 
@@ -74,6 +82,22 @@ class Dataset(Section):
     class_names: dict[str, str]
     # Of tables, Parquet files and WebDataset's .json, where they are not called image (or path), label, domain, task.
     columns: dict[Literal["image", "label", "domain", "task"], str] | None = None
+    # Partial, open and universal problems name one of these: docs/how-to/label-spaces.md
+    label_spaces: dict[Key, LabelSpaceLists] | None = None
+
+    @model_validator(mode="after")
+    def _label_spaces_are_possible(self) -> Dataset:
+        for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
+            try:
+                check_label_space(
+                    f"label_spaces.{key}",
+                    lists.source_private,
+                    lists.target_private,
+                    self.class_names,
+                )
+            except InputError as error:
+                raise ValueError(str(error)) from None
+        return self
 
     @field_validator("class_names", mode="before")
     @classmethod
@@ -203,6 +227,10 @@ class Problem(Section):
 
     source: str
     target: str
+    # one of the dataset's `label_spaces`; the closed set if omitted: both domains have all classes
+    label_space: str | None = None
+    # task, also if omitted: the classes of a task are given; seen: any class that the source knows may be in any task
+    classes: Literal["task", "seen"] | None = None
 
 
 class State(Section):
@@ -392,6 +420,15 @@ class Suite(Section):
                 self.datasets[self.domains[domain].dataset]
                 for domain in (problem.source, problem.target)
             )
+            if (space := problem.label_space) is not None:
+                lists = [dataset.label_spaces or {} for dataset in (source, target)]
+                for known in lists:
+                    _known(f"problems.{key}.label_space", space, known, "label_spaces")
+                if lists[0][space] != lists[1][space]:
+                    raise ValueError(
+                        f"problems.{key}.label_space: {space!r} has other lists in the dataset of "
+                        f"{problem.source!r} than in that of {problem.target!r}; make them equal"
+                    )
             for order in ("classes_per_task", "tasks", "class_order_seed"):
                 if getattr(source, order) != getattr(target, order):
                     raise ValueError(

@@ -57,9 +57,13 @@ def bases(source: str) -> Path:
     return CACHE / "bases" / f"{source}.json"
 
 
-def source_model(source: str) -> Path:
-    """The statistics and classifiers of a source after each task: all that a target may read of it."""
-    return CACHE / "source" / f"{source}.zarr"
+def source_model(source: str, label_space: str | None = None) -> Path:
+    """The statistics and classifiers of a source after each task: all that a target may read of it.
+
+    Those of a label space, fitted without the target's private classes, are inside.
+    """
+    path = CACHE / "source" / f"{source}.zarr"
+    return path / "label_spaces" / f"{label_space}.zarr" if label_space else path
 
 
 def pseudo_labels(problem: str) -> Path:

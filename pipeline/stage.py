@@ -30,7 +30,7 @@ from pipeline import paths
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
 from pipeline.params import Params, load_params, named
-from pipeline.problem.project import Project
+from pipeline.problem.project import LabelSpace, Project
 
 if TYPE_CHECKING:
     from pipeline.datasets.sources.source import ImageSource
@@ -181,7 +181,11 @@ def image_source(params: Any, domain: str, lists: Callable[[str, str], Path]) ->
 def open_project(params: Params, root: Path = Path()) -> Project:
     """Return the caches of the project in a folder, by default the current one."""
     pairs = {name: (problem.source, problem.target) for name, problem in params.problems.items()}
-    return Project(vision=params.vision, language=params.language, problems=pairs, root=root)
+    spaces: dict[str, LabelSpace] = {
+        name: {"label_space": problem.label_space, "hidden": problem.classes == "seen"}
+        for name, problem in params.problems.items()
+    }
+    return Project(params.vision, params.language, pairs, root, spaces)
 
 
 def stage_names() -> list[str]:

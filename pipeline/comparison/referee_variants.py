@@ -34,7 +34,7 @@ TARGET_ONLY = (
     ),
     *("clip_scale", "clip_classes_at_test", "fusion_adapt", "fusion_test", "threshold"),
     *("use_weights", "weight_floor", "rounds", "vote_views", "vote_at_test"),
-    *("align_means", "neighbours"),
+    *("align_means", "neighbours", "reject"),
 )
 TITLES: dict[str, tuple[str, Group]] = {
     "clip_zero_shot": ("CLIP zero-shot", "reference"),

@@ -8,7 +8,9 @@ In cache/manifests/DOMAIN; images, tasks and labels are aligned row by row:
 ``names.csv``    class, task                    the classes, sorted; tasks where the source of images has them
 ``report.json``  counts, duplicates, skipped    for people; no stage reads it
 ``tasks.csv``    row, task, seed_0, seed_1, …   train or test per seed; no path, no label
+                 (and space_NAME, …)            task as a target of a label space; 0: not in it
 ``classes.csv``  label, class, task             label = index in the order of arrival, from 0
+                 (and space_NAME, …)            part and task in a label space
 ===============  =============================  ==================================================
 
 The stage `manifest` writes the first four, `tasks` the others. Beside each CSV file stands its digest
@@ -30,7 +32,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -65,6 +67,7 @@ _LABEL_COLUMNS = ("path", "class")
 _NAME_COLUMNS = ("class", "task")
 _SEED = re.compile(r"seed_([0-9]{1,18})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SPACE = re.compile(r"space_(\w+)", re.ASCII)
 _IS_TEST = {"train": False, "test": True}
 
 Row = TypeVar("Row")
@@ -94,6 +97,8 @@ class Tasks:
     task: NDArray[np.int64]  # (n,), 0 to T - 1 (1 to T in the file)
     seeds: tuple[int, ...]
     test: NDArray[np.bool_]  # (n, S): whether an image is a test image under each seed
+    # of each label space, (n,): the image's task in a target; -1 for an image that is not in it
+    spaces: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def is_test(self, seed: int) -> NDArray[np.bool_]:
         """Return the mask (n,) of the test images of ``seed``."""
@@ -149,16 +154,34 @@ def write_manifest(manifest: Manifest, folder: Path, *, private: bool = False) -
     _write(folder, tables, {REPORT: report}, KEPT_PRIVATE if private else ())
 
 
-def write_tasks(tasks: Tasks, classes: Sequence[ClassRow], folder: Path) -> None:
-    """Write what `tasks` writes to cache/manifests/DOMAIN."""
+def write_tasks(
+    tasks: Tasks,
+    classes: Sequence[ClassRow],
+    folder: Path,
+    spaces: Mapping[str, Sequence[tuple[str, str, int]]] | None = None,
+) -> None:
+    """Write what `tasks` writes to cache/manifests/DOMAIN; ``spaces``: class, part and task of each label space."""
     split = np.where(tasks.test, "test", "train")
     seeds = (f"seed_{seed}" for seed in tasks.seeds)
+    names = [f"space_{name}" for name in tasks.spaces]
+    parts = [[f"{part}:{task + 1}" for _, part, task in rows] for rows in (spaces or {}).values()]
     tables: dict[str, Table] = {
         TASKS: (
-            ("row", "task", *seeds),
-            ((row, tasks.task[row] + 1, *split[row]) for row in range(len(split))),
+            ("row", "task", *seeds, *names),
+            (
+                (
+                    row,
+                    tasks.task[row] + 1,
+                    *split[row],
+                    *(t[row] + 1 for t in tasks.spaces.values()),
+                )
+                for row in range(len(split))
+            ),
         ),
-        CLASSES: (_CLASS_COLUMNS, ((*row[:2], row.task + 1) for row in classes)),
+        CLASSES: (
+            (*_CLASS_COLUMNS, *names),
+            ((*row[:2], row.task + 1, *(part[row.label] for part in parts)) for row in classes),
+        ),
     }
     _write(folder, tables, {}, ())
 
@@ -309,14 +332,17 @@ def read_tasks(path: Path, *, rows: int | None = None) -> Tasks:
     _require_labelled(path.parent)
     lines = read_csv(path)
     header = next(lines)
-    seeds = [_SEED.fullmatch(name) for name in header[2:]]
+    spaces = [found[1] for name in header if (found := _SPACE.fullmatch(name))]
+    S = len(header) - len(spaces)
+    seeds = [_SEED.fullmatch(name) for name in header[2:S]]
     if header[:2] != ["row", "task"] or not seeds or not all(seeds):
         raise malformed(path, f"has the columns {','.join(header)[:200]}, not row,task,seed_…")
-    task, test = array("q"), bytearray()
+    task, test, in_space = array("q"), bytearray(), array("q")
     for number, row in enumerate(lines):
         try:
             task.append(_number(row[1], first=1))
-            test.extend([_IS_TEST[side] for side in row[2:]])
+            test.extend([_IS_TEST[side] for side in row[2:S]])
+            in_space.extend([_number(number) - 1 for number in row[S:]])
         except (ValueError, KeyError) as error:
             raise malformed(path, f"row {number} is malformed ({error})") from None
         if row[0] != str(number):
@@ -327,6 +353,9 @@ def read_tasks(path: Path, *, rows: int | None = None) -> Tasks:
         task=np.array(task, dtype=np.int64),
         seeds=tuple(int(seed[1]) for seed in seeds if seed),
         test=np.array(test, dtype=np.bool_).reshape(len(task), len(seeds)),
+        spaces=dict(
+            zip(spaces, np.array(in_space, np.int64).reshape(len(task), len(spaces)).T, strict=True)
+        ),
     )
 
 
@@ -337,6 +366,7 @@ def read_classes(path: Path) -> list[ClassRow]:
             path,
             _CLASS_COLUMNS,
             lambda row: ClassRow(_number(row[0]), row[1], _number(row[2], first=1)),
+            more=_SPACE,
         )
     )
     if [row.label for row in classes] != list(range(len(classes))):
@@ -347,14 +377,32 @@ def read_classes(path: Path) -> list[ClassRow]:
     return classes
 
 
+def read_label_spaces(path: Path) -> dict[str, list[tuple[str, str, int]]]:
+    """Read the label spaces of classes.csv: by name, class, part and task (from 0) in the order of the labels."""
+    names = [found[1] for name in next(read_csv(path)) if (found := _SPACE.fullmatch(name))]
+
+    def parse(row: list[str]) -> list[tuple[str, str, int]]:
+        cells = (cell.partition(":") for cell in row[3:])
+        return [(row[1], part, _number(task, first=1)) for part, _, task in cells]
+
+    rows = list(_parsed(path, _CLASS_COLUMNS, parse, more=_SPACE))
+    return {name: [row[position] for row in rows] for position, name in enumerate(names)}
+
+
 def _parsed(
     path: Path,
     columns: tuple[str, ...],
     parse: Callable[[list[str]], Row],
+    *,
+    more: re.Pattern[str] | None = None,
 ) -> Iterator[Row]:
+    """Yield the parsed rows; ``more`` is how columns after the named ones may be called."""
     lines = read_csv(path)
     header = next(lines)
-    if tuple(header) != columns:
+    others = header[len(columns) :]
+    if tuple(header[: len(columns)]) != columns or (
+        others and not (more and all(map(more.fullmatch, others)))
+    ):
         raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
     for number, row in enumerate(lines):
         try:

@@ -39,6 +39,7 @@ __all__ = [
     "adapt_task",
     "adapt_tasks",
     "empty_statistics",
+    "first_probabilities",
     "pseudo_label",
 ]
 
@@ -75,6 +76,21 @@ def pseudo_label(
     if features is None:  # of no image they are false
         features = kernel_rows(basis, task, options.clip_in_kernel)
     return _Labeller(task, options, clip_scale, features, reduce_rows).first_labels(source)
+
+
+def first_probabilities(
+    basis: Basis,
+    task: TargetTask,
+    source: SourceModel,
+    options: MethodOptions,
+    clip_scale: float,
+    *,
+    reduce_rows: RowReduction = reduce_here,
+) -> Matrix64:
+    """Return p̂ (n, c) of a task's images by the source's classifier, fused with CLIP and not aligned."""
+    features = kernel_rows(basis, task, options.clip_in_kernel)
+    labeller = _Labeller(task, options, clip_scale, features, reduce_rows)
+    return labeller.labels(labeller.scores(source.classifier)).fused
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,9 +265,14 @@ class _Step:
             scatter,
             regularisation,
             ridge=ridge,
-            priors=self.options.class_weights(statistics.weight()),
+            priors=self._class_weights(statistics),
         )
         return classifier, ridge
+
+    def _class_weights(self, statistics: Statistics) -> Vector64 | None:
+        """Return the weights of all classes of the source, of which the target may have met fewer."""
+        weight = statistics.weight()
+        return self.options.class_weights(np.pad(weight, (0, len(self.source.means) - len(weight))))
 
     def in_row_space(self, labels: PseudoLabels) -> bool:
         """Return whether the rounds may run in the space of the task's rows, and cheaper."""
@@ -279,7 +300,7 @@ class _Step:
             labels = self.labeller.labels(by_view[: len(self.options.label_views)])
         updated = self._updated(labels)
         means = filled_means(updated.means(), self.source.means)
-        priors = self.options.class_weights(updated.weight())
+        priors = self._class_weights(updated)
         classifier = space.classifier(self._responsibilities(labels), means, priors)
         return updated, AdaptedTask(classifier, labels)
 

@@ -133,11 +133,15 @@ def log_priors(priors: Matrix, C: int) -> Vector64:
 def filled_means(means: Matrix64, fallback: Matrix64 | None = None) -> Matrix64:
     """Return class means (C, D) with NaN rows taken from a fallback (C, D); without one they are an error.
 
+    A fallback may have more classes: all of theirs are taken.
+
     Examples
     --------
     >>> filled_means(np.array([[1.0], [np.nan]]), np.array([[5.0], [6.0]])).tolist()
     [[1.0], [6.0]]
     """
+    if fallback is not None and len(means) < len(fallback):
+        means = np.concatenate([means, fallback[len(means) :]])
     empty = np.asarray(np.isnan(means).any(axis=1))
     if not empty.any():
         return means

@@ -25,6 +25,7 @@ StatisticsKind = Literal["exact", "printed", "task_centred"]
 Logits = Literal["lda", "mahalanobis"]
 ClassScope = Literal["seen", "all"]
 Responsibilities = Literal["soft", "hard"]
+Rejection = Literal["none", "joint"]
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "predictor": ("adapted", "source", "clip", "nearest_mean"),
@@ -32,6 +33,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "arithmetic": ("float32", "float64"),
     "class_priors": ("equal", "counted"),
     "responsibilities": ("soft", "hard"),
+    "reject": ("none", "joint"),
     "ridge_kind": ("relative", "absolute"),
     "logits": ("lda", "mahalanobis"),
     "fusion_adapt": FUSION_KINDS,
@@ -91,6 +93,9 @@ class MethodOptions:
     rounds: int = 3  # how often a task is labelled again by its own new statistics, fused with CLIP
     vote_views: bool = True  # average the KLDA branch over the views to label
     vote_at_test: bool = True  # and to predict
+    # joint: images of none of the candidate classes do not enter the statistics and are answered `unknown`, see
+    # `rejection`
+    reject: Rejection = "none"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the option."""

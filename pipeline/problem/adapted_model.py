@@ -161,6 +161,8 @@ def options_as_json(options: MethodOptions) -> dict[str, Any]:
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in asdict(options).items()
+        if (key, value)
+        != ("reject", "none")  # so that models from before there was the option stay usable
     }
 
 
@@ -175,7 +177,9 @@ def _seed_index(seeds: tuple[int, ...], seed: int | None) -> int:
 def _check_options(store: ArrayStore, options: MethodOptions) -> None:
     """Refuse a model that was adapted under other options than params.yaml has now."""
     recorded = store.attribute("method", dict)
-    for key, value in options_as_json(options).items():
+    wanted = options_as_json(options)
+    for key in {**wanted, **recorded}:
+        value = wanted.get(key)
         if recorded.get(key) != value:
             raise StoreError(
                 f"{store.path}: adapted with method option {key} = {recorded.get(key)!r}, but params.yaml says "

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,16 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
+from pipeline.datasets.label_spaces import SpaceRow, as_space_rows, known_classes
 from pipeline.datasets.manifest_files import (
     ClassRow,
     Tasks,
     read_classes,
     read_images,
+    read_label_spaces,
     read_labels,
     read_tasks,
     rows_digest,
 )
 from pipeline.errors import StoreError
+from pipeline.method.label_space_measures import UNKNOWN
 from pipeline.method.rows import Rows, TargetTask, UnlabelledRows, take
 from pipeline.method.zero_shot import CosineRows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings
@@ -47,6 +51,11 @@ class Domain:
         Leave all rows in the stores, for other processes to read; otherwise small views are read into memory.
     root : Path, optional
         The project's folder; by default the current one.
+    label_space : str, optional
+        The label space of the problem whose target the domain is: classes are those of the source, images those of
+        shared and of target-private classes. The closed set if omitted.
+    hidden : bool, default False
+        Any class may be in any task (`classes: seen`).
 
     Attributes
     ----------
@@ -61,16 +70,25 @@ class Domain:
     """
 
     def __init__(
-        self, name: str, *, vision: str, language: str, lazy: bool = False, root: Path = Path()
+        self,
+        name: str,
+        *,
+        vision: str,
+        language: str,
+        lazy: bool = False,
+        root: Path = Path(),
+        label_space: str | None = None,
+        hidden: bool = False,
     ) -> None:
         self.name = name
         self.lazy = lazy
         self.root = root
+        self.label_space, self.hidden = label_space, hidden
         self._vision_model, self._language_model = vision, language
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle names and the absolute path of the project; the other process opens the stores."""
-        kept = ("name", "lazy", "_vision_model", "_language_model")
+        kept = ("name", "lazy", "label_space", "hidden", "_vision_model", "_language_model")
         return {"root": self.root.absolute(), **{key: self.__dict__[key] for key in kept}}
 
     @property
@@ -97,14 +115,31 @@ class Domain:
         prompts = open_prompts(path)
         if "weights" in prompts.provenance:  # imported texts have none
             self.clip.require({"weights": prompts.provenance["weights"]})
-        if sorted(prompts.classes) != sorted(self.class_names):
+        if sorted(prompts.classes) != sorted(row.class_name for row in self.all_classes):
             raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
-        return prompts.beginning_with(self.class_names)
+        return prompts.beginning_with(self.class_names).first(len(self.classes))
+
+    @cached_property
+    def all_classes(self) -> list[ClassRow]:
+        """The classes of the closed set in order of arrival, each with its task."""
+        return read_classes(self.manifest / "classes.csv")
+
+    @cached_property
+    def label_spaces(self) -> dict[str, list[SpaceRow]]:
+        """Who has each class, by the name of the label space."""
+        found = read_label_spaces(self.manifest / "classes.csv")
+        return {name: as_space_rows(rows) for name, rows in found.items()}
 
     @cached_property
     def classes(self) -> list[ClassRow]:
-        """The classes in order of arrival, each with its task."""
-        return read_classes(self.manifest / "classes.csv")
+        """The classes that can be predicted, in order of arrival, each with its task."""
+        if self.label_space is None:
+            return self.all_classes
+        if self.label_space not in self.label_spaces:
+            raise StoreError(
+                f"{self.manifest}/classes.csv: has no label space {self.label_space!r}; run dvc repro"
+            )
+        return known_classes(self.label_spaces[self.label_space])
 
     @cached_property
     def tasks(self) -> Tasks:
@@ -115,11 +150,17 @@ class Domain:
                 f"{self.vision.path}: has {self.vision.rows} rows, but {self.manifest}/tasks.csv {len(tasks.task)}; "
                 "run dvc repro"
             )
-        if int(tasks.task.max()) > self.classes[-1].task:
+        if int(tasks.task.max()) > self.all_classes[-1].task:
             raise StoreError(
                 f"{self.manifest}/tasks.csv: has a task that classes.csv has not; run dvc repro"
             )
-        return tasks
+        return (
+            tasks if self.label_space is None else replace(tasks, task=self._tasks_in_space(tasks))
+        )
+
+    def _tasks_in_space(self, tasks: Tasks) -> Index:
+        """Return the task (n,) of every image of a target, -1 for those that are not in the label space."""
+        return np.asarray(tasks.spaces[str(self.label_space)])
 
     @property
     def class_names(self) -> list[str]:
@@ -140,16 +181,16 @@ class Domain:
     @property
     def largest_task(self) -> int:
         """The number of images of the largest task."""
-        return int(np.bincount(self.tasks.task).max())
+        return int(np.bincount(self.tasks.task[self.tasks.task >= 0]).max())
 
     def train_index(self, seed: int, task: int | None = None) -> Index:
         """Return the row numbers of a seed's train images, of one task or of all."""
-        train = ~self.tasks.is_test(seed)
-        return np.flatnonzero(train if task is None else train & (self.tasks.task == task))
+        mine = self.tasks.task >= 0 if task is None else self.tasks.task == task
+        return np.flatnonzero(~self.tasks.is_test(seed) & mine)
 
     def test_index(self, seed: int) -> Index:
         """Return the row numbers of a seed's test images."""
-        return np.flatnonzero(self.tasks.is_test(seed))
+        return np.flatnonzero(self.tasks.is_test(seed) & (self.tasks.task >= 0))
 
     def vision_rows(self, view: str) -> Rows:
         """Return all rows (n, d) of a view."""
@@ -190,9 +231,8 @@ class Domain:
     def task(self, seed: int, task: int, views: Iterable[str]) -> TargetTask:
         """Return the unlabelled train images of a task, with the task's class set."""
         rows = self.rows(self.train_index(seed, task), views)
-        return TargetTask(
-            views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=self.class_sets[task]
-        )
+        classes = np.arange(len(self.classes)) if self.hidden else self.class_sets[task]
+        return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
 
     def _cosines(self, clip_rows: Rows) -> npt.NDArray[np.float64] | CosineRows:
         cosines = CosineRows(clip_rows, self.prompts.text)
@@ -205,10 +245,14 @@ class LabelledDomain(Domain):
 
     @cached_property
     def labels(self) -> npt.NDArray[np.int64]:
-        """The class number (n,) of every row."""
+        """The class number (n,) of every row; `UNKNOWN` for a class that cannot be predicted."""
         labels, digest = read_labels(self.manifest)
         self.vision.require({"rows_digest": digest})
-        return labels
+        if self.label_space is None:
+            return labels
+        number = {row.class_name: row.label for row in self.classes}
+        numbers = [number.get(row.class_name, UNKNOWN) for row in self.all_classes]
+        return np.array(numbers, dtype=np.int64)[labels]
 
     @cached_property
     def image_paths(self) -> list[str]:
@@ -216,3 +260,18 @@ class LabelledDomain(Domain):
         images = read_images(self.manifest / "images.csv")
         self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
         return [image.path for image in images]
+
+    def test_index(self, seed: int) -> Index:
+        """Return the row numbers of a seed's test images of classes that can be predicted."""
+        test = super().test_index(seed)
+        if self.label_space is None:
+            return test
+        return np.asarray(test[self.labels[test] != UNKNOWN])
+
+
+class SourceDomain(LabelledDomain):
+    """A domain as a source: without images of classes that only the target has."""
+
+    def _tasks_in_space(self, tasks: Tasks) -> Index:  # noqa: ARG002  those are a target's
+        task_of = np.array([*(row.task for row in self.classes), -1])  # the last is of UNKNOWN
+        return np.asarray(task_of[self.labels])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ class Problem:
 
     @property
     def _model_path(self) -> Path:
-        return self.target.root / paths.source_model(self._source)
+        return self.target.root / paths.source_model(self._source, self.target.label_space)
 
     @cached_property
     def bases(self) -> Bases:
@@ -71,7 +72,7 @@ class Problem:
             )
 
     def source_models(self, index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
-        """Yield the source model after each task of the seed at ``index``.
+        """Yield the source model after each task of the seed at ``index``; where classes are hidden, always the last.
 
         Parameters
         ----------
@@ -80,9 +81,13 @@ class Problem:
         with_scatter : bool, default False
             Also read the within-class scatter, which is large.
         """
-        return read_source(
+        models = read_source(
             self._model_path, index, self.target.class_names, with_scatter=with_scatter
         )
+        if not self.target.hidden:
+            return models
+        *_, last = models
+        return repeat(last, len(self.target.class_sets))
 
 
 class LabelledProblem:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.problem.domain import Domain, LabelledDomain
+from pipeline.problem.domain import Domain, LabelledDomain, SourceDomain
 from pipeline.problem.problem import LabelledProblem, Problem
+
+
+class LabelSpace(TypedDict):
+    """How a problem differs from the closed set, see `Domain`."""
+
+    label_space: str | None
+    hidden: bool
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class Project:
     language: str
     problems: Mapping[str, tuple[str, str]]
     root: Path = Path()
+    # of the problems that are not closed: `label_space` and `hidden` of the target, see `Domain`
+    label_spaces: Mapping[str, LabelSpace] = field(default_factory=dict)
 
     def domain(self, name: str, *, lazy: bool = False) -> Domain:
         """Return a domain without its labels."""
@@ -40,16 +50,67 @@ class Project:
             name, vision=self.vision, language=self.language, lazy=lazy, root=self.root
         )
 
+    def source_domain(
+        self, name: str, *, lazy: bool = False, label_space: str | None = None
+    ) -> SourceDomain:
+        """Return a domain with its labels, without the classes that only the target of a label space has."""
+        return SourceDomain(
+            name,
+            vision=self.vision,
+            language=self.language,
+            lazy=lazy,
+            root=self.root,
+            label_space=label_space,
+        )
+
+    def labelled_target(self, problem: str, *, lazy: bool = False) -> LabelledDomain:
+        """Return the target of a problem with its labels, to evaluate on."""
+        return LabelledDomain(
+            self._pair(problem)[1],
+            vision=self.vision,
+            language=self.language,
+            lazy=lazy,
+            root=self.root,
+            **self._space(problem),
+        )
+
+    def _space(self, problem: str) -> LabelSpace:
+        return self.label_spaces.get(problem, {"label_space": None, "hidden": False})
+
     def problem(self, name: str, *, lazy: bool = False) -> Problem:
         """Return what adapting may read of a problem: the target without labels, and the source's model."""
         source, target = self._pair(name)
-        return Problem(name, source, self.domain(target, lazy=lazy))
+        return Problem(
+            name,
+            source,
+            Domain(
+                target,
+                vision=self.vision,
+                language=self.language,
+                lazy=lazy,
+                root=self.root,
+                **self._space(name),
+            ),
+        )
 
     def labelled_problem(self, name: str, *, lazy: bool = False) -> LabelledProblem:
-        """Return a problem with the rows and labels of both domains, to compare methods on."""
+        """Return a problem with the rows and labels of both domains, to compare methods on.
+
+        Methods are given the classes of each task, whatever the problem's `classes` says.
+        """
         source, target = self._pair(name)
+        space = self._space(name)["label_space"]
         return LabelledProblem(
-            name, self.labelled_domain(source, lazy=lazy), self.labelled_domain(target, lazy=lazy)
+            name,
+            self.source_domain(source, lazy=lazy, root=self.root, label_space=space),
+            LabelledDomain(
+                target,
+                vision=self.vision,
+                language=self.language,
+                lazy=lazy,
+                root=self.root,
+                label_space=space,
+            ),
         )
 
     def _pair(self, name: str) -> tuple[str, str]:

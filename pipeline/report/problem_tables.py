@@ -256,7 +256,7 @@ def _map(problem: EvaluatedProblem, images: TargetImages) -> Rows:
     They are test images of the first seed, and others, which have no prediction.
     """
     test, names = problem.test_rows[0], problem.class_names
-    others = np.setdiff1d(np.arange(len(problem.labels)), test)
+    others = np.setdiff1d(np.flatnonzero(problem.labels >= 0), test)
     shown_test = evenly(test, MAPPED_TEST)
     rows = np.union1d(shown_test, evenly(others, MAPPED - len(shown_test)))
     plane, _ = principal_plane(np.asarray(images.embeddings[rows]))

@@ -12,12 +12,14 @@ from functools import partial
 
 from pipeline import paths
 from pipeline.method.adaptation import adapt_task, empty_statistics
-from pipeline.method.kernel_directions import lifted, lowered
+from pipeline.method.kernel_directions import lifted
 from pipeline.method.kernel_lda import Classifier
+from pipeline.method.rejection import RejectionState
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.adapted_model import options_as_json
 from pipeline.problem.method_options import method_options
+from pipeline.problem.prepared_task import prepared_tasks
 from pipeline.problem.problem import Problem
 from pipeline.stage import Context, stage
 from pipeline.store.array_store import ArrayStore
@@ -53,7 +55,7 @@ def adapt(context: Context, name: str) -> str:
             views=len(options.views),
             D=problem.bases.width(options),
         )
-    classifiers, labels = zip(*seeds, strict=True)
+    classifiers, labels, rejections = zip(*seeds, strict=True)
     attributes = {
         "problem": name,
         "classes": target.class_names,
@@ -62,7 +64,14 @@ def adapt(context: Context, name: str) -> str:
         "bases": list(problem.bases.digests),
     }
     rows = target.vision.rows
-    write_target(paths.target_model(name), classifiers, labels, rows=rows, attributes=attributes)
+    write_target(
+        paths.target_model(name),
+        classifiers,
+        labels,
+        rows=rows,
+        attributes=attributes,
+        rejections=rejections,
+    )
     return f"{len(target.class_sets)} tasks, {len(seeds)} seeds"
 
 
@@ -74,31 +83,39 @@ def adapt_seed(
     first_labels: ArrayStore,
     refined_views: ArrayStore,
     options: MethodOptions,
-) -> tuple[list[Classifier], list[TaskLabels]]:
-    """Return a seed's classifier after each task, and the row numbers and final labels of each task."""
+) -> tuple[list[Classifier], list[TaskLabels], list[RejectionState]]:
+    """Return a seed's classifier after each task, the row numbers and final labels of each task, what rejects."""
     target, basis = problem.target, problem.bases.reduced(index, options)
-    seed = target.seeds[index]
     labels = read_pseudo_labels(first_labels, index, target.vision.rows)
     shape = (target.vision.rows, target.vision.width)
     refined = read_refined(refined_views, index, dict.fromkeys(options.views, shape))
     statistics = empty_statistics(basis, options)
     classifiers: list[Classifier] = []
     final_labels: list[TaskLabels] = []
-    models = problem.source_models(index, with_scatter=options.source_covariance)
-    for task, source in enumerate(models):
-        rows = target.train_index(seed, task)
-        images = target.task(seed, task, options.views)
+    rejections: list[RejectionState] = []
+    for task in prepared_tasks(
+        problem,
+        index,
+        basis,
+        options.views,
+        options,
+        reduce_rows=reduce_rows,
+        with_scatter=options.source_covariance,
+    ):
+        rows, images = task.rows, task.images
         images = replace(images, views={**images.views, **{v: x[rows] for v, x in refined.items()}})
         statistics, adapted = adapt_task(
             basis,
             statistics,
             images,
             labels_at(labels, rows, len(images.classes)),
-            source=replace(source, classifier=lowered(basis, source.classifier)),
+            source=task.source,
             options=options,
             clip_scale=target.prompts.logit_scale,
             reduce_rows=reduce_rows,
         )
         classifiers.append(lifted(basis, adapted.classifier))
         final_labels.append((rows, adapted.labels))
-    return classifiers, final_labels
+        if task.rejection is not None:
+            rejections.append(task.rejection)
+    return classifiers, final_labels, rejections

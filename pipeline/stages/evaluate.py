@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from pipeline import paths
 from pipeline.datasets.manifest_files import iterate_images
 from pipeline.errors import StoreError
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.label_space_measures import LabelSpaceScores, label_space_scores
+from pipeline.method.prediction import predict
+from pipeline.method.rejection import unknownness
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.adapted_model import options_as_json
@@ -22,13 +27,18 @@ from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.report.made_with import made_with
-from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, problem_figures
+from pipeline.report.problem_figures import (
+    EvaluatedProblem,
+    kept_weights,
+    percent_where_known,
+    problem_figures,
+)
 from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
 from pipeline.stage import Context, stage
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.pseudo_label_store import labels_at, read_pseudo_labels
-from pipeline.store.target_store import open_target
+from pipeline.store.target_store import open_target, read_rejections
 from pipeline.write_aside import write_aside
 
 
@@ -44,7 +54,7 @@ def evaluate(context: Context, name: str) -> str:
     model = open_target(paths.target_model(name))
     with context.executor(params.problems[name].target) as executor:
         problem = context.project.problem(name, lazy=executor.lazy)
-        target = context.project.labelled_domain(problem.target.name, lazy=executor.lazy)
+        target = context.project.labelled_target(name, lazy=executor.lazy)
         problem.check_backbones()
         problem.bases.require_model(model)
         if model.attribute("method", dict) != options_as_json(options):
@@ -75,6 +85,8 @@ def evaluate(context: Context, name: str) -> str:
         paths.problem_tables(context.suite, name), problem_tables(evaluated, images, made)
     )
     figures = {**problem_figures(evaluated), "made_with": made}
+    if options.reject != "none" or params.problems[name].label_space is not None:
+        figures["label_space"] = label_space_figures(problem, target, model, options)
     with write_aside(paths.evaluation(context.suite, name)) as aside:
         aside.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return (
@@ -106,6 +118,61 @@ def score_seed(
         clip_scale=target.prompts.logit_scale,
         reduce_rows=reduce_rows,
     )
+
+
+def label_space_figures(
+    problem: Problem, target: LabelledDomain, model: ArrayStore, options: MethodOptions
+) -> dict[str, Any]:
+    """Return, in percent and as means over the seeds, how known and unknown test images are told; per task and last."""
+    seeds = [
+        label_space_seed(index, problem=problem, target=target, model=model, options=options)
+        for index in range(len(target.seeds))
+    ]
+    names = ("shared", "unknown", "h_score", "auroc")
+    values = np.array([[[getattr(k, n) for n in names] for k in tasks] for tasks in seeds])
+    per_task = {
+        n: [percent_where_known(column) for column in values[:, :, i].T]
+        for i, n in enumerate(names)
+    }
+    last = {n: per_task[n][-1] for n in names}
+    return {
+        **last,
+        "h_score_sd": percent_where_known(values[:, -1:, 2].std(axis=0)),
+        "per_task": per_task,
+    }
+
+
+def label_space_seed(
+    index: int,
+    *,
+    problem: Problem,
+    target: LabelledDomain,
+    model: ArrayStore,
+    options: MethodOptions,
+) -> list[LabelSpaceScores]:
+    """Return the scores of a seed after each task, on the test images so far, those of unknown classes too."""
+    test = problem.target.test_index(target.seeds[index])
+    task, labels = target.tasks.task[test], target.labels[test]
+    states = read_rejections(model, index)
+    scores = []
+    models = zip(problem.source_models(index), read_classifiers(model, index), strict=True)
+    for k, (source, classifier) in enumerate(models):
+        so_far = np.flatnonzero(task <= k)
+        rows = target.rows(test[so_far], options.test_views)
+        prediction = predict(
+            kernel_rows(problem.bases.basis(index), rows, options.clip_in_kernel),
+            rows.cosines,
+            source=source,
+            classifier=classifier,
+            options=options,
+            clip_scale=target.prompts.logit_scale,
+        )
+        u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(so_far), dtype=np.bool_)
+        if states is not None:
+            u = unknownness(states[k], rows, source.embedding_means)
+            rejected = u > states[k].threshold
+        scores.append(label_space_scores(labels[so_far], prediction.label, rejected, u))
+    return scores
 
 
 def evaluated_problem(

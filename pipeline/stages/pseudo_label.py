@@ -6,17 +6,16 @@ side. Writes cache/pseudo_labels/PROBLEM.zarr.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from pipeline import paths
 from pipeline.method.adaptation import pseudo_label as label_task
-from pipeline.method.kernel_directions import lowered
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.method_options import method_options
+from pipeline.problem.prepared_task import prepared_tasks
 from pipeline.problem.problem import Problem
 from pipeline.stage import Context, stage
 from pipeline.store.pseudo_label_store import TaskLabels, write_pseudo_labels
@@ -48,18 +47,19 @@ def label_seed(
 ) -> list[TaskLabels]:
     """Return the row numbers and pseudo-labels of each task of a seed."""
     target, basis = problem.target, problem.bases.reduced(index, options)
-    seed = target.seeds[index]
     return [
         (
-            target.train_index(seed, task),
+            task.rows,
             label_task(
                 basis,
-                target.task(seed, task, options.label_views),
-                replace(model, classifier=lowered(basis, model.classifier)),
+                task.images,
+                task.source,
                 options,
                 target.prompts.logit_scale,
                 reduce_rows=reduce_rows,
             ),
         )
-        for task, model in enumerate(problem.source_models(index))
+        for task in prepared_tasks(
+            problem, index, basis, options.label_views, options, reduce_rows=reduce_rows
+        )
     ]

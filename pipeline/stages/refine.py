@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import read_images
+from pipeline.errors import ParamsError
 from pipeline.extraction.views import views_in_both, views_to_refine
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.method_options import method_options
@@ -53,6 +54,11 @@ def refine_target(context: Context, name: str) -> str:
     )
     views = views_to_refine(target.name, asked, params.vision, model.library)
     options = method_options(params.method.variant, params.method.options)
+    if target.hidden or target.label_space is not None or options.reject != "none":
+        raise ParamsError(
+            f"params.yaml: refinement: views are refined towards labels of the closed set, and {name} has hidden "
+            "classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
+        )
     labels = open_pseudo_labels(paths.pseudo_labels(name))
     with refine_views(
         images_of(read_images(target.manifest / "images.csv")),

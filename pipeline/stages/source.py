@@ -26,15 +26,23 @@ from pipeline.store.source_store import write_scatters, writing_source
 
 @stage(per=("sources",), reads=("language", "method", "vision"))
 def source(context: Context, name: str) -> str:
-    """Write cache/source/SOURCE.zarr."""
+    """Write cache/source/SOURCE.zarr, and inside it a model for each label space of the dataset."""
     params = context.params
     options = method_options(params.method.variant, params.method.options)
+    message = fit(context, name, options, None)
+    for space in context.project.domain(name).label_spaces:
+        message += f"; {space}: {fit(context, name, options, space)}"
+    return message
+
+
+def fit(context: Context, name: str, options: MethodOptions, label_space: str | None) -> str:
+    """Write the model of a source in a label space."""
     bases = read_bases(paths.bases(name))
     with context.executor(name) as executor:
-        domain = context.project.labelled_domain(name, lazy=executor.lazy)
+        domain = context.project.source_domain(name, lazy=executor.lazy, label_space=label_space)
         backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
         seeds, tasks = len(domain.seeds), len(domain.class_sets)
-        path = paths.source_model(name)
+        path = paths.source_model(name, label_space)
         with writing_source(
             path, domain.class_names, backbones, seeds=seeds, tasks=tasks
         ) as writer:

@@ -6,10 +6,12 @@ images changes seeds, fractions and the order of classes all the same.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pipeline import paths
 from pipeline.datasets import manifest_files
+from pipeline.datasets.label_spaces import label_space, target_tasks
 from pipeline.datasets.tasks import arrange
 from pipeline.params import Params
 from pipeline.stage import Context, stage
@@ -18,7 +20,10 @@ from pipeline.stage import Context, stage
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return what decides the tasks and splits of a domain."""
     dataset = params.datasets[params.domains[name].dataset]
+    spaces = dataset.label_spaces or {}
+    lists = {name: space.model_dump(mode="json") for name, space in spaces.items()}
     return {
+        **({"label_spaces": lists} if lists else {}),
         "classes_per_task": dataset.classes_per_task,
         "tasks": dataset.tasks and [list(task) for task in dataset.tasks],
         "class_order_seed": dataset.class_order_seed,
@@ -32,10 +37,18 @@ def tasks(context: Context, name: str) -> str:
     """Write tasks.csv and classes.csv of cache/manifests/DOMAIN."""
     folder = paths.manifest(name)
     how = dict(context.settings)
+    spaces = how.pop("label_spaces", {})
     names = manifest_files.read_class_names(folder / "names.csv")
     how["tasks"] = how["tasks"] or manifest_files.read_source_tasks(folder / "names.csv")
     rows = list(manifest_files.iterate_labelled(folder))
     labels, contents = [row.class_name for row in rows], [row.sha256 for row in rows]
     classes, arranged = arrange(name, names, labels, contents, **how)
-    manifest_files.write_tasks(arranged, classes, folder)
+    parts = {
+        space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)
+        for space, lists in spaces.items()
+    }
+    arranged = replace(
+        arranged, spaces={s: target_tasks(rows, labels) for s, rows in parts.items()}
+    )
+    manifest_files.write_tasks(arranged, classes, folder, parts)
     return f"{classes[-1].task + 1} tasks, {len(arranged.seeds)} seeds"

@@ -30,7 +30,7 @@ def write_classifiers(store: ArrayWriter, seeds: Sequence[Sequence[Classifier]])
 def read_classifiers(store: ArrayStore, seed_index: int) -> list[Classifier]:
     """Return the classifiers after each task of one seed: W (D, K_t), b (K_t,)."""
     classes_seen = store.attribute(CLASSES_SEEN, list, of=int)
-    if not classes_seen or classes_seen != sorted(set(classes_seen)) or classes_seen[0] < 1:
+    if not classes_seen or classes_seen != sorted(classes_seen) or classes_seen[0] < 1:
         raise unusable(store.path, f"its {CLASSES_SEEN} do not grow")
     W = store.read("W", seed_index, shape=(None, sum(classes_seen)))
     b = store.read("b", seed_index, shape=(sum(classes_seen),))

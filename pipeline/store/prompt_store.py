@@ -43,6 +43,15 @@ class Prompts:
             provenance["prompts"] = of_class[index].ravel().tolist()
         return Prompts(self.text[index], self.logit_scale, provenance)
 
+    def first(self, count: int) -> Prompts:
+        """Return the prompts of the first ``count`` classes."""
+        if count == len(self.classes):
+            return self
+        provenance = {**self.provenance, "classes": self.classes[:count]}
+        if (sentences := provenance.get("prompts")) is not None:
+            provenance["prompts"] = sentences[: count * len(sentences) // len(self.classes)]
+        return Prompts(self.text[:count], self.logit_scale, provenance)
+
 
 def write_prompts(path: Path, prompts: Prompts) -> None:
     """Write a prompt store aside, then rename it."""

@@ -1,0 +1,102 @@
+"""Label spaces that differ: which classes source and target share, and in which task each class arrives.
+
+A label space names the classes that only the source has and those that only the target has; the rest are shared. With
+neither it is the closed set, with the first alone partial, with the second open, with both universal. Images of
+source-private classes leave the target, images of target-private classes leave the source and arrive in the target's
+tasks as *unknown*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.datasets.manifest_files import ClassRow
+from pipeline.errors import InputError, did_you_mean, listed
+
+Part = Literal["shared", "source", "target"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+class SpaceRow(NamedTuple):
+    """A class in a label space: who has it, and its task, from 0."""
+
+    class_name: str
+    part: Part
+    task: int
+
+
+def as_space_rows(rows: Iterable[tuple[str, str, int]]) -> list[SpaceRow]:
+    """Return what classes.csv has of a label space; a part that there is not is an error."""
+    parts: dict[str, Part] = {part: part for part in PARTS}
+    try:
+        return [SpaceRow(name, parts[part], task) for name, part, task in rows]
+    except KeyError as error:
+        raise InputError(
+            f"classes.csv: {error} is none of {listed(PARTS)}; run dvc repro"
+        ) from None
+
+
+def check_label_space(
+    key: str, source_private: Sequence[str], target_private: Sequence[str], classes: Collection[str]
+) -> None:
+    """Refuse lists that name a class twice, a class that there is not, or all classes; ``key`` is named."""
+    for name in (private := [*source_private, *target_private]):
+        if name not in classes:
+            raise InputError(
+                f"{key}: {name!r} is no class of the dataset{did_you_mean(name, classes)}"
+            )
+        if private.count(name) > 1:
+            raise InputError(f"{key}: {name!r} is listed twice; a class is shared or has one owner")
+    if set(private) >= set(classes):
+        raise InputError(f"{key}: source and target share no class; take one out of the lists")
+
+
+def label_space(
+    key: str,
+    classes: Sequence[ClassRow],
+    source_private: Sequence[str],
+    target_private: Sequence[str],
+) -> list[SpaceRow]:
+    """Return who has each class, and its task.
+
+    Shared classes arrive as they do in the closed set; tasks without one are closed up. Source-private classes are
+    dealt to the tasks one after another, in order of arrival, and so are target-private ones.
+
+    Examples
+    --------
+    >>> rows = [ClassRow(0, "bike", 0), ClassRow(1, "lamp", 0), ClassRow(2, "mug", 1), ClassRow(3, "pen", 2)]
+    >>> for row in label_space("open", rows, [], ["lamp", "mug"]):
+    ...     print(*row)
+    bike shared 0
+    lamp target 0
+    mug target 1
+    pen shared 1
+    """
+    check_label_space(key, source_private, target_private, [row.class_name for row in classes])
+    parts: dict[str, Part] = dict.fromkeys(source_private, "source")
+    parts |= dict.fromkeys(target_private, "target")
+    kept = sorted({row.task for row in classes if row.class_name not in parts})
+    dealt = dict.fromkeys(PARTS, 0)
+    found = []
+    for row in classes:
+        part = parts.get(row.class_name, "shared")
+        task = kept.index(row.task) if part == "shared" else dealt[part] % len(kept)
+        dealt[part] += 1
+        found.append(SpaceRow(row.class_name, part, task))
+    return found
+
+
+def target_tasks(rows: Sequence[SpaceRow], labels: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the task (n,) of each image of a target, given its class; -1 for source-private classes."""
+    task_of = {row.class_name: -1 if row.part == "source" else row.task for row in rows}
+    return np.array([task_of[name] for name in labels], dtype=np.int64)
+
+
+def known_classes(rows: Sequence[SpaceRow]) -> list[ClassRow]:
+    """Return the source's classes in order of arrival, numbered from 0."""
+    known = sorted((row for row in rows if row.part != "target"), key=lambda row: row.task)
+    return [ClassRow(label, row.class_name, row.task) for label, row in enumerate(known)]

@@ -1,0 +1,69 @@
+"""How well known classes are told and unknown ones rejected: the measures of open-set and universal adaptation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.method.rows import Labels, Vector64
+from pipeline.method.weight_quality import ranking_quality
+
+UNKNOWN = -1  # the label of an image of none of the classes that can be predicted
+
+
+@dataclass(frozen=True)
+class LabelSpaceScores:
+    """Fractions; NaN where there is no image to measure on."""
+
+    shared: (
+        float  # accuracy on the shared classes, mean over the classes; a rejected image is wrong
+    )
+    unknown: float  # share of the images of unknown classes that is rejected
+    h_score: float  # harmonic mean of the two
+    auroc: float  # probability that an unknown image has a greater u than a known one
+
+
+def h_score(shared: float, unknown: float) -> float:
+    """Return the harmonic mean of the accuracies on shared and unknown classes (Fu et al. 2020).
+
+    Examples
+    --------
+    >>> round(h_score(0.9, 0.6), 2)
+    0.72
+    """
+    total = shared + unknown  # NaN where there is nothing unknown
+    return 0.0 if total == 0 else 2 * shared * unknown / total
+
+
+def label_space_scores(
+    labels: Labels, predicted: Labels, rejected: npt.NDArray[np.bool_], u: Vector64
+) -> LabelSpaceScores:
+    """Score n images.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        True classes, `UNKNOWN` for images of none of them.
+    predicted : ndarray of shape (n,)
+        The class of each image if it is not rejected.
+    rejected : ndarray of bool of shape (n,)
+    u : ndarray of shape (n,)
+        The greater, the rather rejected.
+
+    Examples
+    --------
+    >>> label_space_scores(
+    ...     np.array([0, 0, 1, -1]),
+    ...     np.array([0, 0, 1, 1]),
+    ...     np.array([False, True, False, True]),
+    ...     np.array([0.1, 0.8, 0.2, 0.9]),
+    ... )
+    LabelSpaceScores(shared=0.75, unknown=1.0, h_score=0.8571428571428571, auroc=1.0)
+    """
+    right = (predicted == labels) & ~rejected
+    known, classes = labels != UNKNOWN, np.unique(labels[labels != UNKNOWN])
+    shared = float(np.mean([right[labels == c].mean() for c in classes])) if known.any() else np.nan
+    unknown = float(rejected[~known].mean()) if not known.all() else float("nan")
+    return LabelSpaceScores(shared, unknown, h_score(shared, unknown), ranking_quality(u, ~known))

@@ -1,0 +1,140 @@
+"""Partial, open, universal and hidden problems through the stages, and bad label spaces."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.imported_project import STATISTICS, ImportedProject, default_params
+from pipeline.errors import ParamsError
+from pipeline.params import parse_params
+from pipeline.problem.project import Project
+from pipeline.stage import main
+from pipeline.store.source_store import read_source_classes
+from tests.small_project import SUITE_SECTIONS
+
+NAMES = [f"c{c:04d}" for c in range(6)]
+SPACES = {
+    "open": {"target_private": NAMES[4:]},
+    "partial": {"source_private": NAMES[4:]},
+    "universal": {"source_private": NAMES[4:5], "target_private": NAMES[5:]},
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = ImportedProject(tmp_path)
+    made.write(source=120, target=120, classes=6, per_task=2, width=32, clip_width=16)
+    return made
+
+
+def evaluated(project, capsys, *, reject="joint", **problem):
+    """Run all stages of a problem; return its figures."""
+    ends = {"source": "a", "target": "b"}
+    project.change(
+        datasets={"toy": {"classes_per_task": 2, "class_names": {}, "label_spaces": SPACES}},
+        problems={"a-b": {**ends, **problem}},
+        swept={},
+        rff={"D": 60, "sigma": 1e-2},
+        data={"seeds": [0], "test_fraction": 0.25},
+        method={"variant": "calibrated", "options": {"reject": reject}},
+    )
+    for domain in ("a", "b"):
+        for stage in ("manifest", "tasks", "prompts"):
+            assert main([stage, domain]) == 0
+        for model in ("vit", "clip"):
+            assert main(["embed", domain, model]) == 0
+    for stage in STATISTICS:
+        assert main(list(stage)) == 0, capsys.readouterr().err
+    return json.loads((project.folder / "results/toy/evaluations/a-b.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("space", "classes", "reject"),
+    [("open", "task", "joint"), ("partial", "seen", "none"), ("universal", "seen", "joint")],
+)
+def test_a_label_space_goes_through(project, capsys, space, classes, reject):
+    figures = evaluated(project, capsys, label_space=space, classes=classes, reject=reject)
+    figures = figures["label_space"]
+    assert figures["shared"] > 50
+    assert len(figures["per_task"]["shared"]) == 2
+    assert (figures["unknown"] is None) == (space == "partial")
+    if space != "partial":
+        assert figures["auroc"] > 70
+
+
+def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(project, capsys):
+    evaluated(project, capsys, label_space="universal")
+    assert read_source_classes(project.folder / "cache/source/a.zarr") == NAMES
+    model = project.folder / "cache/source/a.zarr/label_spaces/universal.zarr"
+    assert sorted(read_source_classes(model)) == NAMES[:5]
+    opened = Project(
+        "vit",
+        "clip",
+        {"a-b": ("a", "b")},
+        label_spaces={"a-b": {"label_space": "universal", "hidden": False}},
+    )
+    source = opened.source_domain("a", label_space="universal")
+    assert set(source.labels[source.train_index(0)]) == set(range(5))
+    target = opened.labelled_target("a-b")
+    images = np.concatenate([target.train_index(0, task) for task in range(2)])
+    assert len(images) == 75  # five of six classes, three of four images
+    private = source.class_names.index(NAMES[4])
+    assert set(target.labels[images]) == {-1, *range(5)} - {private}
+    assert set(target.labels[target.test_index(0)]) == set(range(5)) - {private}
+    assert target.prompts.classes == source.class_names
+
+
+def test_without_rejection_all_images_enter(project, capsys):
+    figures = evaluated(project, capsys, reject="none", label_space="open")
+    assert figures["label_space"]["unknown"] == 0
+    assert "rejection_histogram" not in {
+        p.name for p in (project.folder / "cache/target/a-b.zarr").iterdir()
+    }
+
+
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        ({"source_private": ["bike"], "target_private": ["bike"]}, ("'bike'", "twice")),
+        ({"target_private": ["mugg"]}, ("'mugg'", "'mug'")),
+        ({"source_private": ["bike"], "target_private": ["mug", "pen"]}, ("share no class",)),
+    ],
+)
+def test_a_bad_label_space_is_one_line(lists, words):
+    params = default_params(1)
+    names = {name: name for name in ("bike", "mug", "pen")}
+    params["datasets"]["toy"] |= {"class_names": names, "label_spaces": {"mine": lists}}
+    suite = {key: params.pop(key) for key in SUITE_SECTIONS if key in params}
+    with pytest.raises(ParamsError) as error:
+        parse_params(params, suite)
+    (line,) = str(error.value).splitlines()
+    for word in ("suite.yaml", "toy", "label_spaces.mine", *words):
+        assert word in line
+
+
+def test_without_class_names_the_stage_says_it(project, capsys):
+    project.change(
+        datasets={
+            "toy": {
+                "classes_per_task": 2,
+                "class_names": {},
+                "label_spaces": {"mine": {"target_private": ["mug"]}},
+            }
+        }
+    )
+    assert main(["manifest", "a"]) == 0
+    capsys.readouterr()
+    assert main(["tasks", "a"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "label_spaces.mine" in line
+    assert "'mug'" in line
+
+
+def test_a_problem_in_no_label_space_of_its_dataset():
+    params = default_params(1)
+    params["problems"]["a-b"]["label_space"] = "opne"
+    suite = {key: params.pop(key) for key in SUITE_SECTIONS if key in params}
+    with pytest.raises(ParamsError, match=r"problems\.a-b\.label_space"):
+        parse_params(params, suite)
