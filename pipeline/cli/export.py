@@ -38,6 +38,11 @@ def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
     from pipeline.store.embedding_store import BACKBONE
 
     options, target = model.options, model.problem.target
+    if options.reject != "none":
+        raise ParamsError(
+            "params.yaml: method.options.reject: an exported classifier cannot answer `unknown` yet; "
+            "set it to none, or adapt by a problem and use `referee predict`"
+        )
     if options.predictor == "nearest_mean":
         raise ParamsError(
             "params.yaml: method: a model with predictor: nearest_mean is no linear classifier and cannot be exported; "

@@ -15,7 +15,15 @@ from pipeline.method.kernel_rows import KernelRows, deviations_of
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, concatenate, reduce_here
-from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, Rows, ViewRows, row_blocks
+from pipeline.method.rows import (
+    BLOCK_IMAGES,
+    Labels,
+    Matrix64,
+    Rows,
+    Vector64,
+    ViewRows,
+    row_blocks,
+)
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import clip_probabilities, softmax
@@ -28,6 +36,8 @@ class Prediction:
     klda: Matrix64  # (n, K) of the kernel LDA branch, eq. (13)
     clip: Matrix64  # (n, K) of the CLIP branch, eq. (1)
     fused: Matrix64  # (n, K) of both, eq. (14)
+    # (n,) confidence that an image is of none of them, above ½ if it is rejected; None where nothing is rejected
+    unknown: Vector64 | None = None
 
     @property
     def label(self) -> npt.NDArray[np.intp]:

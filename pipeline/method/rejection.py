@@ -125,6 +125,11 @@ def unknownness(state: RejectionState, rows: UnlabelledRows, means: Matrix64) ->
     return np.asarray(-_fit(state, *_similarities(state, rows, means)).max(axis=1))
 
 
+def unknown_confidence(state: RejectionState, rows: UnlabelledRows, means: Matrix64) -> Vector64:
+    """Return 1 / (1 + exp(θ − u)), (n,): ½ at the threshold θ, as u counts standard deviations."""
+    return np.asarray(1 / (1 + np.exp(state.threshold - unknownness(state, rows, means))))
+
+
 def otsu_threshold(histogram: Vector64) -> float:
     """Return the edge that parts a histogram over `EDGES` with the greatest variance between the parts.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from pipeline import paths
@@ -12,6 +12,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rejection import RejectionState, unknown_confidence
 from pipeline.method.rows import Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
@@ -19,7 +20,7 @@ from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
-from pipeline.store.target_store import open_target
+from pipeline.store.target_store import open_target, read_rejections
 
 
 @runtime_checkable
@@ -55,6 +56,7 @@ class AdaptedModel:
     source: SourceModel
     classifier: Classifier
     options: MethodOptions
+    rejection: RejectionState | None = None  # None where no image is rejected
 
     @property
     def classes_seen(self) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ class AdaptedModel:
             )
         similarity = CosineRows(clip_rows, self.problem.target.prompts.text)
         rows = UnlabelledRows(by_view, similarity, clip_rows)
-        return predict(
+        prediction = predict(
             kernel_rows(self.basis, rows, self.options.clip_in_kernel),
             similarity,
             source=self.source,
@@ -104,6 +106,10 @@ class AdaptedModel:
             options=self.options,
             clip_scale=self.clip_scale,
         )
+        if self.rejection is None:
+            return prediction
+        means = self.source.embedding_means
+        return replace(prediction, unknown=unknown_confidence(self.rejection, rows, means))
 
     def _by_view(self, views: Mapping[str, Rows] | Rows) -> Mapping[str, Rows]:
         if isinstance(views, Mapping):
@@ -138,7 +144,7 @@ def open_adapted_model(
     check_basis(problem, rff)
     problem.bases.require_model(store)
     index = _seed_index(problem.bases.recipe.seeds, seed)
-    classifiers = read_classifiers(store, index)
+    classifiers, rejections = read_classifiers(store, index), read_rejections(store, index)
     tasks = len(classifiers)
     if after_task is not None and not 1 <= after_task <= tasks:
         raise ParamsError(f"after task {after_task}: {problem.name} has the tasks 1 to {tasks}")
@@ -153,6 +159,7 @@ def open_adapted_model(
         source=list(problem.source_models(index))[task - 1],
         classifier=classifiers[task - 1],
         options=options,
+        rejection=None if rejections is None else rejections[task - 1],
     )
 
 

@@ -102,7 +102,7 @@ class Project:
         space = self._space(name)["label_space"]
         return LabelledProblem(
             name,
-            self.source_domain(source, lazy=lazy, root=self.root, label_space=space),
+            self.source_domain(source, lazy=lazy, label_space=space),
             LabelledDomain(
                 target,
                 vision=self.vision,

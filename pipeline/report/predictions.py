@@ -13,6 +13,7 @@ import numpy as np
 from pipeline.method.prediction import Prediction
 from pipeline.report.table_formats import align
 
+UNKNOWN = "unknown"  # the answer for an image of none of the classes
 DIGITS = 6  # decimals of a probability
 
 
@@ -36,7 +37,8 @@ def predicted_images(
     -------
     list of dict
         ``image``; ``class`` and ``confidence``, the fused probability; ``klda`` and ``clip``, the
-        class that each branch prefers; ``top``, the most probable classes, best first.
+        class that each branch prefers; ``top``, the most probable classes, best first. A rejected image
+        has the class ``unknown`` and the confidence in that.
     """
     # stable: of equal probabilities the first class leads, as argmax has it
     order = np.argsort(-prediction.fused, axis=1, kind="stable")[:, :top]
@@ -54,6 +56,8 @@ def predicted_images(
             for name, best in preferred.items()
         }
         best = {key: candidates[0][key] for key in ("class", "confidence")}
+        if prediction.unknown is not None and prediction.unknown[i] > 1 / 2:
+            best = {"class": UNKNOWN, "confidence": round(float(prediction.unknown[i]), DIGITS)}
         predicted.append({"image": image, **best, **branch, "top": candidates})
     return predicted
 

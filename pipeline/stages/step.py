@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import paths
+from pipeline.errors import ParamsError
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import StepSettings, open_step
 from pipeline.problem.step_adaptation import adapt_step, state_after
@@ -37,6 +38,11 @@ def step(context: Context, name: str) -> str:
         source_task=entry.source_task,
     )
     options = method_options(params.method.variant, params.method.options)
+    if options.reject != "none":
+        raise ParamsError(
+            "params.yaml: method.options.reject: steps of a stream do not reject images yet; "
+            "set it to none, or adapt by a problem and use `referee predict`"
+        )
     with context.executor(entry.domain) as executor:
         domain = context.project.domain(entry.domain, lazy=executor.lazy)
         opened = open_step(settings, domain, options)

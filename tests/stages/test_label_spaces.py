@@ -7,9 +7,12 @@ import pytest
 
 from benchmarks.imported_project import STATISTICS, ImportedProject, default_params
 from pipeline.errors import ParamsError
-from pipeline.params import parse_params
+from pipeline.params import load_params, parse_params
+from pipeline.problem.adapted_model import open_adapted_model
+from pipeline.problem.method_options import method_options
 from pipeline.problem.project import Project
-from pipeline.stage import main
+from pipeline.report.predictions import predicted_images
+from pipeline.stage import main, open_project
 from pipeline.store.source_store import read_source_classes
 from tests.small_project import SUITE_SECTIONS
 
@@ -62,6 +65,20 @@ def test_a_label_space_goes_through(project, capsys, space, classes, reject):
     assert (figures["unknown"] is None) == (space == "partial")
     if space != "partial":
         assert figures["auroc"] > 70
+        assert unknown_of_private_classes() > 0.5
+
+
+def unknown_of_private_classes():
+    """Return the share of the target's images of its private class that the adapted model takes for unknown."""
+    params = load_params()
+    opened = open_project(params)
+    problem, target = opened.problem("a-b"), opened.labelled_target("a-b")
+    options = method_options(params.method.variant, params.method.options)
+    model = open_adapted_model(problem, options, params.rff.model_dump())
+    rows = np.flatnonzero(target.labels == -1)
+    found = model.predict(target.views_at(rows, model.views), np.asarray(target.clip_rows[rows]))
+    answers = predicted_images([str(row) for row in rows], found, model.classes_seen, 1)
+    return np.mean([answer["class"] == "unknown" for answer in answers])
 
 
 def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(project, capsys):
