@@ -112,7 +112,7 @@ class Setting:
                 views=images.views, cosines=images.cosines, clip=images.clip, classes=candidates
             )
             if rejecting:
-                state, unknown = reject(state, task, source.embedding_means, candidates)
+                state, unknown = reject(state, task, self.sources[-1].embedding_means, candidates)
                 task = task.take(np.flatnonzero(~unknown))
             if hidden:
                 task = with_present_classes(self.basis, task, source, self.options, self.scale)

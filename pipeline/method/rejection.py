@@ -90,7 +90,8 @@ def reject(
     rows : UnlabelledRows
         The task's n images.
     means : ndarray of shape (K, d)
-        Source means of the unit embeddings of the classes seen.
+        Source means of the unit embeddings of all the source's classes, the same for every task: with those seen so
+        far alone, m̄ would move, and the sums of earlier tasks with it.
     classes : ndarray of shape (c,)
         The task's classes.
 

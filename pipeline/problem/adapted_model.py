@@ -108,7 +108,7 @@ class AdaptedModel:
         )
         if self.rejection is None:
             return prediction
-        means = self.source.embedding_means
+        means = self.problem.class_means(self.problem.bases.recipe.seeds.index(self.seed))
         return replace(prediction, unknown=unknown_confidence(self.rejection, rows, means))
 
     def _by_view(self, views: Mapping[str, Rows] | Rows) -> Mapping[str, Rows]:

@@ -61,12 +61,14 @@ def prepared_tasks(
     """
     target, names = problem.target, list(views)
     seed = target.seeds[index]
-    state = empty_state(target.vision.width) if options.reject != "none" else None
+    state, means = None, np.zeros((0, 0))
+    if options.reject != "none":
+        state, means = empty_state(target.vision.width), problem.class_means(index)
     for task, model in enumerate(problem.source_models(index, with_scatter=with_scatter)):
         source = replace(model, classifier=lowered(basis, model.classifier))
         rows, images = target.train_index(seed, task), target.task(seed, task, names)
         if state is not None:
-            state, unknown = reject(state, images, source.embedding_means, images.classes)
+            state, unknown = reject(state, images, means, images.classes)
             accepted = np.flatnonzero(~unknown)
             rows, images = rows[accepted], images.take(accepted)
         if target.hidden:

@@ -14,7 +14,7 @@ from pipeline import paths
 from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Rows, UnlabelledRows
+from pipeline.method.rows import Matrix64, Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.problem.domain import Domain, LabelledDomain
 from pipeline.problem.seed import Seed, Source, Target
@@ -88,6 +88,11 @@ class Problem:
             return models
         *_, last = models
         return repeat(last, len(self.target.class_sets))
+
+    def class_means(self, index: int) -> Matrix64:
+        """Return the source's means (K, d) of the unit embeddings of all its classes: what `rejection` rests on."""
+        *_, last = read_source(self._model_path, index, self.target.class_names)
+        return last.embedding_means
 
 
 class LabelledProblem:

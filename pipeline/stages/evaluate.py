@@ -153,7 +153,7 @@ def label_space_seed(
     """Return the scores of a seed after each task, on the test images so far, those of unknown classes too."""
     test = problem.target.test_index(target.seeds[index])
     task, labels = target.tasks.task[test], target.labels[test]
-    states = read_rejections(model, index)
+    states, means = read_rejections(model, index), problem.class_means(index)
     scores = []
     models = zip(problem.source_models(index), read_classifiers(model, index), strict=True)
     for k, (source, classifier) in enumerate(models):
@@ -169,7 +169,7 @@ def label_space_seed(
         )
         u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(so_far), dtype=np.bool_)
         if states is not None:
-            u = unknownness(states[k], rows, source.embedding_means)
+            u = unknownness(states[k], rows, means)
             rejected = u > states[k].threshold
         scores.append(label_space_scores(labels[so_far], prediction.label, rejected, u))
     return scores
