@@ -63,6 +63,7 @@ def test_calibrated_has_the_figures_of_evaluate(project):
 
 
 def test_select_says_what_each_score_chooses_and_what_labels_would_have(project):
+    """The stage of `dvc repro select` in docs/how-to/sweeps.md."""
     with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
         values = list(csv.DictReader(file))
     assert [(row["setting"], row["value"]) for row in values] == [
