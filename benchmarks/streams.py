@@ -134,7 +134,7 @@ def stage(text: str) -> None:
 def prepare(source: str, domains: Sequence[str]) -> None:
     """Run everything before the steps."""
     for domain in (source, *domains):
-        for text in ("manifest {}", "embed {} vit", "embed {} clip", "prompts {}"):
+        for text in ("manifest {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}"):
             stage(text.format(domain))
     stage(f"basis {source}")
     stage(f"source {source}")
@@ -155,7 +155,8 @@ def model_accuracy(step: str, domain: str) -> float:
     state, target = read_stream_state(paths.stream_state(step)), open_project(params).domain(domain)
     clip = target.clip.read("original")
     similarity = cosines(clip, state.prompts.text)
-    rows = UnlabelledRows({"original": target.vision.read("original")}, similarity, clip)
+    views = {view: target.vision.read(view) for view in CALIBRATED.views}
+    rows = UnlabelledRows(views, similarity, clip)
     basis = read_bases(paths.bases(state.origin.source)).basis(0)
     means = state.statistics.prior_means
     found = predict(
