@@ -100,7 +100,8 @@ def step_figures(
         "drift": None,
     }
     if before is not None:
-        names = {*figures["shares"], *before["shares"]}
+        # sorted: a set has another order in every process, and the sum would differ in its last bit
+        names = sorted({*figures["shares"], *before["shares"]})
         moved = [abs(figures["shares"].get(n, 0.0) - before["shares"].get(n, 0.0)) for n in names]
         figures["drift"] = {
             "shares": _rounded(sum(moved) / 2),
