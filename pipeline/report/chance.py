@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pipeline.report.evaluation import ProbeFigures
+from pipeline.report.evaluation import ProbeFigures, ProblemFigures
 
 REMEDIES = {
     "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "
@@ -33,25 +33,12 @@ def at_chance(accuracy: float, classes: int, images: int) -> bool:
     return accuracy / 100 <= chance + 3 * math.sqrt(chance * (1 - chance) / max(images, 1))
 
 
-def chance_warning(who: str, accuracy: float, *, classes: int, images: int, where: str) -> str:
-    """Return a line for a branch that guesses, with what to do; empty for one that does not."""
-    if not at_chance(accuracy, classes, images):
-        return ""
-    return (
-        f"{who} guesses on {where}: {accuracy:.1f}% right, where guessing one of {classes} classes gives "
-        f"{100 / classes:.1f}%; {REMEDIES[who]}"
-    )
-
-
-def guessing(probe: ProbeFigures, domain: str) -> list[str]:
-    """Return a warning for each model that is no better than guessing on a domain, by the figures of `probe`."""
-    models = (
-        ("CLIP", probe.zero_shot, probe.images),
-        ("the vision model", probe.nearest_mean, probe.test_images),
-    )
-    found = (
-        chance_warning(who, 100 * accuracy, classes=probe.classes, images=images, where=domain)
-        for who, accuracy, images in models
-        if accuracy is not None
-    )
-    return [warning for warning in found if warning]
+def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
+    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do."""
+    n = figures.classes
+    return [
+        f"{who} guesses on {where}: {accuracy:.1f}% right, where guessing one of {n} classes gives "
+        f"{100 / n:.1f}%; {REMEDIES[who]}"
+        for who, (accuracy, images) in figures.classifiers().items()
+        if accuracy is not None and at_chance(accuracy, n, images)
+    ]

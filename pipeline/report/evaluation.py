@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, FiniteFloat
 
+Classifiers = dict[str, tuple[float | None, int]]  # -> accuracy in percent, if known; of n images
+
 
 class ProblemFigures(BaseModel):
     """The figures of the adapted model on a problem, in percent, as `evaluate` writes them."""
@@ -22,6 +24,11 @@ class ProblemFigures(BaseModel):
     weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
     ece: dict[str, FiniteFloat] = {}
 
+    def classifiers(self) -> Classifiers:
+        """Return the classifiers that do not adapt."""
+        figures = {"CLIP": self.clip_only_A_T, "the source model": self.source_only_A_T}
+        return {who: (accuracy, self.test_images) for who, accuracy in figures.items()}
+
 
 class ProbeFigures(BaseModel):
     """First figures of a domain's features, as `probe` writes them; of a domain without labels, no accuracy."""
@@ -33,3 +40,10 @@ class ProbeFigures(BaseModel):
     nearest_mean: float | None  # of the test images, mean over the seeds
     nearest_mean_sd: float | None
     view_cosine: dict[str, float]
+
+    def classifiers(self) -> Classifiers:
+        """Return the classifiers that were tried on the features."""
+        return {
+            "CLIP": (self.zero_shot and 100 * self.zero_shot, self.images),
+            "the vision model": (self.nearest_mean and 100 * self.nearest_mean, self.test_images),
+        }

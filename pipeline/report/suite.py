@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pipeline.report import published
 from pipeline.report.compared_methods import Comparison, MethodFigures
@@ -31,10 +31,7 @@ class Suite:
 
     def by_dataset(self) -> dict[str, list[str]]:
         """Return the problems of each dataset, in order."""
-        groups: dict[str, list[str]] = {}
-        for problem in self.results:
-            groups.setdefault(self.datasets[problem], []).append(problem)
-        return groups
+        return grouped((self.datasets[problem], problem) for problem in self.results)
 
     @property
     def has_several_datasets(self) -> bool:
@@ -76,23 +73,30 @@ class Suite:
         runs = zip(*(entry.A_T_per_seed for entry in figures), strict=True)
         return Cell(mean, decimal(statistics.pstdev(statistics.fmean(run) for run in runs)))
 
-    def best(self, methods: Sequence[str], problems: Sequence[str]) -> set[str]:
-        """Return the method of the highest mean over problems, and all that cannot be told apart from it.
+    def marked(
+        self, methods: Sequence[str], problems: Sequence[str], among: Sequence[str] = ()
+    ) -> dict[str, Cell | None]:
+        """Return methods averaged over problems, marked those that are best of ``among``, all methods if omitted.
 
-        That is where the difference is at most two of its standard errors. The error is the larger one of two, both of
-        paired differences: over the test images, and over the seeds, which also differ in their bases and splits.
-        Problems count as independent; where they share a target, the seeds tell.
+        The best is the method of the highest mean, and all that cannot be told apart from it: where the difference is
+        at most two of its standard errors. The error is the larger one of two, both of paired differences: over the
+        test images, and over the seeds, which also differ in their bases and splits. Problems count as independent;
+        where they share a target, the seeds tell.
         """
-        cells = {method: cell for method in methods if (cell := self.cell(method, problems))}
-        if not cells:
-            return set()
-        leader = max(cells, key=lambda method: cells[method].mean)
-        top = cells[leader]
-        return {
+        cells = {
+            method: self.cell(method, problems)
+            for method in {**dict.fromkeys(methods), **dict.fromkeys(among)}
+        }
+        rivals = {method: cell for method in among or methods if (cell := cells[method])}
+        leader = max(rivals, key=lambda method: rivals[method].mean, default="")
+        best = {
             method
-            for method, cell in cells.items()
-            if cell.rounded == top.rounded
-            or float(top.mean - cell.mean) <= 2 * self._error(leader, method, problems)
+            for method, cell in rivals.items()
+            if cell.rounded == rivals[leader].rounded
+            or float(rivals[leader].mean - cell.mean) <= 2 * self._error(leader, method, problems)
+        }
+        return {
+            method: cell and replace(cell, best=method in best) for method, cell in cells.items()
         }
 
     def _error(self, one: str, other: str, problems: Sequence[str]) -> float:
@@ -121,10 +125,11 @@ class Suite:
 
     def failures(self, method: str) -> str:
         """Return on which problems a method could not run, and why; empty where it ran on all."""
-        reasons: dict[str, list[str]] = {}
-        for problem, methods in self.results.items():
-            if method in methods and methods[method].failed:
-                reasons.setdefault(methods[method].failed, []).append(problem)
+        reasons = grouped(
+            (methods[method].failed, problem)
+            for problem, methods in self.results.items()
+            if method in methods and methods[method].failed
+        )
         parts = [f"on {', '.join(problems)} ({reason})" for reason, problems in reasons.items()]
         return f"failed {'; '.join(parts)}" if parts else ""
 
@@ -139,16 +144,20 @@ class Suite:
 
     def settings(self) -> str:
         """Return the D and sigma that the figures were made with, of each problem where they differ."""
-        groups: dict[str, list[str]] = {}
-        for name, compared in self.comparisons.items():
-            made = compared.made_with
-            text = f"D={made['rff.D']}, sigma={made['rff.sigma']:g}"
-            groups.setdefault(text, []).append(name)
-        if len(groups) == 1:
-            return f"made with {next(iter(groups))}"
-        return "made with " + "; ".join(
-            f"{', '.join(names)}: {text}" for text, names in groups.items()
+        groups = grouped(
+            (f"D={compared.made_with['rff.D']}, sigma={compared.made_with['rff.sigma']:g}", name)
+            for name, compared in self.comparisons.items()
         )
+        each = [f"{', '.join(names)}: {text}" for text, names in groups.items()]
+        return "made with " + (next(iter(groups)) if len(groups) == 1 else "; ".join(each))
+
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names of each group, both in order of appearance; a pair is (group, name)."""
+    groups: dict[str, list[str]] = {}
+    for group, name in pairs:
+        groups.setdefault(group, []).append(name)
+    return groups
 
 
 def suite_columns(suite: Suite) -> dict[Column, list[str]]:

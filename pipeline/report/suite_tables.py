@@ -13,8 +13,8 @@ from pipeline.report import published
 from pipeline.report.compared_methods import GROUPS, Sweep
 from pipeline.report.figures import Cell, decimal
 from pipeline.report.published import Published
-from pipeline.report.suite import Suite, dataset_title, suite_columns
-from pipeline.report.table import Block, Column, Row, Table, mark_best_of_columns
+from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
+from pipeline.report.table import Block, Column, Row, Table
 
 PUBLISHED = "published (other protocol)"
 HEADLINE = {  # method -> title of its column
@@ -58,72 +58,86 @@ def suite_tables(
 
 def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
-    columns = tuple(suite_columns(suite))
-    blocks = []
-    known = suite.methods()
-    fair = [name for name, entry in known.items() if entry.group != "ceiling"]
-    for group, heading in GROUPS.items():
-        methods = [name for name, entry in known.items() if entry.group == group]
-        if methods:
-            # the ceiling, which reads labels, is never marked as the best
-            blocks.append(Block(heading, _measured_rows(suite, methods, fair)))
+    # the ceiling, which reads labels, is never marked as the best
+    fair = [name for name, entry in suite.methods().items() if entry.group != "ceiling"]
+    groups = grouped((entry.group, name) for name, entry in suite.methods().items())
+    blocks = [
+        Block(heading, _measured_rows(suite, groups[group], fair))
+        for group, heading in GROUPS.items()
+        if group in groups
+    ]
     printed = [figure for figure in figures if figure.dataset != published.ABLATION]
-    return Table(
-        "comparison",
-        _captioned("Final accuracy of every method", suite),
-        "method",
-        columns,
-        (*blocks, *_published_blocks(suite, columns, printed)),
-        (suite.note(), suite.test_images(), suite.settings()),
-    )
+    caption = "Final accuracy of every method"
+    return _by_method("comparison", caption, suite, tuple(suite_columns(suite)), blocks, printed)
 
 
 def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return `calibrated` and its ablations with the change of the mean over all problems."""
     columns = tuple(suite_columns(suite))
     note = f"change: of the mean over all problems, against {FULL}"
-    columns += (replace(columns[-1], key="change", title="change", signed=True, note=note),)
+    change = replace(columns[-1], key="change", title="change", signed=True, note=note)
     known, problems = suite.methods(), list(suite.results)
-    methods = [name for name, entry in known.items() if entry.group == "ablation"]
-    full = suite.cell(FULL, problems)
-    rows = []
-    methods = [FULL, *methods] if FULL in known else methods
-    for row in _measured_rows(suite, methods, methods):
-        own = suite.cell(row.key, problems)
-        change = Cell(own.mean - full.mean) if own and full and row.key != FULL else None
-        rows.append(replace(row, cells=(*row.cells, change)))
-    measured = [Block("", tuple(rows))]
-    printed = [figure for figure in figures if figure.dataset == published.ABLATION]
-    return Table(
-        "ablation",
-        _captioned("Ablation of REFEREE's components", suite),
-        "method",
-        columns,
-        (*measured, *_published_blocks(suite, columns, printed)),
-        (suite.note(), suite.test_images(), suite.settings()),
+    methods = [name for name, entry in known.items() if name == FULL or entry.group == "ablation"]
+    methods.sort(key=lambda name: name != FULL)
+    rows = tuple(
+        replace(
+            row,
+            cells=(*row.cells, None if row.key == FULL else _gain(suite, row.key, FULL, problems)),
+        )
+        for row in _measured_rows(suite, methods, methods)
     )
+    printed = [figure for figure in figures if figure.dataset == published.ABLATION]
+    caption = "Ablation of REFEREE's components"
+    return _by_method("ablation", caption, suite, (*columns, change), [Block("", rows)], printed)
+
+
+def _by_method(  # noqa: PLR0917  in the order of a table
+    name: str,
+    caption: str,
+    suite: Suite,
+    columns: tuple[Column, ...],
+    measured: Sequence[Block],
+    printed: Sequence[Published],
+) -> Table:
+    """Return a table with a row per method, published figures below the measured ones."""
+    if not suite.has_several_datasets:  # otherwise each part of the table gets its own name
+        caption = f"{caption}, {suite.title}"
+    blocks = (*measured, *_published_blocks(suite, columns, printed))
+    notes = (suite.note(), suite.test_images(), suite.settings())
+    return Table(name, caption, "method", columns, blocks, notes)
+
+
+def _gain(suite: Suite, method: str, over: str, problems: Sequence[str]) -> Cell | None:
+    """Return how far one method is ahead of another, averaged over problems."""
+    own, other = suite.cell(method, problems), suite.cell(over, problems)
+    return Cell(own.mean - other.mean) if own and other else None
 
 
 def headline_table(suite: Suite) -> Table:
     """Return the short table: a row per problem, the variants side by side, the gain over the source model."""
     compared = [name for name in HEADLINE if name in suite.methods()]
-    ablated = any(name.startswith("no_") for name in compared)
     columns = (
         Column("n", "n", count=True, note="n: test images per seed"),
         *(Column(name, HEADLINE[name]) for name in compared),
         Column("gain", "gain", signed=True, note=f"gain: {FULL} over source only"),
     )
-    blocks = []
+
+    def row(key: str, title: str, problems: Sequence[str]) -> Row:
+        n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0)
+        cells = suite.marked(compared, problems).values()
+        gain = _gain(suite, FULL, WITHOUT, problems)
+        return Row(key, title, (n if len(problems) == 1 else None, *cells, gain))
+
+    blocks, several = [], suite.has_several_datasets
     for dataset, members in suite.by_dataset().items():
-        rows = tuple(_headline_row(suite, problem, problem, [problem]) for problem in members)
-        blocks.append(Block(dataset_title(dataset) if suite.has_several_datasets else "", rows))
+        rows = tuple(row(problem, problem, [problem]) for problem in members)
+        blocks.append(Block(dataset_title(dataset) if several else "", rows))
         if len(members) > 1:
-            mean = _headline_row(suite, suite.mean_key(dataset), "mean", members)
-            blocks.append(Block("", (mean,)))
-    if suite.has_several_datasets:
+            blocks.append(Block("", (row(suite.mean_key(dataset), "mean", members),)))
+    if several:
         title = f"mean of {len(suite.results)} problems"
-        mean = _headline_row(suite, "mean", title, list(suite.results))
-        blocks.append(Block("all datasets", (mean,)))
+        blocks.append(Block("all datasets", (row("mean", title, list(suite.results)),)))
+    ablated = any(name.startswith("no_") for name in compared)
     failed = [f"{name}: {reason}" for name in HEADLINE if (reason := suite.failures(name))]
     return Table(
         "headline",
@@ -136,23 +150,6 @@ def headline_table(suite: Suite) -> Table:
     )
 
 
-def _headline_row(suite: Suite, key: str, title: str, problems: Sequence[str]) -> Row:
-    """Return the variants averaged over some problems."""
-    compared = [name for name in HEADLINE if name in suite.methods()]
-    full, without = suite.cell(FULL, problems), suite.cell(WITHOUT, problems)
-    gain = Cell(full.mean - without.mean) if full and without else None
-    n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0)
-    of_problem = n if len(problems) == 1 else None
-    return Row(key, title, (of_problem, *_marked_row(suite, compared, problems), gain))
-
-
-def _marked_row(suite: Suite, methods: Sequence[str], problems: Sequence[str]) -> list[Cell | None]:
-    """Return methods averaged over problems, the best of them marked."""
-    best = suite.best(methods, problems)
-    cells = [suite.cell(method, problems) for method in methods]
-    return [cell and replace(cell, best=m in best) for m, cell in zip(methods, cells, strict=True)]
-
-
 def sensitivity_table(
     sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()
 ) -> Table:
@@ -161,20 +158,17 @@ def sensitivity_table(
     No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
     """
     names = list(dict.fromkeys(name for by_name in sweeps.values() for name in by_name))
-    values = {
-        name: sorted({value for by_name in sweeps.values() for value in by_name.get(name, {})})
+    values = [
+        (name, value)
         for name in names
-    }
-    columns = [
-        Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n in names for v in values[n]
+        for value in sorted({v for by_name in sweeps.values() for v in by_name.get(name, {})})
     ]
+    columns = [Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values]
     rows = []
     for problem, by_name in sweeps.items():
-        cells: list[Cell | None] = []
-        for name in names:
-            figures = [by_name.get(name, {}).get(value) for value in values[name]]
-            cells += [f and Cell(decimal(f[0]), decimal(f[1])) for f in figures]
-        rows.append(Row(problem, problem, tuple(cells)))
+        figures = [by_name.get(name, {}).get(value) for name, value in values]
+        cells = tuple(f and Cell(decimal(f[0]), decimal(f[1])) for f in figures)
+        rows.append(Row(problem, problem, cells))
     return Table(
         "sensitivity",
         "Sensitivity of the final accuracy",
@@ -187,23 +181,16 @@ def sensitivity_table(
 
 def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
     """Return methods as rows, those marked that are the best of ``among`` in a column."""
-    known, columns = suite.methods(), suite_columns(suite)
-    best = [suite.best(among, problems) for problems in columns.values()]
-    cells = {
-        method: [suite.cell(method, problems) for problems in columns.values()]
-        for method in methods
-    }
+    known = suite.methods()
+    columns = [suite.marked(methods, members, among) for members in suite_columns(suite).values()]
     return tuple(
         Row(
             method,
             known[method].title,
-            tuple(
-                cell and replace(cell, best=method in names)
-                for cell, names in zip(cells[method], best, strict=True)
-            ),
+            tuple(column[method] for column in columns),
             known[method].source_samples,
-            suite.failures(method),
-            always=bool(suite.failures(method)),
+            failed := suite.failures(method),
+            always=bool(failed),
         )
         for method in methods
     )
@@ -216,29 +203,30 @@ def _published_blocks(
 
     A dataset's average is shown only if its problems are the paper's, all of them.
     """
-    printed: dict[tuple[str, str], Published] = {}  # by column and title
+    printed: dict[str, dict[str, Published]] = {}  # title -> column -> figure
     groups = suite.by_dataset()
     for figure in figures:
         dataset = figure.dataset.removesuffix("-ablation")
-        members = groups.get(dataset, [])
-        if figure.problem in members:
-            printed[figure.problem, figure.title] = figure
-        elif figure.problem == published.AVERAGE and {*members} == {
-            *published.problems_of(dataset)
-        }:
-            printed[suite.mean_key(dataset), figure.title] = figure
+        members, column = groups.get(dataset, []), figure.problem
+        if column == published.AVERAGE and {*members} == {*published.problems_of(dataset)}:
+            column = suite.mean_key(dataset)
+        elif column not in members:
+            continue
+        printed.setdefault(figure.title, {})[column] = figure
+    best = {
+        column.key: max(
+            (row[column.key].mean for row in printed.values() if column.key in row), default=None
+        )
+        for column in columns
+    }
     rows = []
-    for title in dict.fromkeys(figure.title for figure in printed.values()):
-        entries = [printed.get((column.key, title)) for column in columns]
-        first = next(entry for entry in entries if entry)
+    for title, row in printed.items():
+        first, *_ = row.values()
         cells = tuple(
-            Cell(entry.mean, entry.sd, digits=None) if entry else None for entry in entries
+            Cell(one.mean, one.sd, None, best=one.mean == best[column.key])
+            if (one := row.get(column.key))
+            else None
+            for column in columns
         )
         rows.append(Row(first.method, title, cells, first.source_samples, first.note))
-    blocks = [Block(PUBLISHED, tuple(rows), published=True)] if rows else []
-    return mark_best_of_columns(blocks, columns)
-
-
-def _captioned(caption: str, suite: Suite) -> str:
-    """Return a caption with the dataset's name; of several datasets, each part of the table gets its own."""
-    return caption if suite.has_several_datasets else f"{caption}, {suite.title}"
+    return [Block(PUBLISHED, tuple(rows), published=True)] if rows else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.report.figures import Cell
@@ -75,17 +75,16 @@ class Table:
 
     def with_columns(self, index: Sequence[int]) -> Table:
         """Return the table with some of its columns, in the given order."""
-        blocks = []
-        for block in self.blocks:
-            rows = tuple(
+        rows = {
+            block: tuple(
                 replace(row, cells=tuple(row.cells[i] for i in index))
                 for row in block.rows
                 if row.always or any(row.cells[i] for i in index)
             )
-            if rows:
-                blocks.append(replace(block, rows=rows))
-        columns = tuple(self.columns[i] for i in index)
-        return replace(self, columns=columns, blocks=tuple(blocks))
+            for block in self.blocks
+        }
+        blocks = tuple(replace(block, rows=kept) for block, kept in rows.items() if kept)
+        return replace(self, columns=tuple(self.columns[i] for i in index), blocks=blocks)
 
     def rows(self) -> list[Row]:
         """Return the rows of all blocks."""
@@ -116,31 +115,3 @@ class Table:
 def is_mean(key: str) -> bool:
     """Say whether a row or column of this key averages others."""
     return key == "mean" or key.endswith(".mean")
-
-
-def mark_best(cells: Iterable[Cell | None]) -> list[Cell | None]:
-    """Mark the highest of some figures; all that are printed alike are best.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> [cell.best for cell in mark_best([Cell(Decimal("1.04")), Cell(Decimal("1"))])]
-    [True, True]
-    """
-    cells = list(cells)
-    highest = max((cell.rounded for cell in cells if cell), default=None)
-    return [cell and replace(cell, best=cell.rounded == highest) for cell in cells]
-
-
-def mark_best_of_columns(blocks: Sequence[Block], columns: Sequence[Column]) -> list[Block]:
-    """Mark the highest figure of each column over all of `blocks`; differences are not marked."""
-    rows = [row.cells for block in blocks for row in block.rows]
-    marked = [
-        [row[i] for row in rows] if column.signed else mark_best(row[i] for row in rows)
-        for i, column in enumerate(columns)
-    ]
-    by_row = iter(zip(*marked, strict=True))
-    return [
-        replace(block, rows=tuple(replace(row, cells=next(by_row)) for row in block.rows))
-        for block in blocks
-    ]

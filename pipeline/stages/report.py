@@ -16,17 +16,19 @@ from ruamel.yaml.error import YAMLError
 from pipeline import paths
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
+from pipeline.params import Params
+from pipeline.report.chance import guessing
 from pipeline.report.made_with import MadeWith, made_with, stale_notes
 from pipeline.report.page.page import PageContent, drawing_library, render_page
 from pipeline.report.page.pictures import read_pictures
-from pipeline.report.page.problem_results import ProblemFiles, ProblemResults, read_problem
+from pipeline.report.page.problem_results import ProblemResults, read_problem
 from pipeline.report.page.provenance import (
     Provenance,
     StoreHash,
     figures_digest,
     lock_hashes,
 )
-from pipeline.report.page.stream_results import StepFiles, read_streams
+from pipeline.report.page.stream_results import read_streams
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
@@ -61,10 +63,11 @@ def report(context: Context) -> str:
 def page_content(context: Context) -> PageContent:
     """Return all that the page shows."""
     params = context.params
-    problems = [read_results(context, name) for name in params.problems]
-    datasets = {
-        name: params.domains[problem.target].dataset for name, problem in params.problems.items()
-    }
+    problems = [
+        read_problem(context.suite, name, one.source, one.target, swept=name in params.swept)
+        for name, one in params.problems.items()
+    ]
+    datasets = {p.name: params.domains[p.target].dataset for p in problems}
     suite = Suite(context.suite, {p.name: p.comparison for p in problems}, datasets)
     album: dict[str, str] = {}
     pictures = {
@@ -90,26 +93,20 @@ def page_content(context: Context) -> PageContent:
             params.selected(),
             revision(),
             store_hashes(),
-            shown_paths(context.suite),
             figures_digest(paths.figures(context.suite, params.problems)),
         ),
         drawing=drawing_library(),
-        streams=read_streams(step_files(context), album, max_pixels=params.data.max_pixels),
+        streams=read_streams(
+            context.suite, step_images(params), album, max_pixels=params.data.max_pixels
+        ),
         warnings=warnings(problems, made_with(params.selected())),
     )
 
 
-def step_files(context: Context) -> dict[str, StepFiles]:
-    """Return where the results of every step are, those whose images are gone first."""
-    params, suite = context.params, context.suite
-    return {
-        key: StepFiles(
-            figures=paths.step_figures(suite, key),
-            table=paths.step_images(suite, key),
-            images=params.domains[params.steps[key].domain].images if key in params.steps else None,
-        )
-        for key in (*params.past, *params.steps)
-    }
+def step_images(params: Params) -> dict[str, str | None]:
+    """Return the images of every step; None for the steps whose images are gone, which come first."""
+    present = {key: params.domains[step.domain].images for key, step in params.steps.items()}
+    return {**dict.fromkeys(params.past), **present}
 
 
 def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
@@ -126,20 +123,9 @@ def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
             {f"{what} of {name}": one for name, one in by_problem.items()}, now, "dvc repro"
         )
     ]
-    return stale + [warning for problem in problems for warning in problem.guessing()]
-
-
-def read_results(context: Context, name: str) -> ProblemResults:
-    """Return what the stages wrote about a problem."""
-    problem, suite = context.params.problems[name], context.suite
-    swept = name in context.params.swept
-    files = ProblemFiles(
-        figures=paths.evaluation(suite, name),
-        tables=paths.problem_tables(suite, name),
-        comparison=paths.comparison(suite, name),
-        sensitivity=paths.sensitivity(suite, name) if swept else None,
-    )
-    return read_problem(name, problem.source, problem.target, files)
+    return stale + [
+        warning for problem in problems for warning in guessing(problem.metrics, problem.title)
+    ]
 
 
 def preprocessing(context: Context, domain: str) -> Preprocessing | None:
@@ -149,20 +135,6 @@ def preprocessing(context: Context, domain: str) -> Preprocessing | None:
     except RefereeError:  # no store on this machine: the page does without
         return None
     return Preprocessing(**recorded) if recorded else None
-
-
-def shown_paths(suite: str) -> dict[str, str]:
-    """Return the paths that the page names, with PROBLEM for any problem and STEP for any step."""
-    shown = {
-        "metrics": paths.evaluation(suite, "PROBLEM"),
-        "tables": paths.problem_tables(suite, "PROBLEM"),
-        "comparison": paths.comparison(suite, "PROBLEM"),
-        "sensitivity": paths.sensitivity(suite, "PROBLEM"),
-        "suite": paths.suite_tables(suite),
-        "streams": paths.step_images(suite, "STEP"),
-        "page": paths.report(suite),
-    }
-    return {name: path.as_posix() for name, path in shown.items()}
 
 
 def revision() -> str:

@@ -1,6 +1,6 @@
-"""A chart before it is drawn: its Vega-Lite specification and its description in words.
+"""A chart before it is drawn: its Vega-Lite specification and what is said about it.
 
-The specifications are templates in templates/charts; what a template puts between ``{{ }}`` is written as JSON.
+Both are in a template of templates/charts; what a template puts between ``{{ }}`` is written as JSON.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pandas import DataFrame
+
+from pipeline.report.figures import format_figure
 
 Spec = dict[str, Any]
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched
+FRAME = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing is fetched
+    "width": "container",  # as wide as the element it is drawn into
+    "autosize": {"type": "fit-x", "contains": "padding"},
+}
 
 
 class Origin(NamedTuple):
@@ -30,32 +37,45 @@ class Chart:
     """One figure of the page."""
 
     key: str
+    origin: Origin
     title: str
     summary: str  # what the picture shows, for screen readers
-    spec: Spec
     note: str  # how to read the chart
-    origin: Origin
+    spec: Spec
     header: Sequence[str] = ()
     rows: Sequence[Sequence[object]] = ()  # the values as a table, where they are few
     columns: int = 6  # width on the page, of twelve columns
 
 
-def chart_spec(
-    template: str, values: Sequence[Mapping[Any, Any]], *, height: int, **variables: Any
-) -> Spec:
-    """Return a specification, as wide as the element it is drawn into and ``height`` pixels high.
+def draw(
+    template: str,
+    values: DataFrame,
+    origin: Origin,
+    *,
+    key: str = "",
+    rows: DataFrame | None = None,
+    **variables: Any,
+) -> Chart:
+    """Return the chart of a template.
 
-    ``template`` is a file of templates/charts, which asks for the ``variables``.
+    Parameters
+    ----------
+    template : str
+        A file of templates/charts, which is given the ``values`` as a list of dictionaries, and the ``variables``.
+    values : DataFrame
+        What is drawn.
+    origin : Origin
+    key : str, optional
+        The chart's name within its section of the page; the template's if omitted.
+    rows : DataFrame, optional
+        The table below the chart, in the order of the template's ``header``.
     """
-    drawing = json.loads(_templates().get_template(f"{template}.json").render(**variables))
-    return {
-        "$schema": SCHEMA,
-        "width": "container",
-        "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": list(values)},
-        **drawing,
-    }
+    records = values.to_dict("records")
+    text = _templates().get_template(f"{template}.json").render(values=records, **variables)
+    described = json.loads(text)
+    spec = {**FRAME, "data": {"values": records}, **described.pop("spec")}
+    table = [] if rows is None else rows.astype(object).to_numpy().tolist()
+    return Chart(key or template, origin, spec=spec, rows=table, **described)
 
 
 @functools.cache
@@ -65,7 +85,8 @@ def _templates() -> Environment:
         finalize=json.dumps,
         undefined=StrictUndefined,
     )
-    environment.globals |= {"series": series, "dot": dot, "tips": tips}
+    functions = (dot, format_figure, percent_scale, series, tips)
+    environment.globals |= {function.__name__: function for function in functions}
     return environment
 
 
@@ -95,12 +116,8 @@ def tips(*lines: Sequence[str]) -> list[Spec]:
     ]
 
 
-def percent_scale(values: Sequence[float], step: int = 5) -> Spec:
-    """Return the scale of an axis from a round percentage below every value up to 100."""
-    floor = max(0, min(90, int(min(values, default=0) // step) * step))
+def percent_scale(values: Sequence[Mapping[Any, Any]], field: str, step: int = 5) -> Spec:
+    """Return the scale of an axis from a round percentage below every value of a field up to 100."""
+    lowest = min((value[field] for value in values), default=0)
+    floor = max(0, min(90, int(lowest // step) * step))
     return {"domain": [floor, 100], "zero": False}
-
-
-def band(mean: float, sd: float) -> dict[str, float]:
-    """Return the ends of mean ± sd, within 0 to 100."""
-    return {"low": max(0.0, mean - sd), "high": min(100.0, mean + sd)}

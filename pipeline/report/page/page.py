@@ -8,25 +8,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.report.figures import format_figure
-from pipeline.report.page.calibration_charts import BRANCH_TITLES, reliability, weights
-from pipeline.report.page.chart import Chart, Spec
-from pipeline.report.page.class_charts import confusion, embedding_map
-from pipeline.report.page.method_charts import gains, methods, sensitivity
 from pipeline.report.page.pictures import ProblemPictures
+from pipeline.report.page.problem_charts import gains, problem_charts
 from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
 from pipeline.report.page.stream_charts import stream_charts
 from pipeline.report.page.stream_results import StreamResults
-from pipeline.report.page.task_charts import accuracy_matrix, accuracy_over_tasks, forgetting
 from pipeline.report.suite_tables import FULL
 from pipeline.report.table import Table, is_mean
-
-SUITE_FILE = "suite.yaml"  # where problems are listed
 
 
 @dataclass(frozen=True)
@@ -49,19 +42,14 @@ class PageContent:
 def render_page(content: PageContent) -> str:
     """Return the page as HTML; the same content gives the same text."""
     scripts = (content.drawing, _asset("report.js"))
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            content=content,
-            policy=security_policy(scripts),
-            css=_asset("report.css"),
-            scripts=scripts,
-            lead=lead(content.headline, len(content.problems)) if content.headline else None,
-            gains=gains(content.problems),
-            links={problem.name: anchor(problem.name) for problem in content.problems},
-            suite_file=SUITE_FILE,
-        )
+    template = _environment().get_template("page.html")
+    return template.render(
+        content=content,
+        policy=security_policy(scripts),
+        css=_asset("report.css"),
+        scripts=scripts,
+        lead=lead(content.headline, len(content.problems)) if content.headline else None,
+        gains=gains(content.problems),
     )
 
 
@@ -73,21 +61,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.policies["json.dumps_kwargs"] = {
-        "ensure_ascii": False,
-        "separators": (",", ":"),
-        "allow_nan": False,
-    }
-    functions = (
-        anchor,
-        format_figure,
-        is_mean,
-        means_first,
-        mistake_rows,
-        problem_charts,
-        specs,
-        stream_charts,
-    )
+    compact = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
+    environment.policies["json.dumps_kwargs"] = compact
+    functions = (format_figure, is_mean, means_first, problem_charts, stream_charts)
     environment.globals |= {function.__name__: function for function in functions}
     return environment
 
@@ -136,42 +112,3 @@ def means_first(table: Table) -> Table:
     """Return the table with its means before the single problems, visible without scrolling."""
     order = range(len(table.columns))
     return table.with_columns(sorted(order, key=lambda i: not is_mean(table.columns[i].key)))
-
-
-def anchor(name: str) -> str:
-    """Return the id of a problem's section, which no other part of the page has.
-
-    Examples
-    --------
-    >>> anchor("amazon-dslr")
-    'p-amazon-dslr'
-    """
-    kept = (c if c.isascii() and (c.isalnum() or c in "-_") else f"_{ord(c):x}_" for c in name)
-    return f"p-{''.join(kept)}"
-
-
-def problem_charts(results: ProblemResults) -> list[Chart]:
-    """Return the charts of a problem, in the page's order."""
-    charts = [
-        accuracy_over_tasks(results),
-        accuracy_matrix(results),
-        forgetting(results),
-        confusion(results),
-        embedding_map(results),
-        methods(results),
-        weights(results),
-        *(reliability(results, branch) for branch in BRANCH_TITLES),
-        *(sensitivity(results, swept) for swept in results.sweeps),
-    ]
-    return [chart for chart in charts if chart is not None]
-
-
-def specs(charts: Sequence[Chart]) -> dict[str, Spec]:
-    """Return the specifications of charts by their keys."""
-    return {chart.key: chart.spec for chart in charts}
-
-
-def mistake_rows(rows: Sequence[Mapping[Any, Any]]) -> list[tuple[object, ...]]:
-    """Return the rows of the table of mistakes, shown where there are no pictures."""
-    keys = ("path", "actual", "fused_says", "fused_confidence", "klda_says", "clip_says")
-    return [tuple(row[key] for key in keys) for row in rows]

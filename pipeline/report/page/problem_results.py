@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pandas import DataFrame
 
-from pipeline.report.chance import chance_warning
+from pipeline import paths
 from pipeline.report.compared_methods import (
     Comparison,
     MethodFigures,
@@ -23,24 +22,14 @@ from pipeline.report.problem_tables import COLUMNS
 from pipeline.report.result_file import read_json, read_table
 
 
-@dataclass(frozen=True)
-class ProblemFiles:
-    """Where the results of a problem are."""
-
-    figures: Path
-    tables: Path  # a folder
-    comparison: Path
-    sensitivity: Path | None = None  # a folder; None where that stage is not asked for
-
-
 @dataclass(frozen=True, eq=False)
 class ProblemResults:
     """The results of one problem."""
 
+    suite: str
     name: str
     source: str
     target: str
-    files: ProblemFiles
     metrics: ProblemFigures
     tables: Mapping[str, DataFrame]  # by the names of `COLUMNS`
     comparison: Comparison
@@ -62,39 +51,28 @@ class ProblemResults:
         """All classes, by label."""
         return list(self.tables["classes"]["class"])
 
-    def guessing(self) -> list[str]:
-        """Return a warning for each classifier that is no better than guessing on the target."""
-        one = self.metrics
-        figures = {"CLIP": one.clip_only_A_T, "the source model": one.source_only_A_T}
-        found = (
-            chance_warning(
-                who, accuracy, classes=one.classes, images=one.test_images, where=self.title
-            )
-            for who, accuracy in figures.items()
-        )
-        return [warning for warning in found if warning]
-
     def origin(self, table: str) -> Origin:
         """Return where one of the tables comes from."""
-        return Origin(f"evaluate@{self.name}", (self.files.tables / f"{table}.csv").as_posix())
+        file = paths.problem_tables(self.suite, self.name) / f"{table}.csv"
+        return Origin(f"evaluate@{self.name}", file.as_posix())
 
 
-def read_problem(name: str, source: str, target: str, files: ProblemFiles) -> ProblemResults:
-    """Read the results of the problem ``name`` from ``source`` to ``target``.
+def read_problem(suite: str, name: str, source: str, target: str, *, swept: bool) -> ProblemResults:
+    """Read the results of the problem ``name`` from ``source`` to ``target``, with its sweeps if it is ``swept``.
 
     A file that is missing or malformed is a `StoreError` that names it and the stage that writes it.
     """
-    stage = f"evaluate@{name}"
+    stage, folder = f"evaluate@{name}", paths.problem_tables(suite, name)
     return ProblemResults(
+        suite,
         name,
         source,
         target,
-        files,
-        read_json(files.figures, ProblemFigures, stage),
+        read_json(paths.evaluation(suite, name), ProblemFigures, stage),
         {
-            table: read_table(files.tables / f"{table}.csv", columns, stage)
+            table: read_table(folder / f"{table}.csv", columns, stage)
             for table, columns in COLUMNS.items()
         },
-        read_comparison(files.comparison, f"compare@{name}"),
-        *(read_sweeps(files.sensitivity, f"sensitivity@{name}") if files.sensitivity else ()),
+        read_comparison(paths.comparison(suite, name), f"compare@{name}"),
+        *(read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}") if swept else ()),
     )

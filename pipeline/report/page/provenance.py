@@ -12,15 +12,16 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-NUMBERS = {  # kind of result -> (which numbers are there, the stage that writes them)
-    "metrics": ("final accuracy A_T, forgetting, calibration of a problem", "evaluate@PROBLEM"),
-    "tables": ("per task, per class, confusion, weights, reliability, map", "evaluate@PROBLEM"),
-    "comparison": ("every method on the same features", "compare@PROBLEM"),
-    "sensitivity": ("accuracy over D and sigma", "sensitivity@PROBLEM"),
-    "suite": ("tables of the whole suite", "tables"),
-    "streams": ("labels and figures of a step of a stream", "step@STEP"),
-    "page": ("this page", "report"),
-}
+from pipeline import paths
+
+# which numbers are there, their file or folder, the stage that writes it
+NUMBERS = (
+    ("final accuracy A_T, forgetting, calibration of a problem", paths.evaluation, "evaluate"),
+    ("per task, per class, confusion, weights, reliability, map", paths.problem_tables, "evaluate"),
+    ("every method on the same features", paths.comparison, "compare"),
+    ("accuracy over D and sigma", paths.sensitivity, "sensitivity"),
+    ("labels and figures of a step of a stream", paths.step_images, "step"),
+)
 
 StoreHash = tuple[str, str, str, object]  # path, stage, hash, bytes
 
@@ -32,8 +33,6 @@ class Provenance:
     params: Mapping[str, Any]
     revision: str  # of git, or why it is not known
     hashes: Sequence[StoreHash]  # empty without dvc.lock
-    # of each kind of result in `NUMBERS`, with PROBLEM for a problem's name and STEP for a step's
-    paths: Mapping[str, str]
     figures: str = ""  # digest of the figures that the page shows
 
     def params_yaml(self) -> str:
@@ -44,11 +43,18 @@ class Provenance:
         writer.dump(json.loads(json.dumps(self.params)), buffer)  # tuples become lists
         return buffer.getvalue()
 
-    def number_rows(self) -> list[tuple[str, str, str]]:
+    def number_rows(self, suite: str) -> list[tuple[str, str, str]]:
         """Return for each kind of number its file and the command that computes it."""
+        keys = {"step": "STEP"}
+        rows = [
+            (numbers, path(suite, key).as_posix(), f"dvc repro {stage}@{key}")
+            for numbers, path, stage in NUMBERS
+            for key in [keys.get(stage, "PROBLEM")]
+        ]
         return [
-            (numbers, self.paths[kind], f"dvc repro {stage}")
-            for kind, (numbers, stage) in NUMBERS.items()
+            *rows,
+            ("tables of the whole suite", paths.suite_tables(suite).as_posix(), "dvc repro tables"),
+            ("this page", paths.report(suite).as_posix(), "dvc repro report"),
         ]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, FiniteFloat
 
+from pipeline import paths
 from pipeline.encoders.image_decoding import decode
 from pipeline.errors import RefereeError
 from pipeline.problem.step_results import COLUMNS
@@ -33,24 +33,13 @@ class StepFigures(BaseModel):
 
 
 @dataclass(frozen=True)
-class StepFiles:
-    """Where the results of a step are; ``images`` as suite.yaml names them, None if they are gone."""
-
-    figures: Path
-    table: Path
-    images: str | None
-
-
-@dataclass(frozen=True)
 class StreamResults:
     """A sequence of steps, the first one first; a fork gives several."""
 
+    suite: str
     steps: Sequence[StepFigures]
-    least_certain: Sequence[
-        Mapping[str, object]
-    ]  # rows of the last step's table, ``picture`` added
+    least_certain: Sequence[Mapping[str, object]]  # of the last step's table, ``picture`` added
     note: str  # what the rows are, and why there is no picture of them
-    origin: Origin  # of the last step
 
     @property
     def name(self) -> str:
@@ -63,50 +52,54 @@ class StreamResults:
         stream, _, step = self.name.partition("-")
         return f"{stream}, up to {step}"
 
+    def step_names(self) -> list[str]:
+        """Return the steps without the stream's name, or with it where steps of several streams are alike."""
+        keys = [step.step for step in self.steps]
+        short = [key.partition("-")[2] for key in keys]
+        return short if len(set(short)) == len(short) else keys
+
+    def origin(self, ending: str) -> Origin:
+        """Return where the figures (``json``) or the images (``csv``) of the last step come from."""
+        file = paths.step_images(self.suite, self.name).with_suffix(f".{ending}")
+        return Origin(f"step@{self.name}", file.as_posix())
+
 
 def read_streams(
-    steps: Mapping[str, StepFiles], album: dict[str, str], *, max_pixels: int
+    suite: str, images: Mapping[str, str | None], album: dict[str, str], *, max_pixels: int
 ) -> list[StreamResults]:
     """Read the steps, and pictures of the least certain images; one sequence for each step that none continues.
 
     Parameters
     ----------
-    steps : mapping of str to StepFiles
-        By the keys of the steps.
+    suite : str
+    images : mapping of str to str or None
+        Of each step its ``images`` in suite.yaml; None if they are gone.
     album : dict of str to str
         The page's pictures, key -> data address; new ones are added.
     max_pixels : int
         Larger images are not decoded.
     """
-    figures = {
-        key: read_json(files.figures, StepFigures, f"step@{key}") for key, files in steps.items()
+    steps = {
+        key: read_json(paths.step_figures(suite, key), StepFigures, f"step@{key}") for key in images
     }
-    continued = {before for step in figures.values() for before in step.steps_before}
-    return [
-        _read_stream(
-            [figures[key] for key in (*last.steps_before, last.step) if key in figures],
-            steps[last.step],
-            album,
-            max_pixels,
+    continued = {before for step in steps.values() for before in step.steps_before}
+    streams = []
+    for key, last in steps.items():
+        if key in continued:
+            continue
+        table = read_table(paths.step_images(suite, key), COLUMNS, f"step@{key}")
+        rows = table[table["corrected"] == ""][:SHOWN].to_dict("records")
+        for row in rows:
+            row["picture"] = _picture(images[key], row["path"], album, max_pixels)
+        note = (
+            f"Of {key}, the least certain first; write what is wrong into the step's corrections."
         )
-        for last in figures.values()
-        if last.step not in continued
-    ]
-
-
-def _read_stream(
-    steps: Sequence[StepFigures], files: StepFiles, album: dict[str, str], max_pixels: int
-) -> StreamResults:
-    name = steps[-1].step
-    table = read_table(files.table, COLUMNS, f"step@{name}")
-    rows = table[table["corrected"] == ""][:SHOWN].to_dict("records")
-    for row in rows:
-        row["picture"] = _picture(files.images, row["path"], album, max_pixels)
-    note = f"Of {name}, the least certain first; write what is wrong into the step's corrections."
-    if rows and not any(row["picture"] for row in rows):
-        gone = files.images is None
-        note += " No pictures: the images are " + ("gone." if gone else "private, or not here.")
-    return StreamResults(steps, rows, note, Origin(f"step@{name}", files.table.as_posix()))
+        if rows and not any(row["picture"] for row in rows):
+            reason = "gone." if images[key] is None else "private, or not here."
+            note += f" No pictures: the images are {reason}"
+        before = [steps[name] for name in last.steps_before if name in steps]
+        streams.append(StreamResults(suite, [*before, last], rows, note))
+    return streams
 
 
 def _picture(images: str | None, path: str, album: dict[str, str], max_pixels: int) -> str | None:

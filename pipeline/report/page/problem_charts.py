@@ -1,0 +1,270 @@
+"""The values of the charts of problems; how they are drawn and described is in templates/charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pandas import DataFrame
+
+from pipeline import paths
+from pipeline.report.chance import guessing
+from pipeline.report.compared_methods import GROUPS
+from pipeline.report.figures import format_figure
+from pipeline.report.page.chart import Chart, Origin, Spec, draw
+from pipeline.report.page.problem_results import ProblemResults
+from pipeline.report.suite_tables import HEADLINE
+
+MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
+BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
+GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods of the overview
+NAMED_CLASSES = 40  # up to so many classes, axes and the map carry the classes' names
+COLOURED_CLASSES = 10  # up to so many classes, each has a colour and shape of its own on the map
+LISTED = 10  # confusions in the table
+DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single images, are left out
+FEW = 20  # test images; a bin of confidences with fewer is drawn paler
+PIXELS = (560, 340)  # of the map on a desktop
+LETTER, LINE = 8, 16  # pixels of a letter and of a line of text
+BARE = {"labels": False, "ticks": False, "grid": False, "domain": False}
+
+
+def problem_charts(results: ProblemResults) -> list[Chart]:
+    """Return the charts of a problem, in the page's order."""
+    charts = [
+        accuracy_over_tasks(results),
+        accuracy_matrix(results),
+        forgetting(results),
+        confusion(results),
+        embedding_map(results),
+        methods(results),
+        weights(results),
+        *(reliability(results, branch) for branch in BRANCHES),
+        *(sensitivity(results, swept) for swept in results.sweeps),
+    ]
+    return [chart for chart in charts if chart is not None]
+
+
+def accuracy_over_tasks(results: ProblemResults) -> Chart:
+    """Draw A_k of the adapted model and of the models that do not adapt."""
+    table = results.tables["tasks"].rename(columns=MODELS | {"after_task": "task"})
+    models = [name for name in MODELS.values() if name in table]
+    values = table.melt(["task", "sd"], models[::-1], "model", "A")  # the adapted one last, on top
+    values = values.sort_values("task", kind="stable")
+    values["sd"] = values["sd"].where(values["model"] == "adapted", 0)
+    last = table.iloc[-1]
+    return draw(
+        "tasks",
+        _with_band(values, "A").drop(columns="sd"),
+        results.origin("tasks"),
+        rows=table[["task", *models, "sd"]],
+        models=models,
+        first=table.iloc[0],
+        last=last,
+        others=" and ".join(f"{name} with {last[name]} %" for name in models[1:]),
+        n=results.metrics.test_images,
+    )
+
+
+def accuracy_matrix(results: ProblemResults) -> Chart:
+    """Draw the accuracy on every task after every task."""
+    table = results.tables["accuracy_matrix"].drop(columns="of")
+    square = table.pivot_table(index="after_task", columns="task", values="accuracy")
+    return draw(
+        "matrix",
+        table,
+        results.origin("accuracy_matrix"),
+        rows=square.astype(object).where(square.notna(), "").reset_index(),
+        header=["after task", *(f"task {task}" for task in square)],
+        tasks=len(square),
+    )
+
+
+def forgetting(results: ProblemResults) -> Chart | None:
+    """Draw how far the accuracy on each task fell from its best; None where there is a single task."""
+    table = results.tables["forgetting"]
+    if table.empty:
+        return None
+    return draw("forgetting", table, results.origin("forgetting"), rows=table)
+
+
+def confusion(results: ProblemResults) -> Chart:
+    """Draw which class is predicted for which; each row adds up to 100."""
+    cells = results.tables["confusion"].drop(columns="of").rename(columns={"images": "n"})
+    cells = cells[cells["n"] > 0]
+    names = _names_of(results, {*cells["actual"], *cells["predicted"]})
+    wrong = cells[cells["actual"] != cells["predicted"]]
+    wrong = wrong.sort_values(["n", "actual", "predicted"], ascending=[False, True, True])
+    return draw(
+        "confusion",
+        cells.sort_values("n", ascending=False, kind="stable")[:DRAWN].sort_index(),
+        results.origin("confusion"),
+        rows=wrong[:LISTED],
+        names=names,
+        many=len(names) > NAMED_CLASSES,
+        wrong=wrong[:1].to_dict("records"),
+        cells=len(cells),
+    )
+
+
+def _names_of(results: ProblemResults, present: set[str]) -> list[str]:
+    return [name for name in results.class_names if name in present]
+
+
+def embedding_map(results: ProblemResults) -> Chart | None:
+    """Draw target images on the plane of their principal components; None where the target is private."""
+    table = results.tables["map"]
+    if table.empty:
+        return None
+    wrong = (table["predicted"] != "") & (table["predicted"] != table["class"])
+    table = table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong)
+    names = _names_of(results, set(table["class"]))
+    return draw(
+        "map",
+        table,
+        results.origin("map"),
+        x=_axis("x", table),
+        y=_axis("y", table),
+        names=names,
+        few=len(names) <= COLOURED_CLASSES,
+        labels=_class_names(table) if len(names) <= NAMED_CLASSES else [],
+        height=PIXELS[1],
+    )
+
+
+def _axis(axis: str, table: DataFrame) -> Spec:
+    """Return an axis that spans all images, also for layers that show only some of them."""
+    domain = [float(table[axis].min()), float(table[axis].max())]
+    scale = {"domain": domain, "padding": 14, "nice": False}
+    return {"field": axis, "type": "quantitative", "title": None, "axis": BARE, "scale": scale}
+
+
+def _class_names(table: DataFrame) -> list[dict[str, object]]:
+    """Return where each class's name is written: in the middle of its images, if there is room."""
+    span = (table[["x", "y"]].max() - table[["x", "y"]].min()).replace(0, 1)
+    unit = span / PIXELS
+    middle = table.groupby("class")[["x", "y"]].median() / unit
+    return [
+        {"class": name, "x": round(x * unit["x"], 4), "y": round(y * unit["y"], 4)}
+        for name, (x, y) in spread_labels(
+            {str(n): (x, y) for n, x, y in middle.itertuples()}
+        ).items()
+    ]
+
+
+def spread_labels(centres: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return the positions of labels, in pixels, moved up until none covers another."""
+    placed: dict[str, tuple[float, float]] = {}
+    for name, (x, y) in sorted(centres.items(), key=lambda item: (item[1][1], item[0])):
+        free = y
+        for other, (other_x, other_y) in sorted(placed.items(), key=lambda item: item[1][1]):
+            wide = LETTER * (len(name) + len(other)) / 2
+            if abs(x - other_x) < wide and abs(free - other_y) < LINE:
+                free = other_y + LINE
+        placed[name] = (x, free)
+    return placed
+
+
+def methods(results: ProblemResults) -> Chart:
+    """Draw A_T of every compared method, the best on top."""
+    ran = [figures for figures in results.methods.values() if not figures.failed]
+    values = DataFrame(
+        [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran],
+        columns=["method", "group", "a", "sd"],
+    ).sort_values(["a", "method"], ascending=[False, True])
+    return draw(
+        "methods",
+        _with_band(values, "a"),
+        Origin(f"compare@{results.name}", paths.comparison(results.suite, results.name).as_posix()),
+        rows=values,
+        groups=[heading for heading in GROUPS.values() if heading in set(values["group"])],
+        ceiling=GROUPS["ceiling"],
+        n=results.comparison.test_images,
+    )
+
+
+def weights(results: ProblemResults) -> Chart:
+    """Draw the accuracy of pseudo-labels over their weight."""
+    table = results.tables["weights"]
+    ends = zip(table["lowest"], table["highest"], strict=True)
+    values = DataFrame(
+        {
+            "tenth": range(1, len(table) + 1),
+            "range": [f"{lowest:.4g} to {highest:.4g}" for lowest, highest in ends],
+            "n": table["images"],
+            "a": table["accuracy"],
+            "bin": table["weight"].map("{:.3g}".format),
+        }
+    )
+    return draw(
+        "weights",
+        values,
+        results.origin("weights"),
+        rows=values.drop(columns="bin"),
+        auroc=results.metrics.weight_auroc,
+    )
+
+
+def reliability(results: ProblemResults, branch: str) -> Chart:
+    """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
+    table = results.tables["reliability"]
+    table = table[table["branch"] == branch].drop(columns=["of", "branch"])
+    ends = zip(table["from"], table["to"], strict=True)
+    rows = table[["confidence", "accuracy", "images"]]
+    rows.insert(0, "bin", [f"{low:.0f}–{high:.0f}" for low, high in ends])
+    ece = results.metrics.ece.get(branch)
+    error = "" if ece is None else f"Calibration error (ECE) {format_figure(ece)} %."
+    if branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")):
+        error += " This branch guesses: that it knows so is no merit."
+    return draw(
+        "reliability",
+        table.assign(enough=table["images"] >= FEW),
+        results.origin("reliability"),
+        key=f"reliability-{branch}",
+        rows=rows,
+        branch=BRANCHES[branch],
+        error=error,
+        few=FEW,
+    )
+
+
+def sensitivity(results: ProblemResults, swept: str) -> Chart:
+    """Draw A_T over the number of features D or the kernel's width sigma, on a logarithmic axis."""
+    sweep = results.sweeps[swept].items()
+    values = DataFrame([(v, *figures) for v, figures in sweep], columns=["v", "a", "sd"])
+    file = paths.sensitivity(results.suite, results.name) / f"{swept}.csv"
+    return draw(
+        "sweep",
+        _with_band(values, "a"),
+        Origin(f"sensitivity@{results.name}", file.as_posix()),
+        key=f"over-{swept}",
+        rows=values.assign(v=values["v"].map("{:g}".format)),
+        swept=swept,
+        n=results.metrics.test_images,
+    )
+
+
+def gains(problems: Sequence[ProblemResults]) -> Chart | None:
+    """Draw, for each problem, A_T with and without adapting; None where no such method was compared."""
+    values = DataFrame(
+        [
+            (problem.title, HEADLINE[name], name != "clip_zero_shot", one.A_T, one.A_T_sd)
+            for problem in problems
+            for name in reversed(GAINS)  # the method that adapts is drawn last, on top
+            if (one := problem.methods.get(name)) and not one.failed
+        ],
+        columns=["problem", "method", "joined", "a", "sd"],
+    )
+    if values.empty:
+        return None
+    return draw(
+        "gains",
+        values,
+        Origin("compare", paths.comparison(problems[0].suite, "PROBLEM").as_posix()),
+        names=[HEADLINE[name] for name in GAINS if HEADLINE[name] in set(values["method"])],
+        problems=len(problems),
+    )
+
+
+def _with_band(values: DataFrame, mean: str) -> DataFrame:
+    """Return the values with the ends of mean ± sd, within 0 to 100."""
+    low, high = values[mean] - values["sd"], values[mean] + values["sd"]
+    return values.assign(low=low.clip(lower=0), high=high.clip(upper=100))
