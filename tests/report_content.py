@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from pipeline import paths
 from pipeline.method.evaluation import BRANCHES
 from pipeline.report.compared_methods import Comparison, MethodFigures
 from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.page.page import PageContent
 from pipeline.report.page.pictures import ProblemPictures, add_picture
-from pipeline.report.page.problem_results import ProblemFiles, ProblemResults
+from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
@@ -38,17 +38,6 @@ SWEEPS = {
     "D": {50.0: (80.0, 2.0), 500.0: (90.0, 1.0)},
     "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)},
 }
-PATHS = {
-    "metrics": "results/metrics/PROBLEM.json",
-    "tables": "results/tables/PROBLEM/",
-    "comparison": "results/comparison/PROBLEM.json",
-    "sensitivity": "results/sensitivity/PROBLEM/",
-    "suite": "results/suite/",
-    "streams": "results/streams/STEP.csv",
-    "page": "results/report.html",
-}
-
-
 OF = "n = 30 test images, 2 seeds, D=50"
 MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "method.variant": "calibrated", "method.options": {}}
 
@@ -73,16 +62,6 @@ def figures(base: float) -> dict[str, MethodFigures]:
     }
 
 
-def files(name: str, folder: Path = Path("results")) -> ProblemFiles:
-    """Return where the results of a problem are."""
-    return ProblemFiles(
-        figures=folder / f"metrics/{name}.json",
-        tables=folder / f"tables/{name}",
-        comparison=folder / f"comparison/{name}.json",
-        sensitivity=folder / f"sensitivity/{name}",
-    )
-
-
 def problem(name: str, classes: list[str], base: float, *, swept: bool = False) -> ProblemResults:
     """Return a problem's results, of three tasks."""
     source, target = name.split("-")
@@ -101,9 +80,7 @@ def problem(name: str, classes: list[str], base: float, *, swept: bool = False) 
     )
     sweeps = (SWEEPS, MADE_WITH) if swept else ()
     compared = comparison(figures(base))
-    return ProblemResults(
-        name, source, target, files(name), metrics, tables(classes), compared, *sweeps
-    )
+    return ProblemResults("toy", name, source, target, metrics, tables(classes), compared, *sweeps)
 
 
 def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
@@ -193,24 +170,22 @@ def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
     return row
 
 
-def write_results(results: ProblemResults, paths: ProblemFiles) -> None:
-    """Write what the stages write about a problem."""
-    paths.tables.mkdir(parents=True)
-    for path, text in (
-        (paths.figures, results.metrics.model_dump_json()),
-        (paths.comparison, comparison_json(results.comparison)),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+def write_results(results: ProblemResults) -> None:
+    """Write what the stages write about a problem, below this folder."""
+    key = ("toy", results.name)
+    folder, swept = paths.problem_tables(*key), paths.sensitivity(*key)
+    for path in (folder, swept, paths.evaluation(*key).parent):
+        path.mkdir(parents=True)
+    paths.evaluation(*key).write_text(results.metrics.model_dump_json())
+    paths.comparison(*key).write_text(comparison_json(results.comparison), encoding="utf-8")
     for name, table in results.tables.items():
-        table.to_csv(paths.tables / f"{name}.csv", index=False)
-    for swept, sweep in results.sweeps.items():
-        paths.sensitivity.mkdir(parents=True, exist_ok=True)
+        table.to_csv(folder / f"{name}.csv", index=False)
+    for name, sweep in results.sweeps.items():
         rows = [(OF, value, mean, sd) for value, (mean, sd) in sweep.items()]
-        table = pd.DataFrame(rows, columns=["of", swept, "A_T", "sd"])
-        table.to_csv(paths.sensitivity / f"{swept}.csv", index=False)
-    if results.sweeps:
-        (paths.sensitivity / "made_with.json").write_text(json.dumps(results.swept_with))
+        pd.DataFrame(rows, columns=["of", name, "A_T", "sd"]).to_csv(
+            swept / f"{name}.csv", index=False
+        )
+    (swept / "made_with.json").write_text(json.dumps(results.swept_with))
 
 
 def comparison_json(compared: Comparison) -> str:
@@ -259,7 +234,6 @@ def report_content(drawing: str = "") -> PageContent:
             {"suite": "toy", "rff": {"D": 1000, "sigma": 1e-4}},
             "0123abc",
             [("cache/embeddings/left/vit.zarr", "embed@left-vit", "feed.dir", 1234)],
-            PATHS,
         ),
         drawing=drawing,
     )

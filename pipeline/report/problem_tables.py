@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,11 @@ from pipeline.write_aside import write_aside
 Rows = Iterable[Sequence[object]]
 CsvTable = tuple[Sequence[str], Rows]  # header and rows
 
+PREDICTED = {"says": str, "confidence": float}  # by each branch
 MISTAKES = 12  # how many are listed, the most confident
 EXAMPLES = 4  # images whose views are shown
 MAPPED, MAPPED_TEST = 600, 300  # images on the map, and how many of them may be test images
 
-ACCURACY = {"accuracy": float}
-CONFIDENCE = {"confidence": float, **ACCURACY}
 # table -> its columns and the type of their values
 COLUMNS: dict[str, dict[str, type[Any]]] = {
     # `of`, in tables that `dvc plots` draws: what the numbers are of, written below each plot
@@ -40,25 +38,18 @@ COLUMNS: dict[str, dict[str, type[Any]]] = {
     "classes": {"of": str, "class": str, "accuracy": str},  # empty for a class without test images
     "confusion": {"of": str, "actual": str, "predicted": str, "images": int, "share": float},
     "reliability": {
-        "of": str,
-        "branch": str,
-        "from": float,
-        "to": float,
-        "images": int,
-        **CONFIDENCE,
+        "of": str, "branch": str, "from": float, "to": float, "images": int,
+        "confidence": float, "accuracy": float,
     },
-    "weights": {**dict.fromkeys(("lowest", "highest", "weight"), float), "images": int, **ACCURACY},
+    "weights": {
+        "lowest": float, "highest": float, "weight": float, "images": int, "accuracy": float,
+    },
     "shown": {
-        **dict.fromkeys(("role", "path", "sha256", "actual"), str),
-        "seed": int,
-        **{
-            f"{branch}_{what}": kind
-            for branch in BRANCHES
-            for what, kind in (("says", str), ("confidence", float))
-        },
+        "role": str, "path": str, "sha256": str, "actual": str, "seed": int,
+        **{f"{branch}_{what}": kind for branch in BRANCHES for what, kind in PREDICTED.items()},
     },
     "map": {"x": float, "y": float, "class": str, "split": str, "predicted": str},
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +94,9 @@ def problem_tables(
     dict of str to CsvTable
         Name of the file without its ending -> header and rows.
     """
+    n = max(map(len, problem.test_rows))
+    of = f"n = {n} test images, {len(problem.seeds)} seeds, D={made['rff.D']}, sigma={made['rff.sigma']:g}"
+    of += f", {made['method.variant']}"
     rows: dict[str, Rows] = {
         "tasks": _per_task(problem),
         "accuracy_matrix": _accuracy_matrix(problem),
@@ -115,19 +109,12 @@ def problem_tables(
         "shown": [] if images is None else _shown(problem, images),
         "map": [] if images is None else _map(problem, images),
     }
-    n = max(map(len, problem.test_rows))
-    of = f"n = {n} test images, {len(problem.seeds)} seeds, D={made['rff.D']}, sigma={made['rff.sigma']:g}"
-    of += f", {made['method.variant']}"
-    tables: dict[str, CsvTable] = {
-        name: (
-            tuple(COLUMNS[name]),
-            ((of, *row) for row in rows[name]) if "of" in COLUMNS[name] else rows[name],
-        )
-        for name in rows
+    headers = {name: tuple(COLUMNS[name]) for name in rows}
+    headers["tasks"] += tuple(f"{name}_only" for name in problem.scores[0].references)
+    return {
+        name: (headers[name], ((of, *row) for row in table) if "of" in COLUMNS[name] else table)
+        for name, table in rows.items()
     }
-    references = (f"{name}_only" for name in problem.scores[0].references)
-    tables["tasks"] = ((*COLUMNS["tasks"], *references), tables["tasks"][1])
-    return tables
 
 
 def write_problem_tables(folder: Path, tables: Mapping[str, CsvTable]) -> None:
@@ -179,18 +166,13 @@ def _per_class(problem: EvaluatedProblem) -> Rows:
 def _confusion(problem: EvaluatedProblem) -> Rows:
     """Yield how many test images of all seeds are of one class and taken for another, and their share in percent."""
     names = problem.class_names
-    pairs = Counter(
-        (int(actual), int(predicted))
-        for scores, labels in zip(problem.scores, problem.test_labels(), strict=True)
-        for actual, predicted in zip(labels, scores.predicted, strict=True)
-    )
-    totals = Counter(np.concatenate(problem.test_labels()).tolist())
-    right = [
-        (label, label) for label in range(len(names))
-    ]  # first: plots take the order of the classes from them
-    for actual, predicted in (*right, *sorted(pairs.keys() - set(right))):
-        count = pairs[actual, predicted]
-        yield names[actual], names[predicted], count, percent(count / max(totals[actual], 1))
+    images = np.zeros((len(names), len(names)), int)
+    predicted = np.concatenate([scores.predicted for scores in problem.scores])
+    np.add.at(images, (np.concatenate(problem.test_labels()), predicted), 1)
+    right = np.eye(len(names), dtype=bool)  # first: plots take the order of the classes from them
+    for i, j in (*np.argwhere(right), *np.argwhere(images * ~right)):
+        n = int(images[i, j])
+        yield names[i], names[j], n, percent(n / max(images[i].sum(), 1))
 
 
 def _reliability(problem: EvaluatedProblem) -> Rows:

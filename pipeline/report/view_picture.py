@@ -11,7 +11,6 @@ import torch
 from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, removed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PANEL = 3.0  # inches, the width of a panel; its height follows the crop, up to TALLEST
@@ -39,6 +38,9 @@ def view_pixels(
 
 def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> Figure:
     """Draw original, zeros, rand and what was removed from one crop side by side; arguments as of `view_pixels`."""
+    # Imported here: the command line starts without matplotlib. Figure, not pyplot: no display.
+    from matplotlib.figure import Figure
+
     image, panels = _batch(crop), view_pixels(crop, digest, settings)
     gain = contrast_gain(np.abs(_pixels(removed(image, settings))))
     height, width = crop.shape[:2]
@@ -48,12 +50,18 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
         "zeros": "details replaced by zeros",
         "rand": f"details replaced by noise: {noise}",
     }
-    figure, axes = _four_panels(height, width)
-    for axis, (name, panel) in zip(axes, panels.items(), strict=True):
+    tall = min(PANEL * height / width, TALLEST) + CAPTIONS
+    figure = Figure(figsize=(4 * PANEL + 0.5, tall), dpi=120, layout="constrained")
+    for axis, (name, panel) in zip(figure.subplots(1, 4), panels.items(), strict=True):
         note = f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more"
-        if name in notes:
-            note = f"{notes[name]}\n{_extreme(panel)}"
-        _show(axis, panel, name, note)
+        if name in notes:  # many values at an end of the range: the noise is too strong
+            extreme = np.mean((panel <= 0) | (panel >= 1))
+            note = f"{notes[name]}\n{extreme:.1%} of values at 0 or 1"
+        smoothing = "nearest" if max(height, width) < SMALL else "antialiased"
+        axis.imshow(panel, interpolation=smoothing, vmin=0, vmax=1)
+        axis.set_title(name, fontsize=12, fontweight="bold")
+        axis.set_xlabel(note, fontsize=9)
+        axis.set(xticks=[], yticks=[])
     figure.suptitle(_caption(image, settings), fontsize=10)
     return figure
 
@@ -75,29 +83,6 @@ def contrast_gain(difference: Pixels) -> float:
     return 1 / strong if strong > 1 / 1024 else 1.0  # below that it is rounding error
 
 
-def _four_panels(height: int, width: int) -> tuple[Figure, list[Axes]]:
-    """Return a figure with room for four panels of height × width and their captions."""
-    # Imported here: the command line starts without matplotlib. Figure, not pyplot: no display.
-    from matplotlib.figure import Figure
-
-    panel = min(PANEL * height / width, TALLEST)
-    figure = Figure(figsize=(4 * PANEL + 0.5, panel + CAPTIONS), dpi=120, layout="constrained")
-    return figure, list(figure.subplots(1, 4))
-
-
-def _show(axis: Axes, panel: Pixels, title: str, note: str) -> None:
-    smoothing = "nearest" if max(panel.shape[:2]) < SMALL else "antialiased"
-    axis.imshow(panel, interpolation=smoothing, vmin=0, vmax=1)
-    axis.set_title(title, fontsize=12, fontweight="bold")
-    axis.set_xlabel(note, fontsize=9)
-    axis.set(xticks=[], yticks=[])
-
-
-def _extreme(panel: Pixels) -> str:
-    """Return how many values are at an end of the range; most of them if the noise is too strong."""
-    return f"{np.mean((panel <= 0) | (panel >= 1)):.1%} of values at 0 or 1"
-
-
 def _caption(image: torch.Tensor, settings: ViewSettings) -> str:
     """Return how the views were made and how much of the image was removed."""
     lost = float(removed(image, settings).square().sum())
@@ -105,9 +90,6 @@ def _caption(image: torch.Tensor, settings: ViewSettings) -> str:
     contrast = float((image - image.mean(dim=(-2, -1), keepdim=True)).square().sum())
     levels = "1 level" if settings.level == 1 else f"{settings.level} levels"
     how = f"{settings.wavelet}, {levels}, noise {settings.noise}, seed {settings.seed}"
-    shares = f"{_share(lost, energy)} of the energy, {_share(lost, contrast)} of the contrast"
+    of_energy, of_contrast = (lost / whole if whole > 0 else 0.0 for whole in (energy, contrast))
+    shares = f"{of_energy:.2%} of the energy, {of_contrast:.2%} of the contrast"
     return f"{how}   ·   removed: {shares} (energy about the mean)"
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.2%}" if whole > 0 else "0%"

@@ -9,15 +9,15 @@ import pytest
 from PIL import Image
 
 from pipeline.method.frequency_views import ViewSettings
-from pipeline.report.page import class_charts
-from pipeline.report.page.class_charts import confusion, embedding_map, spread_labels
-from pipeline.report.page.page import (
-    drawing_library,
-    means_first,
-    problem_charts,
-    render_page,
-)
+from pipeline.report.page import problem_charts as charts_of
+from pipeline.report.page.page import drawing_library, means_first, render_page
 from pipeline.report.page.pictures import add_picture, read_pictures
+from pipeline.report.page.problem_charts import (
+    confusion,
+    embedding_map,
+    problem_charts,
+    spread_labels,
+)
 from pipeline.report.page.provenance import lock_hashes
 from report_content import AWKWARD, MANY, problem, report_content
 
@@ -60,10 +60,10 @@ def test_every_chart_names_the_stage_and_file_it_comes_from():
     ]
     assert charts["matrix"].origin == (
         "evaluate@left-right",
-        "results/tables/left-right/accuracy_matrix.csv",
+        "results/toy/problems/left-right/tables/accuracy_matrix.csv",
     )
     assert charts["methods"].origin.stage == "compare@left-right"
-    assert charts["over-D"].origin.file == "results/sensitivity/left-right/D.csv"
+    assert charts["over-D"].origin.file == "results/toy/problems/left-right/sensitivity/D.csv"
     page = render_page(report_content())
     for chart in charts.values():
         assert f"dvc repro {chart.origin.stage}</code>" in page
@@ -88,7 +88,7 @@ def test_many_classes_are_drawn_without_their_names():
 
 
 def test_of_very_many_confusions_the_rarest_are_not_drawn(monkeypatch):
-    monkeypatch.setattr(class_charts, "DRAWN", 3)
+    monkeypatch.setattr(charts_of, "DRAWN", 3)
     chart = confusion(problem("left-right", ["ant", "bee", "cat"], 70))
     cells = {(c["actual"], c["predicted"]): c["n"] for c in chart.spec["data"]["values"]}
     assert cells == {("ant", "ant"): 4, ("bee", "bee"): 3, ("cat", "cat"): 3}

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from pipeline import paths
 from pipeline.errors import StoreError
 from pipeline.report.compared_methods import read_comparison, read_sweeps
 from pipeline.report.page.problem_results import read_problem
 from pipeline.report.result_file import read_table
-from report_content import files, problem, write_results
+from report_content import problem, write_results
 
 ENTRY = {
     "title": "EWC",
@@ -35,11 +36,11 @@ def refused(path, stage, read):
     return message
 
 
-def test_results_are_read_as_they_were_written(tmp_path):
+def test_results_are_read_as_they_were_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     written = problem("left-right", ["NA", "1", "a,b"], 70, swept=True)
-    paths = files("left-right", tmp_path)
-    write_results(written, paths)
-    read = read_problem("left-right", "left", "right", paths)
+    write_results(written)
+    read = read_problem("toy", "left-right", "left", "right", swept=True)
     assert read.metrics == written.metrics
     assert read.methods == written.methods
     assert read.sweeps == written.sweeps
@@ -114,9 +115,10 @@ def test_a_malformed_sweep(tmp_path, rows):
     refused(path, stage, lambda: read_sweeps(tmp_path, stage))
 
 
-def test_malformed_metrics(tmp_path):
-    paths = files("left-right", tmp_path)
-    write_results(problem("left-right", ["ant"], 70), paths)
-    paths.figures.write_text('{"A_T": "high"}')
-    read = lambda: read_problem("left-right", "left", "right", paths)  # noqa: E731
-    assert "A_T" in refused(paths.figures, "evaluate@left-right", read)
+def test_malformed_metrics(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_results(problem("left-right", ["ant"], 70))
+    figures = paths.evaluation("toy", "left-right")
+    figures.write_text('{"A_T": "high"}')
+    read = lambda: read_problem("toy", "left-right", "left", "right", swept=False)  # noqa: E731
+    assert "A_T" in refused(figures, "evaluate@left-right", read)

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.report.figures import Cell, format_figure
-from pipeline.report.table import EQUAL, Block, Column, Row, Table, mark_best_of_columns
+from pipeline.report.table import EQUAL, Block, Column, Row, Table
 from pipeline.report.table_formats import tex, to_csv, to_latex, to_markdown, to_text
 
 AWKWARD = "a_b & 5% #1 {x} $y$ ~^ \\z | *w* <v> `u` [t] → σ † ± –"
@@ -22,51 +22,33 @@ COLUMNS = (
 )
 
 
-def cell(mean, sd=None, digits=1):
-    return Cell(Decimal(mean), None if sd is None else Decimal(sd), digits)
+def cell(mean, sd=None, digits=1, *, best=False):
+    return Cell(Decimal(mean), None if sd is None else Decimal(sd), digits, best)
 
 
-first = cell("73.95", "0.05")
-MEASURED = [
-    Block(
-        "refer_ences",
-        (
-            Row("x", "X_1", (cell("82.71", "0.55"), first, None, first, None)),
-            Row("y", "Y", (None, None, cell("56.88"), None, cell("-7.01"))),
-        ),
-    ),
-    Block(
-        "peers",
-        (
-            Row(
-                "z",
-                "Z",
-                (cell("82.68", "1"), first, cell("100.00", "0.00"), first, cell("-0.04")),
-                source_samples=True,
-            ),
-        ),
-    ),
-]
-PRINTED = Block(
-    "published (other protocol)",
-    (
-        Row("p", "P", (cell("93.55", "2.1", None), *[None] * 4), note="note & 1"),
-        Row(
-            "q",
-            "Q",
-            (cell("7.0", None, None), None, cell("100", None, None), None, None),
-            source_samples=True,
-            note="note 2",
-        ),
-    ),
-    published=True,
-)
+first = cell("73.95", "0.05", best=True)
+X = (cell("82.71", "0.55", best=True), first, None, first, None)
+Y = (None, None, cell("56.88"), None, cell("-7.01"))
+Z = (cell("82.68", "1", best=True), first, cell("100.00", "0.00", best=True), first, cell("-0.04"))
+P = (cell("93.55", "2.1", None, best=True), *[None] * 4)
+Q = (cell("7.0", None, None), None, cell("100", None, None, best=True), None, None)
 TABLE = Table(
     "made_up",
     "Made-up 100%",
     "method",
     COLUMNS,
-    (*mark_best_of_columns(MEASURED, COLUMNS), *mark_best_of_columns([PRINTED], COLUMNS)),
+    (
+        Block("refer_ences", (Row("x", "X_1", X), Row("y", "Y", Y))),
+        Block("peers", (Row("z", "Z", Z, source_samples=True),)),
+        Block(
+            "published (other protocol)",
+            (
+                Row("p", "P", P, note="note & 1"),
+                Row("q", "Q", Q, source_samples=True, note="note 2"),
+            ),
+            published=True,
+        ),
+    ),
     ("A_T in percent",),
 )
 

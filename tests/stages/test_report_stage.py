@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from pipeline import paths
-from pipeline.report.page.problem_results import ProblemFiles
 from pipeline.stage import main
 from pipeline.stages import report
 from report_content import problem, write_results
@@ -26,13 +25,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setattr(report, "drawing_library", lambda: "let vegaEmbed;")
     SmallProject(tmp_path).write_params(small_params())
-    files = ProblemFiles(
-        figures=paths.evaluation("toy", "left-right"),
-        tables=TABLES,
-        comparison=paths.comparison("toy", "left-right"),
-        sensitivity=paths.sensitivity("toy", "left-right"),
-    )
-    write_results(problem("left-right", ["ant", "bee", "cat", "dog"], 70, swept=True), files)
+    write_results(problem("left-right", ["ant", "bee", "cat", "dog"], 70, swept=True))
     return SmallProject(tmp_path)
 
 

@@ -140,7 +140,7 @@ def _axis(axis: str, table: DataFrame) -> Spec:
 def _class_names(table: DataFrame) -> list[dict[str, object]]:
     """Return where each class's name is written: in the middle of its images, if there is room."""
     span = (table[["x", "y"]].max() - table[["x", "y"]].min()).replace(0, 1)
-    unit = span / PIXELS
+    unit = span / list(PIXELS)
     middle = table.groupby("class")[["x", "y"]].median() / unit
     return [
         {"class": name, "x": round(x * unit["x"], 4), "y": round(y * unit["y"], 4)}
