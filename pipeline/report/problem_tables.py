@@ -197,8 +197,8 @@ def _weights(problem: EvaluatedProblem) -> Rows:
 def _shown(problem: EvaluatedProblem, images: TargetImages) -> Rows:
     """Yield the images that the report shows, and what each branch predicts for them."""
     names = problem.class_names
-    chosen = [("mistake", image) for image in confident_mistakes(problem)]
-    chosen += [("example", image) for image in _examples(problem)]
+    roles = {"mistake": confident_mistakes(problem), "example": _examples(problem)}
+    chosen = [(role, image) for role, shown in roles.items() for image in shown]
     paths = images.paths({image.row for _, image in chosen})
     for role, image in chosen:
         predicted: list[object] = []
@@ -212,15 +212,14 @@ def _shown(problem: EvaluatedProblem, images: TargetImages) -> Rows:
 
 def confident_mistakes(problem: EvaluatedProblem) -> list[ShownImage]:
     """Return the wrong predictions with most confidence over all seeds, each image once."""
-    wrong: list[tuple[float, int, ShownImage]] = []
-    for seed, (scores, rows) in enumerate(zip(problem.scores, problem.test_rows, strict=True)):
-        fused = scores.branches["fused"]
-        for i in np.flatnonzero(fused.label != problem.labels[rows]).tolist():
-            row = int(rows[i])
-            wrong.append((-float(fused.confidence[i]), row, ShownImage(seed, row, i)))
+    wrong = sorted(
+        (-float(scores.branches["fused"].confidence[i]), int(rows[i]), seed, int(i))
+        for seed, (scores, rows) in enumerate(zip(problem.scores, problem.test_rows, strict=True))
+        for i in np.flatnonzero(scores.branches["fused"].label != problem.labels[rows])
+    )
     first: dict[int, ShownImage] = {}
-    for _, row, image in sorted(wrong):
-        first.setdefault(row, image)
+    for _, row, seed, position in wrong:
+        first.setdefault(row, ShownImage(seed, row, position))
     return list(first.values())[:MISTAKES]
 
 

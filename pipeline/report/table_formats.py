@@ -38,21 +38,16 @@ def to_csv(table: Table) -> str:
     by_method = table.row_kind == "method"
     lines = []
     for block in table.blocks:
+        kind, group = ("published", "") if block.published else ("measured", block.heading)
         for row in block.rows:
-            line: dict[str, object] = {table.row_kind: row.key}
+            line: dict[str, object] = {"kind": kind, "group": group} if by_method else {}
+            line[table.row_kind] = row.key
             if by_method:
-                line = {
-                    "kind": "published" if block.published else "measured",
-                    "group": "" if block.published else block.heading,
-                    "method": row.key,
-                    "title": row.title,
-                    "source_samples": str(row.source_samples).lower(),
-                }
+                line |= {"title": row.title, "source_samples": str(row.source_samples).lower()}
             for column, cell in zip(table.columns, row.cells, strict=True):
-                if column.key not in line:  # a mean may be a column of two sections
-                    line[column.key] = cell and cell.mean
-                    if not column.signed and not column.count:
-                        line[f"{column.key}_sd"] = cell and cell.sd
+                line.setdefault(column.key, cell and cell.mean)  # a mean may be in two sections
+                if not column.signed and not column.count:
+                    line.setdefault(f"{column.key}_sd", cell and cell.sd)
             lines.append({**line, "note": row.note} if by_method else line)
     return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
 
@@ -73,16 +68,14 @@ def to_text(table: Table) -> str:
     for part in table.parts():
         grid = [[part.row_kind, *(f"{column.title} " for column in part.columns)]]
         for row in part.rows():
-            cells = zip(row.cells, part.columns, strict=True)
-            stars = ("*" if cell and cell.best else " " for cell in row.cells)
             texts = (
-                cell_text(cell, column, plus_minus="±") + star
-                for (cell, column), star in zip(cells, stars, strict=True)
+                cell_text(cell, column, plus_minus="±") + ("*" if cell and cell.best else " ")
+                for cell, column in zip(row.cells, part.columns, strict=True)
             )
             grid.append([row_name(row, letters), *texts])
         header, *rest = align(grid)
-        lines.append(header)
         rows = iter(rest)
+        lines.append(header)
         for block in part.blocks:
             lines += ["-" * len(header), *([block.heading] if block.heading else [])]
             lines += itertools.islice(rows, len(block.rows))
@@ -154,18 +147,13 @@ def _template(name: str) -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(  # noqa: S701  neither format is HTML; what is escaped, the filters escape
+        "<%", "%>", "<<", ">>", "<#", "#>",  # of blocks, variables and comments
         loader=PackageLoader("pipeline.report", "templates"),
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=StrictUndefined,
-    )
+    )  # fmt: skip
     functions = (cell_text, row_name, note_mark, markdown, tex, tex_title, tex_cell)
     environment.globals |= {function.__name__: function for function in functions}
     return environment.get_template(name)
