@@ -71,11 +71,6 @@ def pseudo_labels(problem: str) -> Path:
     return CACHE / "pseudo_labels" / f"{problem}.zarr"
 
 
-def refined(problem: str) -> Path:
-    """The embeddings of a problem's refined views; empty where refinement is off."""
-    return CACHE / "refined" / f"{problem}.zarr"
-
-
 def target_model(problem: str) -> Path:
     """The adapted classifiers of a problem after each task, and the final labels they rest on."""
     return CACHE / "target" / f"{problem}.zarr"

@@ -119,10 +119,15 @@ FEATURES = (
     *(("embed", domain, model) for domain in DOMAINS for model in MODELS),
     *(("prompts", domain) for domain in DOMAINS),
 )
-ADAPTING = tuple((stage, PROBLEM) for stage in ("pseudo_label", "refine", "adapt"))
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
-    *(("basis", "left"), ("source", "left"), *ADAPTING, ("evaluate", PROBLEM), ("metrics",)),
+    *(
+        ("basis", "left"),
+        ("source", "left"),
+        ("adapt", PROBLEM),
+        ("evaluate", PROBLEM),
+        ("metrics",),
+    ),
     *(
         ("compare", PROBLEM),
         ("sensitivity", PROBLEM),

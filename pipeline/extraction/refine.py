@@ -29,6 +29,9 @@ from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 if TYPE_CHECKING:
     from pipeline.method.kernel_lda import Classifier
     from pipeline.method.random_fourier_features import Basis
+    from pipeline.method.variants import MethodOptions
+    from pipeline.problem.problem import Problem
+    from pipeline.store.pseudo_label_store import TaskLabels
 
 Matrix = npt.NDArray[np.floating]
 Index = npt.NDArray[np.intp]
@@ -42,14 +45,6 @@ class TaskToRefine:
     branch: SourceBranch | None  # the source classifier over the task's classes; None without steps
     # (n,) or, with CLIP in the kernel, (n, 2): pseudo-labels as `SourceBranch.log_odds` takes them
     labels: Index
-
-
-@dataclass(frozen=True)
-class RefinedImages:
-    """Refined views, ready for `write_refined`."""
-
-    views: Mapping[str, Matrix]  # (S, n, d) by view, in files; rows of test images are NaN
-    weights: str  # fingerprint of the backbone's weights
 
 
 def task_to_refine(
@@ -87,6 +82,24 @@ def task_to_refine(
     return TaskToRefine(rows, branch, in_task)
 
 
+def tasks_to_refine(
+    problem: Problem, options: MethodOptions, labels: Iterable[TaskLabels], index: int
+) -> Iterator[TaskToRefine]:
+    """Yield the tasks of the seed at ``index``, whose first ``labels`` are given task by task."""
+    target, basis = problem.target, problem.bases.basis(index)
+    sources = problem.source_models(index)
+    for classes, source, (rows, first) in zip(target.class_sets, sources, labels, strict=True):
+        yield task_to_refine(
+            rows,
+            first.label,
+            classes,
+            basis=basis,
+            classifier=source.classifier,
+            clip_rows=np.asarray(target.clip_rows[rows]) if options.clip_in_kernel else None,
+            share=options.clip_in_kernel,
+        )
+
+
 @contextmanager
 def refine_views(
     images: Sequence[Image],
@@ -98,7 +111,7 @@ def refine_views(
     train: npt.NDArray[np.bool_],
     tasks_of: Callable[[int], Iterable[TaskToRefine]],
     scratch: Path,
-) -> Iterator[RefinedImages]:
+) -> Iterator[dict[str, Path]]:
     """Refine and embed the views of all seeds' train images.
 
     Parameters
@@ -120,8 +133,8 @@ def refine_views(
 
     Yields
     ------
-    RefinedImages
-        Usable within the ``with`` block.
+    dict of str to Path
+        Of each view an .npy file (S, n, d), there until the ``with`` block ends; rows of test images are NaN.
     """
     encoder, dtype = ImageEmbedder.build(settings).encoder, settings.backbone.stored_as
     refiner = ViewRefiner(
@@ -151,7 +164,8 @@ def refine_views(
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:
         shape = (*train.shape, encoder.width)
-        filled = {view: _nan_file(Path(folder) / view, shape, dtype) for view in views}
+        files = {view: Path(folder, f"{view}.npy") for view in views}
+        filled = {view: _nan_file(file, shape, dtype) for view, file in files.items()}
         if ascent.steps:
             for seed in range(len(train)):
                 fill({view: array[seed] for view, array in filled.items()}, tasks_of(seed))
@@ -163,8 +177,8 @@ def refine_views(
                 for seed in reversed(range(len(train))):  # the first is copied to the others
                     array[seed] = array[0]
                     array[seed, ~train[seed]] = np.nan
-        yield RefinedImages(filled, encoder.fingerprint)
-        del filled  # closes the files before they are removed
+        del filled  # closes the files
+        yield files
 
 
 def _pieces(task: TaskToRefine, size: int) -> Iterator[TaskToRefine]:

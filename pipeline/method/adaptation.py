@@ -59,6 +59,7 @@ class AdaptedTask:
     """What a task leaves behind beside the statistics."""
 
     classifier: Classifier  # the target's, of all classes seen
+    first_labels: PseudoLabels
     labels: PseudoLabels  # the task's final labels
 
 
@@ -223,6 +224,7 @@ class _Step:
 
     def rounds(self, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The general path: every round adds the task to the statistics and solves for a classifier."""
+        first = labels
         updated = self._updated(labels)
         classifier, ridge = self._solved(updated, None)
         for _ in range(self.options.rounds):
@@ -230,7 +232,7 @@ class _Step:
             labels = self.labeller.labels(self.labeller.scores(classifier))
             updated = self._updated(labels)
             classifier, ridge = self._solved(updated, ridge)
-        return updated, AdaptedTask(classifier, labels)
+        return updated, AdaptedTask(classifier, first, labels)
 
     def _updated(self, labels: PseudoLabels) -> Statistics:
         """Return the statistics with the task under these labels."""
@@ -292,6 +294,7 @@ class _Step:
 
     def rounds_in_row_space(self, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The fast path, see `relabelling`."""
+        first = labels
         space = self._row_space(labels)
         for _ in range(self.options.rounds):
             counted = self.options.class_priors == "counted"
@@ -302,7 +305,7 @@ class _Step:
         means = filled_means(updated.means(), self.source.means)
         priors = self._class_weights(updated)
         classifier = space.classifier(self._responsibilities(labels), means, priors)
-        return updated, AdaptedTask(classifier, labels)
+        return updated, AdaptedTask(classifier, first, labels)
 
     def _row_space(self, labels: PseudoLabels) -> RowSpace:
         """Return the row space of the task, with the ridge of its first labels."""

@@ -1,121 +1,123 @@
-"""Stage `adapt@PROBLEM`: add the target's tasks to its statistics one after another (docs/method.md, steps 8 and 9).
+"""Stage `adapt@PROBLEM`: label the target's train images and add its tasks to the statistics, one after another.
 
-Reads the target's embeddings of all views (refined ones where `refine` made them), its pseudo-labels, and the source
-*model*: no source row, no label of either side. Of earlier tasks only the statistics are kept. Writes
-cache/target/PROBLEM.zarr: the classifier after each task of every seed, and the final labels.
+Reads the target's embeddings, prompts, tasks and splits, and the source *model*: no source row, no label of either
+side. Only where `refinement` is on, it also reads target images and the backbone (docs/method.md). Writes
+cache/pseudo_labels/PROBLEM.zarr, the first labels and weights, and cache/target/PROBLEM.zarr, the classifier after each
+task of every seed and the final labels.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from pipeline import paths
-from pipeline.method.adaptation import adapt_task, empty_statistics
-from pipeline.method.kernel_directions import lifted
-from pipeline.method.kernel_lda import Classifier
-from pipeline.method.rejection import RejectionState
-from pipeline.method.row_reduction import RowReduction
+from pipeline.datasets.manifest_files import read_images
+from pipeline.errors import ParamsError
+from pipeline.extraction.views import views_in_both, views_to_refine
 from pipeline.method.variants import MethodOptions
+from pipeline.params import Params, load_params
 from pipeline.problem.adapted_model import options_as_json
 from pipeline.problem.method_options import method_options
-from pipeline.problem.prepared_task import prepared_tasks
 from pipeline.problem.problem import Problem
-from pipeline.stage import Context, stage
-from pipeline.store.array_store import ArrayStore
-from pipeline.store.pseudo_label_store import (
-    TaskLabels,
-    labels_at,
-    open_pseudo_labels,
-    read_pseudo_labels,
-)
-from pipeline.store.refined_store import open_refined, read_refined
+from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed, label_seed
+from pipeline.stage import Context, embedding_settings, stage
+from pipeline.store.pseudo_label_store import write_pseudo_labels
 from pipeline.store.target_store import write_target
 
 
-@stage(per=("problems",), reads=("language", "method", "problems", "vision"))
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return what decides the outputs beside the inputs and `method`: the label space, and refinement if it is on."""
+    problem = params.problems[name]
+    how = {"label_space": problem.label_space, "classes": problem.classes}
+    if params.refinement.off:
+        return how
+    return how | {
+        "refinement": params.refinement.model_dump(),
+        "views": params.views.model_dump(),
+        "domain_views": list(params.domains[problem.target].views),
+        "model": params.models[params.vision].model_dump(mode="json"),
+    }
+
+
+@stage(per=("problems",), reads=("method",), settings=settings)
 def adapt(context: Context, name: str) -> str:
-    """Write cache/target/PROBLEM.zarr."""
-    params = context.params
-    options = method_options(params.method.variant, params.method.options)
-    with context.executor(params.problems[name].target) as executor:
+    """Write cache/pseudo_labels/PROBLEM.zarr and cache/target/PROBLEM.zarr."""
+    method = context.params.method
+    options = method_options(method.variant, method.options)
+    with context.executor(context.project.problems[name][1]) as executor:
         problem = context.project.problem(name, lazy=executor.lazy)
         problem.check_backbones()
         target = problem.target
-        seeds = executor.for_each_seed(
-            partial(
-                adapt_seed,
-                problem=problem,
-                first_labels=open_pseudo_labels(paths.pseudo_labels(name)),
-                refined_views=open_refined(paths.refined(name)),
-                options=options,
-            ),
-            len(target.seeds),
+        for_each_seed = partial(
+            executor.for_each_seed,
+            seeds=len(target.seeds),
             images=target.largest_task,
             views=len(options.views),
             D=problem.bases.width(options),
         )
-    classifiers, labels, rejections = zip(*seeds, strict=True)
-    attributes = {
-        "problem": name,
-        "classes": target.class_names,
-        # whoever predicts with the model must have the same method and bases
-        "method": options_as_json(options),
-        "bases": list(problem.bases.digests),
-    }
+        with refined_views(context, problem, options, for_each_seed) as refined:
+            seeds = for_each_seed(
+                partial(adapt_seed, problem=problem, options=options, refined=refined)
+            )
     rows = target.vision.rows
+    write_pseudo_labels(paths.pseudo_labels(name), [s.first_labels for s in seeds], rows, name)
     write_target(
         paths.target_model(name),
-        classifiers,
-        labels,
+        [seed.classifiers for seed in seeds],
+        [seed.labels for seed in seeds],
         rows=rows,
-        attributes=attributes,
-        rejections=rejections,
+        attributes={
+            "problem": name,
+            "classes": target.class_names,
+            # whoever predicts with the model must have the same method and bases
+            "method": options_as_json(options),
+            "bases": list(problem.bases.digests),
+        },
+        rejections=[seed.rejections for seed in seeds],
     )
-    return f"{len(target.class_sets)} tasks, {len(seeds)} seeds"
+    how = "" if refined is None else f", refined {', '.join(refined.views)}"
+    return f"{len(target.class_sets)} tasks, {len(seeds)} seeds{how}"
 
 
-def adapt_seed(
-    index: int,
-    reduce_rows: RowReduction,
-    *,
+@contextmanager
+def refined_views(
+    context: Context,
     problem: Problem,
-    first_labels: ArrayStore,
-    refined_views: ArrayStore,
     options: MethodOptions,
-) -> tuple[list[Classifier], list[TaskLabels], list[RejectionState]]:
-    """Return a seed's classifier after each task, the row numbers and final labels of each task, what rejects."""
-    target, basis = problem.target, problem.bases.reduced(index, options)
-    labels = read_pseudo_labels(first_labels, index, target.vision.rows)
-    shape = (target.vision.rows, target.vision.width)
-    refined = read_refined(refined_views, index, dict.fromkeys(options.views, shape))
-    statistics = empty_statistics(basis, options)
-    classifiers: list[Classifier] = []
-    final_labels: list[TaskLabels] = []
-    rejections: list[RejectionState] = []
-    for task in prepared_tasks(
-        problem,
-        index,
-        basis,
-        options.views,
-        options,
-        reduce_rows=reduce_rows,
-        with_scatter=options.source_covariance,
-    ):
-        rows, images = task.rows, task.images
-        images = replace(images, views={**images.views, **{v: x[rows] for v, x in refined.items()}})
-        statistics, adapted = adapt_task(
-            basis,
-            statistics,
-            images,
-            labels_at(labels, rows, len(images.classes)),
-            source=task.source,
-            options=options,
-            clip_scale=target.prompts.logit_scale,
-            reduce_rows=reduce_rows,
+    for_each_seed: Callable[..., list[Any]],
+) -> Iterator[RefinedViews | None]:
+    """Label, refine and embed the views of every seed's train images; yield None where `refinement` is off."""
+    if "refinement" not in context.settings:
+        yield None
+        return
+    from pipeline.extraction.images import images_of
+    from pipeline.extraction.refine import refine_views, tasks_to_refine  # imports torch
+    from pipeline.method.adversarial_refinement import Ascent
+
+    params, target = load_params(), problem.target
+    if target.hidden or target.label_space is not None or options.reject != "none":
+        raise ParamsError(
+            f"params.yaml: refinement: views are refined towards labels of the closed set, and {problem.name} has "
+            "hidden classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
         )
-        classifiers.append(lifted(basis, adapted.classifier))
-        final_labels.append((rows, adapted.labels))
-        if task.rejection is not None:
-            rejections.append(task.rejection)
-    return classifiers, final_labels, rejections
+    asked, model = params.refinement, params.models[params.vision]
+    views = views_in_both(
+        target.name, params.domains[target.name].views, params.vision, model.views
+    )
+    labels = for_each_seed(partial(label_seed, problem=problem, options=options))
+    with refine_views(
+        images_of(read_images(target.manifest / "images.csv")),
+        views_to_refine(target.name, views, params.vision, model.library),
+        embedding_settings(params, params.vision),
+        ascent=Ascent(asked.steps, asked.step_size, asked.radius),
+        attention=asked.mutual_attention,
+        train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),
+        tasks_of=lambda index: tasks_to_refine(problem, options, labels[index], index),
+        scratch=paths.SCRATCH,
+    ) as files:
+        yield RefinedViews(files, labels)

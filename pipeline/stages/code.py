@@ -61,7 +61,12 @@ DATA = {
 }
 
 
-@stage(reads=("data", "datasets", "domains", "lists"))
+@stage(
+    reads=(
+        *("data", "datasets", "domains", "lists", "models", "problems"),
+        *("refinement", "views", "vision"),
+    )
+)
 def code(context: Context) -> str:
     """Write cache/code/STAGE.json for every stage."""
     names = [name for name in stage_names() if name != "code"]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
+from pipeline.store.array_store import ArrayStore, ArrayWriter, writing
 
 SCHEMA = "referee-pseudo-labels/2"
 NO_LABEL = -1
@@ -29,11 +29,6 @@ def write_pseudo_labels(
     with writing(path, SCHEMA) as store:
         store.describe({"problem": problem})
         add_pseudo_labels(store, seeds, rows)
-
-
-def open_pseudo_labels(path: Path) -> ArrayStore:
-    """Open what `write_pseudo_labels` wrote."""
-    return open_arrays(path, SCHEMA)
 
 
 def add_pseudo_labels(store: ArrayWriter, seeds: Sequence[Sequence[TaskLabels]], rows: int) -> None:

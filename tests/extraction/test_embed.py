@@ -216,7 +216,7 @@ def refined(images, settings, folder, tasks_of, *, steps=0, attention=False):
         tasks_of=tasks_of,
         scratch=folder,
     ) as result:
-        views = {view: np.array(rows) for view, rows in result.views.items()}
+        views = {view: np.load(file) for view, file in result.items()}
     assert not list(folder.iterdir())
     return views, train
 

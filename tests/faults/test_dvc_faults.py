@@ -23,8 +23,7 @@ PROBLEM = "left-right"
 OUTPUTS = ("cache/source", "cache/pseudo_labels", "cache/target", "results/toy/problems")
 MADE_BY = {
     "source": "source@left",
-    "pseudo_labels": "pseudo_label@left-right",
-    "refined": "refine@left-right",
+    "pseudo_labels": "adapt@left-right",
     "target": "adapt@left-right",
 }
 

@@ -33,9 +33,11 @@ STAGES = [
     ("probe", ("right",), ["results/toy/probes/right.json"]),
     ("basis", ("left",), ["cache/bases/left.json", "results/toy/bases/left.json"]),
     ("source", ("left",), ["cache/source/left.zarr"]),
-    ("pseudo_label", (PROBLEM,), ["cache/pseudo_labels/left-right.zarr"]),
-    ("refine", (PROBLEM,), ["cache/refined/left-right.zarr"]),
-    ("adapt", (PROBLEM,), ["cache/target/left-right.zarr"]),
+    (
+        "adapt",
+        (PROBLEM,),
+        [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")],
+    ),
     (
         "evaluate",
         (PROBLEM,),

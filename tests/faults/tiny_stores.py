@@ -17,18 +17,14 @@ from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import embedding_store
-from pipeline.store.array_store import ArrayStore
+from pipeline.store.array_store import ArrayStore, open_arrays
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.pseudo_label_store import (
-    open_pseudo_labels,
-    read_pseudo_labels,
-    write_pseudo_labels,
-)
-from pipeline.store.refined_store import open_refined, read_refined, write_refined
+from pipeline.store.pseudo_label_store import SCHEMA as PSEUDO_LABELS
+from pipeline.store.pseudo_label_store import read_pseudo_labels, write_pseudo_labels
 from pipeline.store.source_store import read_source, write_scatters, writing_source
 from pipeline.store.target_store import open_target, write_target
 
@@ -124,26 +120,12 @@ def placed() -> list[Any]:
 def pseudo_labels(folder: Path, _: Any) -> TinyStore:
     path = folder / "l.zarr"
     write_pseudo_labels(path, [placed()], 8, "a-b")
-    return TinyStore(path, lambda: _labels(open_pseudo_labels(path)))
+    return TinyStore(path, lambda: _labels(open_arrays(path, PSEUDO_LABELS)))
 
 
 def _labels(store: ArrayStore) -> bytes:
     got = read_pseudo_labels(store, 0, 8)
     return pickle.dumps([got.label, got.weight, got.kept, got.fused])
-
-
-def refined(folder: Path, _: Any) -> TinyStore:
-    path = folder / "r.zarr"
-    views = {"zeros": np.random.default_rng(0).standard_normal((1, 5, 3)).astype(np.float16)}
-    write_refined(path, views, {"problem": "a-b"})
-    shapes = {"zeros": (5, 3), "original": (5, 3)}
-    return TinyStore(path, lambda: pickle.dumps(read_refined(open_refined(path), 0, shapes)))
-
-
-def refined_off(folder: Path, _: Any) -> TinyStore:
-    path = folder / "o.zarr"
-    write_refined(path, {}, {"problem": "a-b"})
-    return TinyStore(path, lambda: pickle.dumps(read_refined(open_refined(path), 0, {})))
 
 
 def target(folder: Path, _: Any) -> TinyStore:
@@ -227,6 +209,6 @@ def progress_log(folder: Path, _: Any) -> TinyStore:
 
 
 KINDS = (
-    embeddings, prompts, source, pseudo_labels, refined, refined_off, target, basis, manifest,
+    embeddings, prompts, source, pseudo_labels, target, basis, manifest,
     progress_log,
 )  # fmt: skip

@@ -3,7 +3,7 @@
 What holds exactly: no stage from the images to the adapted classifier reads report.json of the target, or anything of
 the source but its model and the basis. labels.csv of the target is read by `tasks` alone, which writes the split and
 the task of every image, known while adapting. images.csv, whose paths name class folders, is read by `tasks`, `embed`
-and `refine` (for paths and digests of the files) and by no other stage on the way.
+and, where views are refined, by `adapt` (for paths and digests of the files), and by no other stage on the way.
 """
 
 import re
@@ -11,12 +11,12 @@ import re
 import pytest
 from ruamel.yaml import YAML
 
-from small_project import ADAPTING, ROOT, small_params, tree_digest
+from small_project import PROBLEM, ROOT, small_params, tree_digest
 
 # What the target's stages may read of the source: its model, and the basis that the two share.
 FROM_SOURCE = {"cache/source/left.zarr", "cache/bases/left.json"}
-STAGES = [f"{stage}@{problem}" for stage, problem in ADAPTING]
-OUTPUTS = [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "refined", "target")]
+ADAPT = f"adapt@{PROBLEM}"
+OUTPUTS = [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")]
 
 
 def cases(body, params):
@@ -64,18 +64,17 @@ def readers(stage, stages):
     return found
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_graph_has_no_path_to_source_data_or_target_labels(stage):
-    read = readers(stage, expanded())
+def test_the_graph_has_no_path_to_source_data_or_target_labels():
+    read = readers(ADAPT, expanded())
     assert "cache/embeddings/right/vit.zarr" in read
     assert {path for path in read if re.search(r"/left(/|\.|$)", path)} == FROM_SOURCE
     assert not [path for path in read if "report.json" in path]
     assert read["cache/manifests/right/labels.csv"] == {"tasks@right"}
 
 
-def test_images_csv_is_read_by_tasks_embed_and_refine_alone():
-    read = readers("adapt@left-right", expanded())["cache/manifests/right/images.csv"]
-    assert {stage.split("@")[0] for stage in read} == {"tasks", "embed", "refine"}
+def test_images_csv_is_read_by_tasks_embed_and_adapt_alone():
+    read = readers(ADAPT, expanded())["cache/manifests/right/images.csv"]
+    assert {stage.split("@")[0] for stage in read} == {"tasks", "embed", "adapt"}
 
 
 def test_the_walk_would_find_a_leak():
@@ -99,7 +98,7 @@ def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_
         file.write_bytes(b"destroyed")
     for path in OUTPUTS:
         (folder / path).rename(folder / f"{path}.before")
-    project_copy.run_here(*ADAPTING)
+    project_copy.run_here(("adapt", PROBLEM))
     assert [tree_digest(folder / path) for path in OUTPUTS] == before
 
 

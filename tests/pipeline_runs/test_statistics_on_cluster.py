@@ -29,10 +29,7 @@ FEATURES = (
     *(("embed", "a", "vit"), ("embed", "a", "clip"), ("embed", "b", "vit"), ("embed", "b", "clip")),
     *(("prompts", "a"), ("prompts", "b"), ("basis", "a")),
 )
-STAGES = (
-    *(("source", "a"), ("pseudo_label", "a-b"), ("refine", "a-b"), ("adapt", "a-b")),
-    *(("evaluate", "a-b"), ("compare", "a-b")),
-)
+STAGES = (*(("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"), ("compare", "a-b")),)
 OUTPUTS = ("cache/source", "cache/pseudo_labels", "cache/target", "results/toy/problems")
 TARGET = paths.target_model("a-b")
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 EMBED = {f"embed@{domain}-{model}" for domain in ("left", "right") for model in ("vit", "clip")}
 PROBE = {"probe@left", "probe@right"}
-ADAPT = {f"{stage}@left-right" for stage in ("pseudo_label", "refine", "adapt", "evaluate")}
+ADAPT = {f"{stage}@left-right" for stage in ("adapt", "evaluate")}
 COMPARE = {"compare@left-right", "sensitivity@left-right", "select@left-right"}
 METHOD = {"basis@left", "source@left"} | ADAPT | COMPARE
 

@@ -61,7 +61,7 @@ def test_the_command_line_ends_with_status_2_and_one_line(project):
     [
         *(("embed", "left", "nope"), ("embed", "nope", "vit"), ("model", "nope")),
         *((stage, "nope") for stage in ("basis", "source", "probe", "prompts")),
-        *((stage, "nope") for stage in ("pseudo_label", "refine", "adapt", "evaluate", "compare")),
+        *((stage, "nope") for stage in ("adapt", "evaluate", "compare")),
     ],
 )
 def test_an_unknown_name_at_any_stage(refused, arguments):

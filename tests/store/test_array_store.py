@@ -13,11 +13,10 @@ from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
 from pipeline.store.pseudo_label_store import (
     NO_LABEL,
     labels_at,
-    open_pseudo_labels,
     read_pseudo_labels,
     write_pseudo_labels,
 )
-from pipeline.store.refined_store import open_refined, read_refined, write_refined
+from pipeline.store.pseudo_label_store import SCHEMA as PSEUDO_LABELS
 from pipeline.store.target_store import open_target, write_target
 
 RNG = np.random.default_rng(0)
@@ -93,7 +92,7 @@ def require_labels(store):
 
 def test_pseudo_labels_are_found_again_at_their_rows(tmp_path):
     write_pseudo_labels(tmp_path / "p.zarr", [LABELS], 6, "a-b")
-    require_labels(open_pseudo_labels(tmp_path / "p.zarr"))
+    require_labels(open_arrays(tmp_path / "p.zarr", PSEUDO_LABELS))
 
 
 def test_target_models(tmp_path):
@@ -109,19 +108,6 @@ def test_target_models(tmp_path):
             np.testing.assert_array_equal(got.W, given.W)
             np.testing.assert_array_equal(got.b, given.b)
     require_labels(store)
-
-
-def test_refined_views(tmp_path):
-    views = {"zeros": RNG.standard_normal((2, 5, 3)).astype(np.float16)}
-    write_refined(tmp_path / "r.zarr", views, {"problem": "a-b"})
-    refined = open_refined(tmp_path / "r.zarr")
-    read = read_refined(refined, 1, {"original": (5, 3), "zeros": (5, 3)})
-    assert list(read) == ["zeros"]
-    np.testing.assert_array_equal(read["zeros"], views["zeros"][1])
-    with pytest.raises(StoreError, match="zeros has shape"):
-        read_refined(refined, 0, {"zeros": (6, 3)})
-    write_refined(tmp_path / "off.zarr", {}, {"problem": "a-b"})
-    assert read_refined(open_refined(tmp_path / "off.zarr"), 0, {"zeros": (5, 3)}) == {}
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])

@@ -17,7 +17,7 @@ from pipeline.cli.main import main
 from pipeline.errors import StoreError
 from pipeline.store.seal import read_sealed
 from pipeline.store.source_store import SCHEMA
-from small_project import ADAPTING, FEATURES, PROBLEM, SmallProject, small_params, stages_run
+from small_project import FEATURES, PROBLEM, SmallProject, small_params, stages_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
 COSTLY = {"manifest", "model", "embed", "prompts"}
@@ -46,8 +46,8 @@ def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys)
     done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts", "tasks")
     assert stages_run(done.stdout) == {"tasks@left", "tasks@right"}
     tasks = [("tasks", domain) for domain in ("left", "right")]
-    project.run_here(*tasks, ("basis", "left"), ("source", "left"), *ADAPTING)
-    project.run_here(("evaluate", PROBLEM))
+    project.run_here(*tasks, ("basis", "left"), ("source", "left"))
+    project.run_here(("adapt", PROBLEM), ("evaluate", PROBLEM))
     assert project.results("evaluations", f"{PROBLEM}.json").is_file()
 
 
