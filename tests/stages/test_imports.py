@@ -58,6 +58,7 @@ def test_only_what_runs_a_model_imports_one(run_project):
     assert "open_clip" in found["embed right clip"]
     assert "open_clip" in found["prompts right"]
     assert "torch" in found["report"]  # which draws the views of images
-    light = ("code", "manifest", "tasks", "model", "probe", "basis", "source", "adapt", "evaluate")
+    assert found["model vit"] == {"dvc"}  # which weights dvc.lock has the features of
+    light = ("manifest", "tasks", "probe", "basis", "source", "adapt", "evaluate")
     light += ("compare", "sensitivity")
     assert not {name: heavy for name, heavy in found.items() if name.split()[0] in light and heavy}
