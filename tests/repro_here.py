@@ -13,6 +13,7 @@ import hashlib
 import shlex
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pipeline.stage import main
 from pipeline.stages import code
@@ -53,7 +54,8 @@ class Graph:
     def repro(self, before: State) -> set[str]:
         """Run what differs from ``before``; return the stages that ran. One that failed ends it: "STAGE failed"."""
         ran: set[str] = set()
-        with contextlib.chdir(self.folder):
+        # the code that counts is the project's, not the one that runs
+        with contextlib.chdir(self.folder), patch.object(code, "SOURCE", self.folder):
             for stage in self.stages:
                 read, known = self._read(stage), before.get(stage.name)
                 if known is not None and all(
