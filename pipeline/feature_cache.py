@@ -13,12 +13,14 @@ import numpy.typing as npt
 from pipeline import paths
 from pipeline.errors import ParamsError, listed
 from pipeline.method.rows import Labels
+from pipeline.newest_step import newest_step, stream_states
 from pipeline.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named
 from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.project import Project
 from pipeline.problem.seed import Seed
+from pipeline.problem.stream_model import open_stream_model
 from pipeline.revision_files import RevisionFiles
 from pipeline.stage import open_project
 from pipeline.store.basis_file import read_bases
@@ -101,6 +103,13 @@ class FeatureCache:
         """Source and target of each problem, by its name."""
         return self._project.problems
 
+    @property
+    def streams(self) -> Mapping[str, tuple[str, ...]]:
+        """The keys of the steps of each stream, those whose images are gone first."""
+        keys = (*self.params.past, *self.params.steps)
+        names = dict.fromkeys(key.partition("-")[0] for key in keys)
+        return {name: tuple(stream_states(self.params, name)) for name in names}
+
     def rows(self, domain: str, model: str, view: str = "original") -> FeatureRows:
         """Return the features of a domain's images by a model.
 
@@ -171,6 +180,33 @@ class FeatureCache:
             params.rff.model_dump(),
             seed=seed,
             after_task=after,
+        )
+
+    def stream_model(self, stream: str, *, after: str | None = None) -> AdaptedModel:
+        """Return the model of a stream of unlabelled images, as `model` does that of a problem.
+
+        Parameters
+        ----------
+        stream : str
+            A key of `streams`.
+        after : str, optional
+            The name of a step; the newest if omitted.
+        """
+        params = self.params
+        step = newest_step(params, stream, after)
+        entry = params.steps.get(step)
+        # whose stores say which backbones new images need: the source's where the step's images are gone
+        domain = params.past[step].source if entry is None else entry.domain
+        source = (entry or params.past[step]).source
+        self._bring(paths.stream_state(step), paths.bases(source), *self._features_of(domain))
+        return open_stream_model(
+            step,
+            domain,
+            method_options(params.method.variant, params.method.options),
+            params.rff.model_dump(),
+            vision=params.vision,
+            language=params.language,
+            root=self._root,
         )
 
     def compare(self, method: str | Method, problem: str | None = None) -> pd.DataFrame:

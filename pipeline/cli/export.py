@@ -26,7 +26,6 @@ import numpy as np
 
 from pipeline.cli.predict import add_model_choice, open_model
 from pipeline.errors import InputError, ParamsError
-from pipeline.params import load_params
 
 if TYPE_CHECKING:
     from pipeline.problem.adapted_model import AdaptedModel
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output.suffix != ".safetensors" or args.output.is_dir():
         raise InputError(f"--output {args.output}: name a file that ends in .safetensors")
-    model = open_model(args, load_params())
+    model = open_model(args)
     write_classifier(args.output, *exported(model))
     size = args.output.stat().st_size
     sys.stdout.write(

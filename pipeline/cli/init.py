@@ -15,15 +15,13 @@ examples:
 from __future__ import annotations
 
 import argparse
-import shutil
+import logging
 import sys
 from pathlib import Path
 
-from ruamel.yaml import YAML
-
-import pipeline
 from pipeline.cli.use import use
 from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.installed_project import REPLACED, copy_file, project_files, write_graph
 from pipeline.params import SUITE_FILE, parse_suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
@@ -34,7 +32,7 @@ COPIED = (
     ".gitattributes",
     "suites",
     "weights/README.md",
-    ".dvc/plots",
+    *REPLACED,
 )
 WEIGHTS = "weights/digits"  # the small models of the default suite
 IGNORED = """\
@@ -64,35 +62,31 @@ A project of [REFEREE on features that are computed once](https://pypi.org/proje
 |---|---|
 | `suite.yaml` | the images, models and problems; `referee use NAME` takes another of `suites/` |
 | `params.yaml` | every number you may change: `dvc exp run -S rff.D=2000` |
-| `dvc.yaml` | the graph; a new version of the package may have another: compare with that of a new `referee init` |
+| `dvc.yaml` | the graph; after `pip install` of another version, `referee upgrade` brings it up to date |
 | `weights/`, `data/` | models and images |
+
+Next: [your own images](docs/how-to/own-data.md) ·
+[Parquet, shards and tables](docs/how-to/image-sources.md) ·
+[parameters](docs/parameters.md) · [Python](docs/how-to/python.md)
 """
-
-
-def project_files() -> Path:
-    """Return the folder that has dvc.yaml, suites/ and weights/: inside the installed package, or a clone's root."""
-    package = Path(pipeline.__file__).parent
-    installed = package / "project_files"
-    return installed if installed.is_dir() else package.parent
 
 
 def init(folder: Path, suite: str) -> None:
     """Make a project in a folder that does not exist yet."""
     if folder.exists():
         raise InputError(f"{folder}: exists already; name a new folder")
-    files = project_files()
-    suites = [file.stem for file in (files / "suites").glob("*.yaml")]
+    suites = [file.stem for file in (project_files() / "suites").glob("*.yaml")]
     if suite not in suites:
         raise ParamsError(f"--suite {suite}: there is no such suite{did_you_mean(suite, suites)}")
     with write_aside(folder) as aside:
         _make_repositories(aside)
         for name in COPIED:
-            _copy(files / name, aside / name)
+            copy_file(name, aside / name)
         use(suite, aside)
         chosen = parse_suite(read_yaml(aside / SUITE_FILE))
         if any(Path(model.origin).is_relative_to(WEIGHTS) for model in chosen.models.values()):
-            _copy(files / WEIGHTS, aside / WEIGHTS)
-        _write_graph(files / "dvc.yaml", aside / "dvc.yaml")
+            copy_file(WEIGHTS, aside / WEIGHTS)
+        write_graph(aside / "dvc.yaml")
         readme = README.format(name=folder.resolve().name, suite=chosen.suite)
         for file, text in (("README.md", readme), (".gitignore", IGNORED), (".dvc/config", CONFIG)):
             (aside / file).write_text(text, encoding="utf-8")
@@ -104,28 +98,8 @@ def _make_repositories(folder: Path) -> None:
 
     folder.mkdir()
     Git.init(str(folder)).close()  # type: ignore[no-untyped-call]
+    logging.getLogger("dvc").setLevel(logging.WARNING)  # it says what `run` says
     Repo.init(str(folder)).close()
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_dir():
-        shutil.copytree(source, target)
-    else:
-        shutil.copy(source, target)
-
-
-def _write_graph(source: Path, target: Path) -> None:
-    """Write dvc.yaml for a folder without the package: the stage `code` looks at the installed one every time."""
-    yaml = YAML()  # the round trip keeps comments
-    yaml.width = 4096
-    yaml.indent(mapping=2, sequence=2, offset=0)
-    graph = yaml.load(source.read_text(encoding="utf-8"))
-    code = graph["stages"]["code"]
-    code.insert(list(code).index("deps"), "always_changed", True)
-    del code["deps"]
-    with target.open("w", encoding="utf-8") as file:
-        yaml.dump(graph, file)
 
 
 def run(args: argparse.Namespace) -> int:

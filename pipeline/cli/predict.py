@@ -67,45 +67,22 @@ def read_images(args: argparse.Namespace, params: Params) -> ReadImages:
     return read
 
 
-def open_model(args: argparse.Namespace, params: Params) -> AdaptedModel:
+def open_model(args: argparse.Namespace) -> AdaptedModel:
     """Return the adapted model that the options of `add_model_choice` choose."""
-    from pipeline.problem.adapted_model import open_adapted_model
-    from pipeline.problem.method_options import method_options
-    from pipeline.stage import open_project
+    from pipeline.feature_cache import open_cache
 
-    if args.stream is not None:
-        return open_stream(args, params)
-    if args.after is not None:
-        raise ParamsError("--after: is for --stream; of a problem name a task with --after-task")
-    return open_adapted_model(
-        open_project(params).problem(args.problem),
-        method_options(params.method.variant, params.method.options),
-        params.rff.model_dump(),
-        seed=args.seed,
-        after_task=args.after_task,
-    )
-
-
-def open_stream(args: argparse.Namespace, params: Params) -> AdaptedModel:
-    """Return the model of a stream after its newest step, or the one that ``--after`` names."""
-    from pipeline.cli.newest_step import newest_step
-    from pipeline.problem.method_options import method_options
-    from pipeline.problem.stream_model import open_stream_model
-
+    cache = open_cache(".")
+    if args.stream is None:
+        if args.after is not None:
+            raise ParamsError(
+                "--after: is for --stream; of a problem name a task with --after-task"
+            )
+        return cache.model(args.problem, after=args.after_task, seed=args.seed)
     if args.seed is not None or args.after_task is not None:
         raise ParamsError(
             "--seed, --after-task: are for --problem; a stream has one seed, and --after names a step"
         )
-    step = newest_step(params, args.stream, args.after)
-    entry = params.steps.get(step)
-    return open_stream_model(
-        step,
-        params.past[step].source if entry is None else entry.domain,
-        method_options(params.method.variant, params.method.options),
-        params.rff.model_dump(),
-        vision=params.vision,
-        language=params.language,
-    )
+    return cache.stream_model(args.stream, after=args.after)
 
 
 def model_facts(model: AdaptedModel, params: Params) -> dict[str, Any]:
@@ -131,7 +108,7 @@ def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
     from pipeline.stage import embedding_settings
 
     params = load_params()
-    model = open_model(args, params)
+    model = open_model(args)
     target, vision, language = model.problem.target, params.vision, params.language
     for name in (vision, language):
         if params.models[name].library == "imported":

@@ -30,12 +30,12 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
-from pipeline.cli.newest_step import newest_step, stream_states
 from pipeline.cli.suite_edit import edited_suite, in_one_line, put
 from pipeline.datasets.manifest_files import read_classes
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
+from pipeline.newest_step import newest_step, stream_states
 from pipeline.params import SUITE_FILE, Suite, named, parse_suite
 from pipeline.problem.corrections import EMPTY
 from pipeline.stage import image_source

@@ -8,7 +8,9 @@ nothing is extracted again. What it cannot take over is said, and the next
 `dvc repro` makes it. Change no setting in the same step.
 
 reads:  dvc.lock, params.yaml, suite.yaml, cache/
-writes: cache/manifests, cache/code, dvc.lock
+writes: cache/manifests, cache/code, dvc.lock; in a project of `referee init`
+        also dvc.yaml (stages of your own are kept), docs/, .dvc/plots, and
+        new sections of params.yaml
 examples:
   referee upgrade && dvc repro --allow-missing
 """
@@ -29,6 +31,7 @@ from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import is_private
 from pipeline.datasets.manifest_files import ImageRow, Manifest
 from pipeline.errors import InputError, RefereeError
+from pipeline.installed_project import bring_up_to_date
 from pipeline.params import load_params
 from pipeline.stage import find_stage
 from pipeline.stage import main as run_stage
@@ -98,7 +101,10 @@ def upgrade() -> Iterator[str]:
     from dvc.repo import Repo
 
     logging.getLogger("dvc").setLevel(logging.ERROR)  # a line for every entry of dvc.lock otherwise
+    yield from (changed := list(bring_up_to_date()))
     if not Path("dvc.lock").is_file():
+        if changed:
+            return
         raise InputError("dvc.lock: no such file; run this in a project that an older version ran")
     former = {name: former_version(name) for name in TAKEN_OVER}
     for domain in load_params().domains:

@@ -72,8 +72,11 @@ def pointer(name: str, digest: str) -> str:
 def is_private(path: Path) -> bool:
     """Tell whether a CSV file of a manifest is a pointer to a private file."""
     start = f"{','.join(POINTER)}\n".encode()
-    with path.open("rb") as file:
-        return file.read(len(start)) == start
+    try:
+        with path.open("rb") as file:
+            return file.read(len(start)) == start
+    except FileNotFoundError:
+        raise malformed(path, "no such file") from None
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:

@@ -11,6 +11,7 @@ import functools
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,16 +47,13 @@ class ParquetFile:
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the values of columns, row by row; no other column is read."""
-        try:
-            with _parquet().ParquetFile(self.path, metadata=self.metadata) as opened:
-                if not columns:
-                    yield from itertools.repeat((), self.first_rows[-1])
-                    return
-                for batch in opened.iter_batches(columns=list(columns)):
-                    # as_py() of one value at a time is slower by half
-                    yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
-        except _malformed() as error:
-            raise _unreadable(self.path, error) from None
+        if not columns:
+            yield from itertools.repeat((), self.first_rows[-1])
+            return
+        with _opened(self.path, self.metadata) as opened:
+            for batch in opened.iter_batches(columns=list(columns)):
+                # as_py() of one value at a time is slower by half
+                yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
 
     def image(self, column: str, row: int) -> bytes | None:
         """Return the image of a row; None where there is no such row, or none in it."""
@@ -81,11 +79,8 @@ def open_parquet(file: Path) -> ParquetFile:
 
 @functools.lru_cache(maxsize=64)
 def _open(file: Path, _modified: int, _size: int) -> ParquetFile:
-    try:
-        with _parquet().ParquetFile(file) as opened:
-            metadata, schema = opened.metadata, opened.schema_arrow
-    except _malformed() as error:
-        raise _unreadable(file, error) from None
+    with _opened(file) as opened:
+        metadata, schema = opened.metadata, opened.schema_arrow
     counts = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     return ParquetFile(
         path=file,
@@ -133,34 +128,28 @@ def _read_group(key: tuple[ParquetFile, str, int]) -> Any:
             f"{file.path}: row group {group} holds {size / 1e9:.1f} GB, which must be in memory together; "
             "write the file with smaller ones (row_group_size=1000)"
         )
+    with _opened(file.path, file.metadata) as opened:
+        return opened.read_row_group(group, columns=[column])[column]
+
+
+@contextmanager
+def _opened(file: Path, metadata: Any = None) -> Iterator[Any]:
+    """Open a Parquet file; what is wrong with it, there or while it is read, is an `InputError`."""
     try:
-        with _parquet().ParquetFile(file.path, metadata=file.metadata) as opened:
-            return opened.read_row_group(group, columns=[column])[column]
-    except _malformed() as error:
-        raise _unreadable(file.path, error) from None
-
-
-def _unreadable(file: Path, error: Exception) -> InputError:
-    pass_on_machine_error(error)
-    return InputError(
-        f"{file}: cut off, or not a Parquet file ({one_line(error)}); copy or download it again"
-    )
-
-
-def _malformed() -> tuple[type[Exception], ...]:
-    import pyarrow as pa
-
-    return (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError:
         raise InputError(
-            "Parquet files are read with pyarrow, which is not installed; pip install 'referee-pipeline[parquet]'"
+            f"{file}: is read with pyarrow, which is not installed; pip install 'referee-pipeline[parquet]'"
         ) from None
-    return pyarrow.parquet
+    try:
+        with pq.ParquetFile(file, metadata=metadata) as opened:
+            yield opened
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+        pass_on_machine_error(error)
+        raise InputError(
+            f"{file}: cut off, or not a Parquet file ({one_line(error)}); copy or download it again"
+        ) from None
 
 
 _groups = RecentlyUsed(_read_group, size=lambda images: int(images.nbytes), capacity=KEPT_BYTES)

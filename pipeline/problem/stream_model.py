@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pipeline import paths
 from pipeline.errors import ParamsError
@@ -19,8 +20,10 @@ from pipeline.store.stream_state import read_stream_state
 class StreamDomain(Domain):
     """A domain whose prompts are those of a stream's state: classes in the order in which the stream met them."""
 
-    def __init__(self, name: str, *, vision: str, language: str, prompts: Prompts) -> None:
-        super().__init__(name, vision=vision, language=language)
+    def __init__(
+        self, name: str, *, vision: str, language: str, prompts: Prompts, root: Path
+    ) -> None:
+        super().__init__(name, vision=vision, language=language, root=root)
         self.prompts = prompts
 
 
@@ -32,6 +35,7 @@ def open_stream_model(
     *,
     vision: str,
     language: str,
+    root: Path = Path(),
 ) -> AdaptedModel:
     """Read a stream's model after a step.
 
@@ -46,19 +50,23 @@ def open_stream_model(
         As params.yaml has them now; a state that was made under others is refused.
     vision, language : str
         The names of the two models.
+    root : Path
+        The project's folder; by default the current one.
 
     Returns
     -------
     AdaptedModel
         Its tasks are the steps of the stream.
     """
-    state = read_stream_state(paths.stream_state(step))
+    state = read_stream_state(root / paths.stream_state(step))
     if options.predictor not in ("adapted", "clip"):
         raise ParamsError(
             f"params.yaml: method: predictor: {options.predictor} is the source's; a stream predicts by `adapted`"
         )
     source = state.origin.source
-    target = StreamDomain(domain, vision=vision, language=language, prompts=state.prompts)
+    target = StreamDomain(
+        domain, vision=vision, language=language, prompts=state.prompts, root=root
+    )
     problem = Problem(step, source, target)
     check_basis(problem, rff)
     now = origin_of(source, problem.bases, options, state.origin.backbones)

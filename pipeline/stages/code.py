@@ -31,6 +31,7 @@ from typing import Any
 from pipeline import paths
 from pipeline.code_fingerprint import fingerprint
 from pipeline.datasets.checked_csv import sha256_of
+from pipeline.installed_project import require_current_graph
 from pipeline.params import Params, load_params, section_defaults
 from pipeline.stage import Context, Stage, find_stage, stage, stage_names
 from pipeline.write_aside import write_aside
@@ -69,6 +70,7 @@ DATA = {
 )
 def code(context: Context) -> str:
     """Write cache/code/STAGE.json for every stage."""
+    require_current_graph()
     names = [name for name in stage_names() if name != "code"]
     for name in names:
         content = json.dumps(dependencies(find_stage(name)), indent=1) + "\n"

@@ -1,12 +1,15 @@
 """`referee init`: a project without a clone; a mistake leaves nothing. test_installed_package.py runs one."""
 
+import shutil
 import tomllib
+from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
 from pipeline.cli import init
 from pipeline.cli.main import main
+from pipeline.stage import main as run_stage
 from small_project import ROOT, SmallProject
 
 pytestmark = pytest.mark.slow
@@ -29,6 +32,41 @@ def test_the_graph_is_that_of_the_clone_but_for_the_package(project):
     assert clone["stages"]["code"].pop("deps") == ["pipeline"]
     assert graph == clone
     assert "pipeline/" not in (project.folder / "dvc.yaml").read_text()
+
+
+def test_a_project_follows_the_graph_of_another_version(project, tmp_path, monkeypatch, capsys):
+    """Its own stages, its numbers and its suite stay; until then `dvc repro` stops at the first stage."""
+    folder, newer = shutil.copytree(project.folder, tmp_path / "copy"), tmp_path / "newer"
+    for name in (*init.COPIED, "dvc.yaml"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, newer / name)
+        else:
+            (newer / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, newer / name)
+    (newer / "dvc.yaml").write_text((ROOT / "dvc.yaml").read_text().replace("  probe:", "  look:"))
+    (newer / "docs/new.md").write_text("new")
+    monkeypatch.chdir(folder)
+    own = "  mine:\n    cmd: echo mine\n"
+    Path("dvc.yaml").write_text(
+        Path("dvc.yaml").read_text().replace("\n  code:", f"\n{own}  code:")
+    )
+    numbers = Path("params.yaml").read_text().replace("D: 1000", "D: 70")
+    sections = [part for part in numbers.split("\n\n") if "select:\n" not in part]
+    Path("params.yaml").write_text("\n\n".join(sections))
+
+    monkeypatch.setattr("pipeline.installed_project.project_files", lambda: newer)
+    assert main(["upgrade"]) == 0
+    assert "select" in capsys.readouterr().out
+    stages = load(Path("dvc.yaml"))["stages"]
+    assert {"look", "mine"} <= set(stages)
+    assert "probe" not in stages
+    assert load(Path("params.yaml"))["rff"]["D"] == 70
+    assert Path("docs/new.md").is_file()
+    assert run_stage(["code"]) == 0
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert run_stage(["code"]) == 2
+    assert "referee upgrade" in capsys.readouterr().err
 
 
 def test_it_is_a_repository_whose_suite_is_valid(project):

@@ -389,6 +389,7 @@ def test_a_folder_with_shards_of_two_kinds_or_without_pyarrow(tmp_path, monkeypa
     write_parquet(tmp_path / "d/x.parquet", [b"x"], label=["bus"])
     with pytest.raises(InputError, match=r"both \.tar and \.parquet"):
         find(tmp_path / "d")
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    for module in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=r"pip install .*\[parquet\]"):
         find(tmp_path / "d/x.parquet")

@@ -5,8 +5,8 @@ from contextlib import chdir
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.cli.newest_step import newest_step
 from pipeline.errors import ParamsError
+from pipeline.newest_step import newest_step
 from pipeline.params import load_params
 from small_project import draw_image
 from stream_project import CLASSES, run, step_entry

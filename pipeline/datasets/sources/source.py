@@ -68,7 +68,7 @@ class DomainSettings:
     Attributes
     ----------
     domain, dataset : str
-        Keys of the domain and of its dataset.
+        Keys of the domain and of its dataset; images of all domains if empty.
     class_names : tuple of str
         The only classes, in the order of label numbers; any class if empty.
     labelled : bool
@@ -90,7 +90,7 @@ class DomainSettings:
     def has(self, domain: object) -> bool:
         """Tell whether a value of a domain column is this domain: its key, or its key without the dataset's."""
         names = (str(domain), f"{self.dataset}_{domain}")
-        return any(is_domain(name, self.domain) for name in names)
+        return not self.domain or any(is_domain(name, self.domain) for name in names)
 
     def require_known(self, where: str, class_name: str) -> None:
         """Refuse a class that the dataset does not have."""

@@ -1,4 +1,4 @@
-"""Which step of a stream a command means."""
+"""Which step of a stream is meant."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
     last = [key for key in own if key not in continued]
     if len(last) > 1:
         raise ParamsError(
-            f"{SUITE_FILE}: the stream {stream} is forked; name one of {listed(last)} with --after"
+            f"{SUITE_FILE}: the stream {stream} is forked; name one of {listed(last)} (--after)"
         )
     return last[0]

@@ -1,0 +1,118 @@
+"""A project without a clone: what the installed package makes it of, and how it follows a new version.
+
+The first line of its dvc.yaml names the graph that it was copied from. The stage `code`, which runs at every
+`dvc repro`, stops where the installed package has another one: stages of two versions must not be mixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline.errors import InputError
+from pipeline.write_aside import write_aside
+
+GRAPH, PARAMS = Path("dvc.yaml"), Path("params.yaml")
+REPLACED = ("docs", ".dvc/plots")  # with those of a new version; suites may have been edited
+MARK = "# The graph of referee-pipeline, copied from "
+OURS = "python -m pipeline.stages "
+
+
+def project_files() -> Path:
+    """Return the folder that has dvc.yaml, suites/ and weights/: inside the installed package, or a clone's root."""
+    package = Path(__file__).parent
+    installed = package / "project_files"
+    return installed if installed.is_dir() else package.parent
+
+
+def copy_file(name: str, target: Path) -> None:
+    """Copy a file or folder of `project_files`."""
+    source = project_files() / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("site", ".*"))
+    else:
+        shutil.copy(source, target)
+
+
+def write_graph(file: Path) -> None:
+    """Write dvc.yaml for a folder without the package; stages of the user's own that are in ``file`` stay.
+
+    The stage `code` looks at the installed package every time, for want of a folder to depend on.
+    """
+    yaml = YAML()  # the round trip keeps comments
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=2, offset=0)
+    graph = yaml.load((project_files() / GRAPH).read_text(encoding="utf-8"))
+    code = graph["stages"]["code"]
+    code.insert(list(code).index("deps"), "always_changed", True)
+    del code["deps"]
+    if file.is_file():
+        before = yaml.load(file.read_text(encoding="utf-8"))
+        own = {name: entry for name, entry in before["stages"].items() if not _is_ours(entry)}
+        graph["stages"].update(own)
+        graph.update({key: value for key, value in before.items() if key not in graph})
+    stream = io.StringIO()
+    yaml.dump(graph, stream)
+    with write_aside(file) as aside:
+        aside.write_text(f"{MARK}{_identity()}\n{stream.getvalue()}", encoding="utf-8")
+
+
+def require_current_graph(file: Path = GRAPH) -> None:
+    """Refuse a dvc.yaml that was copied from another graph than the installed package's; one of a clone is its own."""
+    copied_from = _copied_from(file)
+    if copied_from not in (None, _identity()):
+        raise InputError(
+            f"{file}: is of another version than the installed package; run `referee upgrade`, then dvc repro"
+        )
+
+
+def bring_up_to_date() -> Iterator[str]:
+    """Give the project in this folder the graph and pages of the installed package; yield a line for each change.
+
+    Sections of params.yaml that it lacks are added at its end. A clone is brought up to date by git.
+    """
+    copied_from = _copied_from(GRAPH)
+    if copied_from is None:
+        return
+    if copied_from != _identity():
+        write_graph(GRAPH)
+        yield f"{GRAPH}: that of the installed version; stages of your own are kept"
+    for name in REPLACED:
+        with write_aside(Path(name)) as aside:
+            copy_file(name, aside)
+    theirs = PARAMS.read_text(encoding="utf-8")
+    for section in (project_files() / PARAMS).read_text(encoding="utf-8").split("\n\n"):
+        head = re.search(r"^\w+:", section, re.MULTILINE)
+        if head and not re.search(f"^{head[0]}", theirs, re.MULTILINE):
+            theirs = f"{theirs.rstrip()}\n\n{section.rstrip()}\n"
+            with write_aside(PARAMS) as aside:
+                aside.write_text(theirs, encoding="utf-8")
+            yield f"{PARAMS}: the new section {head[0][:-1]}, with its defaults"
+
+
+def _copied_from(file: Path) -> str | None:
+    """Return which graph a project's dvc.yaml was copied from; None where it is a clone's own, or absent."""
+    try:
+        first = file.read_text(encoding="utf-8").partition("\n")[0]
+    except FileNotFoundError:
+        return None
+    return first.removeprefix(MARK) if first.startswith(MARK) else None
+
+
+def _identity() -> str:
+    """Return a digest of the installed package's graph, blind to comments."""
+    graph = YAML(typ="safe").load((project_files() / GRAPH).read_text(encoding="utf-8"))
+    return hashlib.sha256(json.dumps(graph).encode()).hexdigest()[:16]
+
+
+def _is_ours(stage: dict[str, Any]) -> bool:
+    return str(stage.get("do", stage).get("cmd", "")).startswith(OURS)
