@@ -1,8 +1,10 @@
 """A domain in shards gives the manifest's rows and the store's bytes that the same files give in a folder."""
 
+import json
+
 import pytest
 
-from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import read_classes, read_images, read_labels, read_tasks
 from shards import files_in, write_parquet, write_tar
 from small_project import SmallProject, draw_image, tree_digest
 
@@ -69,6 +71,45 @@ def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
     project.run_here(*EMBED)
     assert "21 images" in (out := capsys.readouterr().out)
     assert "1 embedded now" in out
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "json in tar"])
+def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
+    """Over alphabet and `classes_per_task`; what suite.yaml says wins over the column."""
+    files = files_in(folder.folder / "data/left")
+    labels = [name.partition("/")[0] for name in files]
+    tasks = [{"dog": 1, "ant": 2, "bee": 2, "cat": 3}[label] for label in labels]
+    project = SmallProject(tmp_path)
+    params = folder.read_params()
+    if form == "csv":
+        images = tmp_path / "left.csv"
+        (tmp_path / "files").symlink_to(folder.folder / "data/left")
+        rows = (
+            f"files/{row[0]},{row[1]},{row[2]}" for row in zip(files, labels, tasks, strict=True)
+        )
+        images.write_text("\n".join(["path,label,task", *rows]))
+    elif form == "parquet":
+        images = write_parquet(
+            tmp_path / "x.parquet", list(files.values()), label=labels, task=tasks
+        )
+    else:
+        said = (json.dumps({"label": x, "task": t}) for x, t in zip(labels, tasks, strict=True))
+        members = {f"{i:03}.png": data for i, data in enumerate(files.values())}
+        members |= {f"{i:03}.json": text.encode() for i, text in enumerate(said)}
+        images = write_tar(tmp_path / "x.tar", members)
+    params["domains"]["left"]["images"] = images.name
+    project.write_params(params)
+    project.run_here(("manifest", "left"), ("tasks", "left"))
+    manifest = tmp_path / "cache/manifests/left"
+    expected = [("dog", 0), ("ant", 1), ("bee", 1), ("cat", 2)]
+    assert [row[1:] for row in read_classes(manifest / "classes.csv")] == expected
+    found = read_tasks(manifest / "tasks.csv").task
+    assert found.tolist() == [task - 1 for task in tasks]  # rows are in the order of the files
+
+    params["datasets"]["toy"]["tasks"] = [["cat", "dog"], ["ant", "bee"]]
+    project.write_params(params)
+    project.run_here(("tasks", "left"))
+    assert [row.class_name for row in read_classes(manifest / "classes.csv")][:2] == ["cat", "dog"]
 
 
 def test_a_damaged_image_in_a_shard_is_named_or_left_out(folder, tmp_path, capsys):

@@ -1,9 +1,11 @@
 """`referee stream`: what it writes into suite.yaml, and what it refuses."""
 
+import csv
 from contextlib import chdir
 
 import pytest
 
+from pipeline import open_cache
 from pipeline.cli.main import main
 from pipeline.errors import ParamsError
 from pipeline.newest_step import newest_step
@@ -127,25 +129,23 @@ def test_predict_gives_an_image_of_the_newest_step_its_label(weeks, capsys):
     rows = weeks.results("streams", "camera-week1.csv").read_text().splitlines()
     known = next(row.split(",") for row in rows if row.startswith(image))
     capsys.readouterr()
-    assert (
-        referee(
-            weeks,
-            "predict",
-            "--stream",
-            "camera",
-            "--after",
-            "week1",
-            "--format",
-            "csv",
-            "--top",
-            "1",
-            image,
-        )
-        == 0
-    )
+    options = ["--stream", "camera", "--after", "week1", "--format", "csv", "--top", "1"]
+    assert referee(weeks, "predict", *options, image) == 0
     predicted = capsys.readouterr().out.splitlines()[-1].split(",")
     assert predicted[2] == known[1]
     assert float(predicted[3]) == pytest.approx(float(known[2]), abs=1e-5)
+
+
+def test_the_api_predicts_what_the_step_wrote(weeks):
+    run(weeks, "step camera-week1")
+    with weeks.results("streams", "camera-week1.csv").open() as file:
+        written = {row["path"]: row["class"] for row in csv.DictReader(file)}
+    cache = open_cache(weeks.folder)
+    assert cache.streams == {"camera": ("camera-week1", "camera-week2")}
+    model = cache.stream_model("camera", after="week1")
+    rows = cache.rows("week1", "vit")
+    labels = model.predict(rows, cache.rows("week1", "clip")).label
+    assert {p: model.classes[label] for p, label in zip(rows.paths, labels, strict=True)} == written
 
 
 def test_export_and_predict_refuse_a_step_that_did_not_run(weeks, capsys):
