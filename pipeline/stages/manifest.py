@@ -41,6 +41,8 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     }
 
 
+# Not raised since HEIC files in class folders are images: it would read every team's images again, and only folders
+# that hold such files have other rows.
 @stage(per=("domains",), version=3, settings=settings)
 def manifest(context: Context, name: str) -> str:
     """Write cache/manifests/DOMAIN but for tasks.csv and classes.csv."""

@@ -1,12 +1,18 @@
 """`referee export-features`: read back by the libraries it is written for, the rows are those of the cache."""
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import venv
 
 import numpy as np
 import pytest
 
 import pipeline
 from pipeline.cli.main import main
+from small_project import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +56,41 @@ def test_parquet(project, tmp_path, monkeypatch):
     assert dataset.features["label"].names == rows.classes
     np.testing.assert_array_equal(dataset.with_format("numpy")["label"], rows.labels)
     np.testing.assert_array_equal(dataset.with_format("numpy")["embedding"], rows.numpy())
+
+
+READ_BACK = """
+import sys
+import numpy as np
+from autofaiss import build_index
+from embedding_reader import EmbeddingReader
+
+folder, rows = sys.argv[1], np.load(sys.argv[2])["rows"]
+reader = EmbeddingReader(
+    folder, file_format="parquet", embedding_column="embedding", meta_columns=["path", "label"]
+)
+batches = list(reader(batch_size=7, show_progress=False))
+assert np.array_equal(np.concatenate([x for x, _ in batches]), rows)
+assert list(batches[0][1]["path"][:1]) == [sys.argv[3]]
+index, _ = build_index(
+    folder, file_format="parquet", embedding_column_name="embedding", save_on_disk=False
+)
+assert (index.search(rows, 1)[1].ravel() == np.arange(len(rows))).all()
+"""
+
+
+@pytest.mark.long
+def test_autofaiss_and_embedding_reader(project, tmp_path):
+    """In an environment of their own: they need numpy 1 (docs/how-to/python.md has the line)."""
+    (line,) = re.findall("pip install autofaiss.*", (ROOT / "docs/how-to/python.md").read_text())
+    venv.create(tmp_path / "env", with_pip=True)
+    python = str(tmp_path / "env/bin/python")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    subprocess.run([python, "-m", *shlex.split(line), "--quiet"], check=True, env=environment)
+    (tmp_path / "out").mkdir()
+    exported(tmp_path / "out/rows.parquet")
+    files = [str(tmp_path / "out"), str(exported(tmp_path / "rows.npz"))]
+    first = project.rows("left", "vit").paths[0]
+    subprocess.run([python, "-c", READ_BACK, *files, first], check=True, env=environment)
 
 
 def test_safetensors(project, tmp_path):

@@ -1,21 +1,35 @@
-"""The wheel in an environment of its own, and a project of `referee init` run by it, as README.md says: no clone.
+"""As a new user: the wheel in an empty environment, a Parquet file of Hugging Face's `datasets`, a report; no clone.
 
-The environment is empty but for the wheel; the libraries it needs are taken from the one that runs the tests.
+The commands are those of README.md and docs/how-to/own-data.md. Then new versions of the package are installed.
 """
 
+import shutil
 import subprocess
 import sys
-import sysconfig
 import venv
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from documented_commands import read_page
+from pipeline.datasets.digits import SPOKEN_NAMES, mnist, printed
 from small_project import ROOT, SmallProject, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-COSTLY = {"generate", "manifest", "model", "embed", "prompts"}
+COSTLY = {"manifest", "model", "embed", "prompts"}
+INSTALL, INIT, REPRO = next(
+    block.lines
+    for block in read_page(ROOT / "README.md").blocks
+    if block.argument.endswith("test_installed_package.py")
+)
+SUITE = next(
+    block.text
+    for block in read_page(ROOT / "docs/how-to/own-data.md").blocks
+    if block.argument == "suites/mine.yaml"
+)
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 class Installed(SmallProject):
@@ -26,10 +40,10 @@ class Installed(SmallProject):
     def environment(self, **more):
         kept = super().environment(**more)
         kept.pop("PYTHONPATH", None)
-        return {**kept, "PATH": f"{self.env / 'bin'}:{kept['PATH']}"}
+        return {**kept, "PATH": f"{self.env / 'bin'}:/usr/bin:/bin"}
 
     def dvc_repro(self):
-        return stages_run(self.run("python", "-m", "dvc", "repro").stdout)
+        return {name.partition("@")[0] for name in self.repro()}
 
     @property
     def package(self):
@@ -37,67 +51,125 @@ class Installed(SmallProject):
         return Path(self.run("python", "-c", where).stdout.strip()).parent
 
 
+def build_wheel(source, folder):
+    """Build and check the wheel, as `make dist` does."""
+    wheel = (*PIP, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source))
+    subprocess.run(wheel, check=True)
+    (file,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(file)], check=True)
+    return file
+
+
+def write_dataset(file):
+    """Write images of two domains with the real library: one file, two columns of class labels."""
+    import datasets
+
+    domains = {"Photos": mnist, "Drawings": printed}
+    images = [(d, image) for d, draw in enumerate(domains.values()) for image in draw(0, 12)]
+    classes = datasets.ClassLabel(names=list(SPOKEN_NAMES))
+    features = {"image": datasets.Image(), "label": classes}
+    features["domain"] = datasets.ClassLabel(names=list(domains))
+    columns = {
+        "image": [Image.fromarray(image.pixels) for _, image in images],
+        "label": [image.digit for _, image in images],
+        "domain": [domain for domain, _ in images],
+    }
+    dataset = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+    dataset.to_parquet(file)
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     base = tmp_path_factory.mktemp("installed")
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    wheel = (*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(base), str(ROOT))
-    subprocess.run(wheel, check=True)
-    (file,) = base.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(file)], check=True)
-    venv.create(base / "env", with_pip=False)
-    (site,) = (base / "env").glob("lib/python*/site-packages")
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    python = str(base / "env/bin/python")
-    install = (*pip, "--python", python, "install", "--quiet", "--no-deps", "--no-index", str(file))
-    subprocess.run(install, check=True)
-    project = Installed(base / "photos")
-    subprocess.run(
-        [str(base / "env/bin/referee"), "init", str(project.folder)],
-        check=True,
-        cwd=base,
-        env={**Installed(base / "x").environment()},
-    )
+    name = INSTALL.split("'")[1].partition("[")[0]
+    assert build_wheel(ROOT, base).name == name
+    venv.create(base / "env", with_pip=True)
+    project = Installed(base / INIT.split()[-1])
+    constraint = f"pip install --quiet --constraint {ROOT / 'constraints.txt'}"
+    for command in (INSTALL.replace("pip install", constraint), INIT):
+        subprocess.run(
+            command, shell=True, check=True, cwd=base, env=project.environment(), text=True
+        )
     return project
 
 
-def make_small(project):
-    """Cut the default suite down to one problem and few images."""
-    params = project.read_params()
-    params["problems"] = params["swept"] = {"mnist-uci": {"source": "mnist", "target": "uci"}}
-    params["sources"] = {"mnist": {}}
-    for section in ("generated", "domains"):
-        params[section].pop("print")
-    for settings in params["generated"].values():
-        settings["per_class"] = 12
-    params["data"] |= {"seeds": [0], "test_fraction": 0.25}
-    params["rff"]["D"] = 20
-    params["compare"]["methods"] = ["source_only", "calibrated"]
-    params["sensitivity"] = {"D": [20], "sigma": [1e-4]}
-    project.write_params(params)
-
-
-def test_an_installed_package_runs_a_project_and_a_new_version_only_what_it_changed(project):
+def test_from_a_parquet_file_to_a_report(project):
     assert project.package.is_relative_to(project.env)
-    make_small(project)
-    ran = project.dvc_repro()
-    assert {"code", "embed@mnist-vit", "adapt@mnist-uci", "report"} <= ran
+    assert REPRO == "cd photos && dvc repro"
+    file = project.folder / "data/train-00000-of-00001.parquet"
+    file.parent.mkdir()
+    write_dataset(file)
+    suite = SUITE
+    for domain in ("photos", "drawings"):
+        assert f"images: data/mine/{domain}" in suite
+        suite = suite.replace(f"images: data/mine/{domain}", f"images: data/{file.name}")
+    (project.folder / "suites/mine.yaml").write_text(suite)
+    project.run("referee", "use", "mine")
+    assert "120 images" in project.run("referee", "doctor").stdout
+    project.change_params(data={"seeds": [0], "test_fraction": 0.25}, rff={"D": 20})
+    project.change_params(compare={"methods": ["source_only", "calibrated"]})
+    assert {"code", "embed", "adapt", "report"} <= project.dvc_repro()
     assert project.results("report.html").is_file()
     assert "report.html" in project.run("referee", "summary").stdout
+    assert (
+        "four"
+        in project.run("referee", "predict", "--problem", "photos-drawings", str(file)).stdout
+    )
     assert project.dvc_repro() == {"code"}
 
+
+def test_a_new_version_runs_only_what_it_changed(project):
     with (project.package / "method/relabelling.py").open("a") as file:
         file.write("# a comment of the next version\n")
     with (project.package / "encoders/preprocessing.py").open("a") as file:
         file.write("UNUSED = 1\n")  # costly stages follow their version
-    assert not {name.split("@")[0] for name in project.dvc_repro()} & COSTLY
+    assert not project.dvc_repro() & COSTLY
 
     with (project.package / "method/relabelling.py").open("a") as file:
         file.write("UNUSED = 1\n")
-    ran = {name.split("@")[0] for name in project.dvc_repro()}
+    ran = project.dvc_repro()
     assert ran >= {"code", "adapt", "evaluate"}
     assert not ran & {*COSTLY, "probe", "basis", "source"}
 
     with (project.package / "report/page/assets/report.css").open("a") as file:
         file.write("/* next */\n")
     assert project.dvc_repro() == {"code", "report"}
+
+
+def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_path):
+    """The stage `probe` has a name and an input more there; the user's own stage and numbers stay."""
+    skipped = shutil.ignore_patterns(
+        ".git", ".venv", "cache", "results", "tests", "*_cache", "data"
+    )
+    newer = shutil.copytree(ROOT, tmp_path / "newer", ignore=skipped)
+    (newer / "pipeline/stages/probe.py").rename(newer / "pipeline/stages/look.py")
+    edits = {
+        "pyproject.toml": ('version = "0.2.0"', 'version = "0.3.0"'),
+        "pipeline/stages/look.py": ("def probe(", "def look("),
+    }
+    for name, (old, new) in edits.items():
+        text = (newer / name).read_text()
+        assert old in text
+        (newer / name).write_text(text.replace(old, new))
+    graph = (newer / "dvc.yaml").read_text()
+    for old, new in (
+        ("  probe:", "  look:"),
+        ("stages probe ", "stages look "),
+        ("code/probe", "code/look"),
+    ):
+        graph = graph.replace(old, new)
+    (newer / "dvc.yaml").write_text(graph)
+    own = "  mine:\n    cmd: echo mine > mine.txt\n    outs:\n    - mine.txt\n"
+    dvc_yaml = project.folder / "dvc.yaml"
+    dvc_yaml.write_text(dvc_yaml.read_text().replace("\n  code:", f"\n{own}  code:"))
+    wheel = build_wheel(newer, tmp_path)
+    project.run("pip", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
+
+    done = project.run("dvc", "repro", ok=False)
+    assert "referee upgrade" in done.stderr
+    assert stages_run(done.stdout) <= {"code", "mine"}
+    project.run("referee", "upgrade")
+    ran = project.dvc_repro()
+    assert {"look", "code"} <= ran | {"mine"}
+    assert not ran & {*COSTLY, "probe", "tasks", "basis", "source", "adapt", "evaluate", "compare"}
+    assert (project.folder / "mine.txt").is_file()
