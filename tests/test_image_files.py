@@ -1,17 +1,18 @@
 """Images inside shards: the bytes of the files they were made from, whoever asks and in whatever order."""
 
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cachetools import LRUCache, cached
 
 from pipeline.encoders.image_decoding import decode
 from pipeline.errors import InputError
 from pipeline.image_files import parquet_file, read
 from pipeline.image_files.read import file_of, read_bytes, row_path
-from pipeline.image_files.recently_used import RecentlyUsed
 from shards import write_parquet, write_tar
 
 CONTENT = [bytes([i]) * (i + 1) for i in range(50)]
@@ -29,12 +30,27 @@ def shard(folder, form):
 @pytest.mark.parametrize("form", ["tar", "parquet"])
 def test_many_threads_read_in_any_order_with_little_memory(tmp_path, form, monkeypatch):
     paths = shard(tmp_path, form)
-    small = RecentlyUsed(parquet_file._read_group, size=lambda images: images.nbytes, capacity=300)
-    monkeypatch.setattr(parquet_file, "_groups", small)
+    kept = LRUCache(300, getsizeof=lambda images: images.nbytes)
+    read_group = parquet_file._read_group.__wrapped__
+    small = cached(kept, condition=threading.Condition())(read_group)
+    monkeypatch.setattr(parquet_file, "_read_group", small)
     order = random.Random(0).sample(range(50), 50) * 4
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(read_bytes, [paths[i] for i in order])) == [CONTENT[i] for i in order]
     assert file_of(paths[0]) == tmp_path / f"x.{form}"
+
+
+def test_threads_read_a_row_group_once_and_one_larger_than_the_memory_for_them_too(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(parquet_file, "KEPT_BYTES", 1)
+    paths = shard(tmp_path, "parquet")
+    opened = []
+    real = parquet_file._opened
+    monkeypatch.setattr(parquet_file, "_opened", lambda *a: opened.append(a) or real(*a))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read_bytes, paths[:7] * 4))
+    assert len(opened) == 2  # the end of the file, and its first row group
 
 
 @pytest.mark.parametrize("form", ["tar", "parquet"])

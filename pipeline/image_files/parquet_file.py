@@ -10,14 +10,16 @@ import bisect
 import functools
 import itertools
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cachetools import LRUCache, cached
+
 from pipeline.errors import InputError, one_line, pass_on_machine_error
-from pipeline.image_files.recently_used import RecentlyUsed
 
 KEPT_BYTES = 2**29  # of images in row groups that were read last
 MOST_BYTES = 2**31  # of images in one row group: they are in memory together
@@ -60,7 +62,7 @@ class ParquetFile:
         if not 0 <= row < self.first_rows[-1] or self.columns.get(column) != "image":
             return None
         group = bisect.bisect_right(self.first_rows, row) - 1
-        value = _groups[self, column, group][row - self.first_rows[group]].as_py()
+        value = _read_group(self, column, group)[row - self.first_rows[group]].as_py()
         data = value.get("bytes") if isinstance(value, dict) else value
         return data if isinstance(data, bytes) else None
 
@@ -118,9 +120,14 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     return {column: [str(name) for name in names] for column, names in named.items()}
 
 
-def _read_group(key: tuple[ParquetFile, str, int]) -> Any:
+# the condition: threads that want the same row group wait for the one that reads it
+@cached(
+    # a larger one is kept alone
+    LRUCache(KEPT_BYTES, getsizeof=lambda images: min(images.nbytes, KEPT_BYTES)),
+    condition=threading.Condition(),
+)
+def _read_group(file: ParquetFile, column: str, group: int) -> Any:
     """Read the images of a row group: an array of bytes, or of structs with bytes."""
-    file, column, group = key
     # not of its columns: pyarrow ends the process where their description is damaged
     size = file.metadata.row_group(group).total_byte_size
     if size > MOST_BYTES:
@@ -150,6 +157,3 @@ def _opened(file: Path, metadata: Any = None) -> Iterator[Any]:
         raise InputError(
             f"{file}: cut off, or not a Parquet file ({one_line(error)}); copy or download it again"
         ) from None
-
-
-_groups = RecentlyUsed(_read_group, size=lambda images: int(images.nbytes), capacity=KEPT_BYTES)

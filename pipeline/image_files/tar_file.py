@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import tarfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from cachetools import LRUCache, cached
+
 from pipeline.errors import InputError, one_line, pass_on_machine_error
-from pipeline.image_files.recently_used import RecentlyUsed
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
 KEPT = 1_000_000  # members whose places are remembered, 0.2 GB
@@ -28,7 +30,7 @@ def members(file: Path) -> Mapping[str, Member]:
     Names are as ``tar -t`` shows them, without a leading ``./`` or ``/``.
     """
     stat = file.stat()
-    return _indexes[file, stat.st_mtime_ns, stat.st_size]
+    return _index(file, stat.st_mtime_ns, stat.st_size)
 
 
 def read_member(file: Path, name: str, *, most: int) -> bytes | None:
@@ -41,8 +43,11 @@ def read_member(file: Path, name: str, *, most: int) -> bytes | None:
         return opened.read(min(member.size, most))
 
 
-def _index(key: tuple[Path, int, int]) -> dict[str, Member]:
-    file = key[0]
+# the condition: threads that want the same index wait for the one that reads it
+@cached(
+    LRUCache(KEPT, getsizeof=lambda index: min(len(index), KEPT)), condition=threading.Condition()
+)
+def _index(file: Path, _modified: int, _size: int) -> dict[str, Member]:
     found: dict[str, Member] = {}
     try:
         with file.open("rb") as opened, tarfile.open(fileobj=opened, mode="r:") as tar:
@@ -71,6 +76,3 @@ def _index(key: tuple[Path, int, int]) -> dict[str, Member]:
             f"{file}: cut off, or not a tar file ({one_line(error)}); copy or download it again"
         ) from None
     return found
-
-
-_indexes = RecentlyUsed(_index, size=len, capacity=KEPT)
