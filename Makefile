@@ -19,6 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pipeline.encoders.torchvision_ops --install
 	@touch $@
 
 repro: env  ## run the pipeline of params.yaml: from images to figures

@@ -1,19 +1,54 @@
-"""timm and open_clip import beside any build of torchvision, in a process of its own."""
+"""timm and open_clip import beside any build of torchvision, each time in a process of its own."""
+
+from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
-from small_project import ROOT
+from pipeline.encoders import torchvision_ops
 
-CODE = """
-from pipeline.encoders.torchvision_ops import ensure_torchvision_ops as ensure
-ensure()
-import timm, open_clip, torchvision
-print(ensure() == [], timm.is_model('efficientnet_lite0'))
-"""
+ROOT = Path(__file__).parents[2]
 
 
-def test_timm_and_open_clip_import_after_the_operators_are_declared():
-    run = [sys.executable, "-c", CODE]
-    done = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.split() == ["True", "True"]
+def run(code: str, folder: Path = ROOT) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_timm_and_open_clip_import_after_the_operators_are_declared() -> None:
+    code = (
+        "from pipeline.encoders.torchvision_ops import ensure_torchvision_ops as ensure\n"
+        "ensure()\n"
+        "import timm, open_clip, torchvision\n"
+        "print(ensure() == [], timm.is_model('efficientnet_lite0'))"
+    )
+    assert run(code) == ["True", "True"]
+
+
+def test_the_installed_hook_makes_a_plain_import_of_timm_work(tmp_path: Path) -> None:
+    torchvision_ops.install(tmp_path)
+    code = (
+        "import site, sys\n"
+        f"site.addsitedir({str(tmp_path)!r})\n"
+        "print('torch' in sys.modules, 'pipeline' in sys.modules)\n"  # starting Python costs no import
+        "import timm, torchvision\n"
+        "print(any('_Hook' in type(finder).__name__ for finder in sys.meta_path))"
+    )
+    assert run(code, tmp_path) == ["False", "False", "False"]
+
+
+def test_the_hook_leaves_other_installations_alone(tmp_path: Path) -> None:
+    """A torchvision that declares its operators itself, and one beside no torch."""
+    torchvision_ops.install(tmp_path)
+    for name, content in (
+        ("torchvision", "loaded = True"),
+        ("torch", "raise ImportError('no torch here')"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(content)
+    code = f"import site\nsite.addsitedir({str(tmp_path)!r})\nimport torchvision\nprint(torchvision.loaded)"
+    assert run(code, tmp_path) == ["True"]
