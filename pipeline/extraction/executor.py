@@ -80,7 +80,7 @@ class Executor:
             )
         if self.cluster is not None:
             reduce_rows = ClusterReduction(self.cluster, reduce_rows)
-        return seeds_here(
+        return side_by_side(
             lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers
         )
 
@@ -128,12 +128,12 @@ def reduce_on_device(
     return reduce_rows(function, shared, rows, combine)
 
 
-def seeds_here(
-    function: Callable[[int], Result], seeds: int, *, D: int, workers: int = 0
+def side_by_side(
+    function: Callable[[int], Result], count: int, *, D: int, workers: int = 0
 ) -> list[Result]:
-    """Return ``function(index)`` for each of ``seeds`` indices, in order, computed by this process."""
+    """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     cores = worker_count(workers)
-    wanted = min(cores, seeds)
+    wanted = min(cores, count)
     at_once = max(1, min(wanted, MEMORY // (MATRICES * 8 * D * D)))
     with threadpool_limits(limits=1 if at_once == wanted else cores // at_once):
-        return list(ordered_map(function, range(seeds), workers=at_once, ahead=at_once))
+        return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))

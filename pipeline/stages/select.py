@@ -19,7 +19,7 @@ from pipeline import paths
 from pipeline.comparison.referee_variants import adapted_classifiers, predict_test
 from pipeline.comparison.selection import SCORES, choices, label_free_scores
 from pipeline.errors import ParamsError
-from pipeline.extraction.executor import seeds_here
+from pipeline.extraction.executor import side_by_side
 from pipeline.method.continual_metrics import final_accuracy
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.bases import basis_recipe
@@ -51,7 +51,7 @@ def select(context: Context, name: str) -> str:
         return [run(problem, index, recipe, chosen) for _, _, recipe, chosen in settings]
 
     widest = max((recipe.D for _, _, recipe, _ in settings), default=1)
-    seeds = seeds_here(
+    seeds = side_by_side(
         run_seed, len(problem.target.seeds), D=widest, workers=params.runtime.workers
     )
     means = [mean_result([seed[k] for seed in seeds]) for k in range(len(settings))]

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.comparison.sweep import predictions_over_D, predictions_over_sigma
-from pipeline.extraction.executor import seeds_here
+from pipeline.extraction.executor import side_by_side
 from pipeline.method.continual_metrics import final_accuracy
 from pipeline.method.rows import Labels
 from pipeline.problem.bases import basis_recipe
@@ -72,9 +72,9 @@ def sensitivity(context: Context, name: str) -> str:
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
         (aside / "made_with.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-        of_D = seeds_here(over_D, seeds, D=widths[-1], workers=workers)
+        of_D = side_by_side(over_D, seeds, D=widths[-1], workers=workers)
         write_sweep(aside / "D.csv", "D", of_D, f"{of}, sigma={params.rff.sigma:g}")
-        of_sigma = seeds_here(over_sigma, seeds, D=params.rff.D, workers=workers)
+        of_sigma = side_by_side(over_sigma, seeds, D=params.rff.D, workers=workers)
         write_sweep(aside / "sigma.csv", "sigma", of_sigma, f"{of}, D={params.rff.D}")
     return f"{len(widths)} values of D, {len(sigmas)} of sigma"
 

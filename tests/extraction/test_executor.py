@@ -14,7 +14,7 @@ from pipeline.extraction.executor import (
     Executor,
     executor,
     reduce_on_device,
-    seeds_here,
+    side_by_side,
 )
 from pipeline.method.row_reduction import reduce_here
 
@@ -45,7 +45,7 @@ def test_as_many_seeds_run_at_once_as_memory_holds(D, most):
         with lock:
             running -= 1
 
-    seeds_here(work, 6, D=D, workers=2)
+    side_by_side(work, 6, D=D, workers=2)
     assert max(counts) == most
 
 
@@ -55,7 +55,7 @@ def test_each_seed_has_one_blas_thread():
     def blas_threads(_index):
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    counts = seeds_here(blas_threads, 2, D=10)
+    counts = side_by_side(blas_threads, 2, D=10)
     assert counts[0]
     assert {n for each in counts for n in each} == {1}
 
