@@ -71,12 +71,10 @@ def pseudo_label(
     clip_scale: float,
     *,
     reduce_rows: RowReduction = reduce_here,
-    features: KernelRows | None = None,
     shared: Sharing = not_shared,
 ) -> PseudoLabels:
     """Label a task's images by the source's classifier, aligned and fused with CLIP; steps 2, 5 and 7."""
-    if features is None:  # of no image they are false
-        features = kernel_rows(basis, task, options.clip_in_kernel, shared)
+    features = kernel_rows(basis, task, options.clip_in_kernel, shared)
     labeller = _Labeller(task, options, clip_scale, features, reduce_rows, shared)
     return labeller.first_labels(source)
 
@@ -158,7 +156,6 @@ def adapt_task(
     options: MethodOptions,
     clip_scale: float,
     reduce_rows: RowReduction = reduce_here,
-    features: KernelRows | None = None,
     shared: Sharing = not_shared,
 ) -> tuple[Statistics, AdaptedTask]:
     """Add a task to the target's statistics, (16), (17), and solve for the classifier.
@@ -174,8 +171,6 @@ def adapt_task(
         The first labels. None to make them with the source's classifier.
     source : SourceModel
         The source model after the same task.
-    features : KernelRows, optional
-        Of the task, if they exist already.
     shared : callable
         With which the features and neighbours of the task are shared with other runs on the same object ``task``.
 
@@ -184,8 +179,7 @@ def adapt_task(
     statistics : Statistics
         With the task.
     """
-    if features is None:  # of no image they are false
-        features = kernel_rows(basis, task, options.clip_in_kernel, shared)
+    features = kernel_rows(basis, task, options.clip_in_kernel, shared)
     labeller = _Labeller(task, options, clip_scale, features, reduce_rows, shared)
     step = _Step(statistics, task, source, options, labeller, features, reduce_rows)
     labels = labels or labeller.first_labels(source)

@@ -43,7 +43,6 @@ def not_shared(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG0
     return make()
 
 
-
 def kept_in_memory(n: int, views: int, D: int) -> bool:
     """Return whether the features of n images in so many views are small enough to be kept in memory."""
     return n * views * D * 4 <= KEPT_BYTES
@@ -116,12 +115,6 @@ class KeptFeatures:
             self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner])
         )
 
-    def nested(self, D: int) -> KeptFeatures:
-        """Return the same rows under the first ``D`` columns of the basis; their features come from these."""
-        basis = self.basis.nested(D)
-        ratio = np.float32(basis.scale / self.basis.scale)
-        return KeptFeatures(basis, self.rows, lambda index: ratio * self.deviations(index)[:, :D])
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as the input rows: which computes the features again."""
         return _unpickled, (self.rows,)
@@ -151,14 +144,6 @@ class KernelRows:
     def deviations(self, view: str, index: Index) -> Matrix32:
         """Return the features z − pivot (b, D) of the images at ``index`` (b,) in a view."""
         return deviations_of(self.basis, self.views[view], index)
-
-    def nested(self, D: int) -> KernelRows:
-        """Return the same rows under the first ``D`` columns of the basis; kept features are shared."""
-        narrow = {
-            name: rows.nested(D) if isinstance(rows, KeptFeatures) else rows
-            for name, rows in self.views.items()
-        }
-        return KernelRows(self.basis.nested(D), narrow)
 
 
 def kernel_rows(

@@ -102,8 +102,12 @@ def source_statistics(
     clip: Rows | None = None,
     reduce_rows: RowReduction = reduce_here,
     shared: Sharing = not_shared,
+    without: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[Statistics, Matrix64]]:
-    """Yield the statistics and the embedding means (K, d) after each task, for `model_of`; see `fit_source`."""
+    """Yield the statistics and the embedding means (K, d) after each task, for `model_of`; see `fit_source`.
+
+    ``without`` (n,) are rows that are held out.
+    """
     check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
     statistics = empty_statistics(basis, options, source=True)
@@ -119,6 +123,9 @@ def source_statistics(
         features = shared(("source features", t, options.clip_in_kernel, basis.width), of_task)
         task_views = {view: features.views[view] for view in used}
         rows = LabelledRows(task_views, labels[index], np.ones(len(index)))
+        if without is not None:
+            inside = np.flatnonzero(~without[index])
+            rows, index = rows.take(inside), index[inside]
         statistics = statistics.update(LabelledTask(features.basis, rows, classes), reduce_rows)
         original = take(views["original"], index)
         new = class_means(original, labels[index] - classes.min(), len(classes))

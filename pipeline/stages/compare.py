@@ -15,7 +15,6 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from pipeline import paths
 from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, RefereeError, StoreError, one_line
-from pipeline.extraction.executor import Executor, side_by_side
+from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
 from pipeline.problem.problem import LabelledProblem
@@ -98,23 +97,15 @@ def run_methods(
     if executor.cluster is not None:  # a method sees all rows at once: whole seeds are handed out
         run = partial(run_seed, problem=problem, bases=bases, methods=methods)
         return executor.for_each_seed(run, seeds, images=0, views=0, D=D)
-    opened, lock = dict[int, tuple[Seed, list[str]]](), Lock()
-
-    def run_one(job: int) -> Scored | str:
-        index, name = job // len(methods), methods[job % len(methods)]
-        with lock:  # a seed is in memory from its first method to its last
-            if index not in opened:
-                opened[index] = problem.seed(index, bases.basis(index)), list(methods)
-            seed, left = opened[index]
-        scored = run_method(problem, index, seed, name)
-        with lock:
-            left.remove(name)
-            if not left:
-                del opened[index]
-        return scored
-
-    scored = iter(side_by_side(run_one, seeds * len(methods), D=D, workers=executor.workers))
-    return [{name: next(scored) for name in methods} for _ in range(seeds)]
+    scored = for_each_item(
+        lambda index: problem.seed(index, bases.basis(index)),
+        partial(run_method, problem),
+        seeds,
+        methods,
+        D=D,
+        workers=executor.workers,
+    )
+    return [dict(zip(methods, of_seed, strict=True)) for of_seed in scored]
 
 
 def run_seed(
