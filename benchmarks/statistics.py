@@ -16,8 +16,7 @@ from benchmarks.office31_sized import CLASSES, TASKS, WIDTH, random_seed
 from benchmarks.row import Row, at_least, at_most
 from benchmarks.timing import best_in_turns
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
-from pipeline.comparison.sweep import predictions_over_D
-from pipeline.extraction.executor import seeds_here
+from pipeline.extraction.executor import side_by_side
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -158,7 +157,7 @@ def seeds_on_cores(D: int) -> Row:
     cores = worker_count(0)
 
     def run(workers: int) -> object:
-        return seeds_here(
+        return side_by_side(
             lambda index: run_variant(forgetting(seeds[index]), CALIBRATED),
             len(seeds),
             D=kernel_basis(seeds[0], CALIBRATED).width,
@@ -209,7 +208,7 @@ def sweep_over_D(
     seed = random_seed(largest)
     single, sweep = best_in_turns(
         lambda: run_variant(forgetting(seed), CALIBRATED),
-        lambda: predictions_over_D(forgetting(seed), widths, CALIBRATED),
+        lambda: [run_variant(seed.with_basis(seed.basis.nested(D)), CALIBRATED) for D in widths],
         rounds=2,
         warm_up=False,
     )

@@ -316,7 +316,7 @@ class Sensitivity(Section):
 
 
 class Select(Section):
-    """The values among which `select` chooses without target labels, one setting at a time."""
+    """The values among which `sensitivity` chooses without target labels, one setting at a time."""
 
     D: list[FeatureCount] = Field(default_factory=list)
     sigma: list[Positive] = Field(default_factory=list)

@@ -131,7 +131,6 @@ ALL_STAGES = (
     *(
         ("compare", PROBLEM),
         ("sensitivity", PROBLEM),
-        ("select", PROBLEM),
         ("tables",),
         ("report",),
     ),

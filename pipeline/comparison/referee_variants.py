@@ -13,7 +13,7 @@ from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, adapt_tasks, pseudo_label
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.kernel_rows import Sharing, kept_in_memory, kernel_rows, not_shared
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Labels
@@ -73,7 +73,9 @@ def adapted_classifiers(seed: Seed, options: MethodOptions) -> list[Classifier |
     if options.predictor != "adapted":
         return [None] * len(sources)
     basis, scale = kernel_basis(seed, options), seed.target.clip_scale
-    adapted = adapt_tasks(basis, seed.target.tasks, sources, options, scale)
+    adapted = adapt_tasks(
+        basis, seed.target.tasks, sources, options, scale, shared=sharing(seed, basis)
+    )
     return [task.classifier for task in adapted]
 
 
@@ -118,13 +120,28 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
     return seed.shared(("basis", d, kept), lambda: reduced(seed.basis, options))
 
 
+def sharing(seed: Seed, basis: Basis) -> Sharing:
+    """Return with what the methods share features: where those of all rows are small enough to be kept."""
+    n = len(seed.source.labels) + sum(len(task) for task in seed.target.tasks)
+    small = kept_in_memory(n, len(seed.target.test.views), basis.width)
+    return seed.shared if small else not_shared
+
+
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
     """Return the source model after each task, fitted once for all variants that fit the source alike."""
     source, fitted, basis = seed.source, _source_options(options), kernel_basis(seed, options)
     return seed.shared(
         ("source", fitted, basis.width),
         lambda: list(
-            fit_source(basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip)
+            fit_source(
+                basis,
+                source.views,
+                source.labels,
+                seed.tasks,
+                fitted,
+                clip=source.clip,
+                shared=sharing(seed, basis),
+            )
         ),
     )
 
@@ -149,7 +166,14 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
     def label() -> list[PseudoLabels]:
         sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
         return [
-            pseudo_label(basis, task, source, CALIBRATED, seed.target.clip_scale)
+            pseudo_label(
+                basis,
+                task,
+                source,
+                CALIBRATED,
+                seed.target.clip_scale,
+                shared=sharing(seed, basis),
+            )
             for task, source in zip(seed.target.tasks, sources, strict=True)
         ]
 

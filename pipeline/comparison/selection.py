@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.comparison.referee_variants import kernel_basis, source_models
+from pipeline.comparison.referee_variants import kernel_basis, sharing, source_models
 from pipeline.method import label_free_scores as measures
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import joined_rows, kernel_rows
 from pipeline.method.prediction import klda_probabilities, predict
 from pipeline.method.rows import Matrix64, take
-from pipeline.method.source_model import fit_source
+from pipeline.method.source_model import model_of, source_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.seed import Seed
 
@@ -65,7 +65,7 @@ def _train_predictions(
     clip: list[Matrix64] = []
     by_view: dict[str, list[Matrix64]] = {view: [] for view in options.views}
     for task in seed.target.tasks:
-        features = kernel_rows(basis, task, options.clip_in_kernel)
+        features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
         prediction = predict(
             features,
             task.cosines,
@@ -89,16 +89,18 @@ def source_likelihood(seed: Seed, options: MethodOptions) -> float:
     """Return the mean log probability of every fifth source image under the source model of the others."""
     source, basis = seed.source, kernel_basis(seed, options)
     out = np.arange(len(source.labels)) % HELD_OUT == 0
-    inside, outside = np.flatnonzero(~out), np.flatnonzero(out)
-    clip = source.clip
-    *_, model = fit_source(
+    outside, clip = np.flatnonzero(out), source.clip
+    *_, (statistics, means) = source_statistics(
         basis,
-        {view: take(rows, inside) for view, rows in source.views.items()},
-        source.labels[inside],
+        source.views,
+        source.labels,
         seed.tasks,
         options,
-        clip=None if clip is None else take(clip, inside),
+        clip=clip,
+        shared=sharing(seed, basis),
+        without=out,
     )
+    model = model_of(statistics, means, options, basis.D)
     features = joined_rows(
         basis,
         {"original": take(source.views["original"], outside)},

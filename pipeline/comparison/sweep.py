@@ -1,89 +1,81 @@
-"""Predictions over a range of D and of sigma, for the sensitivity of the method to both.
-
-Where a few directions count (`method/kernel_directions.py`), a run costs little and each D is one of its own.
-Otherwise bases are nested: the first D columns of a wide basis are a basis of D features, and one pass over the source
-at the largest such D serves all, each smaller D being a scaled sub-block of its statistics. Pseudo-labels differ from D
-to D, and with them the target's statistics, which are each value's own.
-"""
+"""The method at other values of D, sigma and its options, one at a time: what `sensitivity` measures and chooses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from pipeline.comparison.referee_variants import check_views, kernel_basis, run_variant
-from pipeline.method.adaptation import adapt_task, empty_statistics
-from pipeline.method.kernel_rows import kernel_rows
-from pipeline.method.prediction import predict
-from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Labels
-from pipeline.method.source_model import model_of, source_statistics
-from pipeline.method.task_statistics import ExactStatistics
+from pipeline.comparison.referee_variants import adapted_classifiers, predict_test
+from pipeline.comparison.selection import label_free_scores
+from pipeline.method.continual_metrics import final_accuracy
 from pipeline.method.variants import MethodOptions
+from pipeline.problem.bases import basis_recipe
+from pipeline.problem.method_options import method_options
+from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
+from pipeline.store.basis_file import BasisRecipe
 
 
-def predictions_over_D(  # noqa: N802  the paper's name
-    seed: Seed, widths: Sequence[int], options: MethodOptions
-) -> dict[int, list[Labels]]:
-    """Return what `run_variant` predicts for each D of ``widths``; the seed's basis has at least the largest."""
-    seeds = {D: seed.with_basis(seed.basis.nested(D)) for D in widths}
-    together = [D for D in widths if kernel_basis(seeds[D], options).width == D and _nests(options)]
-    predicted = {D: run_variant(seeds[D], options) for D in widths if D not in together}
-    if together:
-        predicted |= _nested_predictions(seeds[max(together)], together, options)
-    return {D: predicted[D] for D in widths}
+@dataclass(frozen=True)
+class Run:
+    """What decides the numbers of a run: two settings that lead to the same run are computed once."""
+
+    recipe: BasisRecipe
+    options: MethodOptions
 
 
-def _nests(options: MethodOptions) -> bool:
-    """Return whether the statistics of fewer columns are a block of those of more."""
-    return options.statistics == "exact" and options.predictor == "adapted"
+@dataclass(frozen=True)
+class Outcome:
+    """A run on one seed."""
+
+    accuracy: float  # A_T, which takes target labels
+    scores: Mapping[
+        str, float
+    ]  # of `selection.SCORES`, which take none; empty if the variant does not adapt
 
 
-def _nested_predictions(
-    seed: Seed, widths: Sequence[int], options: MethodOptions
-) -> dict[int, list[Labels]]:
-    """Return the predictions of each D, the source's statistics being those of the seed's basis, the widest."""
-    check_views(seed, options)
-    source, target = seed.source, seed.target
-    bases = {D: seed.basis.nested(D) for D in widths}
-    test = kernel_rows(seed.basis, target.test, options.clip_in_kernel)
-    statistics = {D: empty_statistics(bases[D], options) for D in widths}
-    predicted: dict[int, list[Labels]] = {D: [] for D in widths}
-    fitted = source_statistics(
-        seed.basis, source.views, source.labels, seed.tasks, options, clip=source.clip
-    )
-    for task, (widest, embedding_means) in zip(target.tasks, fitted, strict=True):
-        exact = cast("ExactStatistics", widest)
-        features = kernel_rows(seed.basis, task, options.clip_in_kernel)
-        for D in widths:
-            model = model_of(exact.nested(D), embedding_means, options, D)
-            statistics[D], adapted = adapt_task(
-                bases[D],
-                statistics[D],
-                task,
-                None,
-                source=model,
-                options=options,
-                clip_scale=target.clip_scale,
-                features=features.nested(D),
-            )
-            prediction = predict(
-                test.nested(D),
-                target.test.cosines,
-                source=model,
-                classifier=adapted.classifier,
-                options=options,
-                clip_scale=target.clip_scale,
-            )
-            predicted[D].append(np.asarray(prediction.label))
-    return predicted
+def runs_over(
+    problem: LabelledProblem,
+    rff: Mapping[str, Any],
+    variant: str,
+    options: Mapping[str, Any],
+    values: Mapping[str, Sequence[Any]],
+) -> Iterator[tuple[str, Any, Run]]:
+    """Yield setting, value and run for all values of D, sigma and options, the other settings being as they are.
+
+    Parameters
+    ----------
+    rff : mapping
+        The section `rff` of params.yaml.
+    variant, options
+        `method.variant` and `method.options`.
+    values : mapping of str to sequence
+        By ``D``, ``sigma`` or the name of an option.
+    """
+    for setting, tried in values.items():
+        for value in tried:
+            basis = {**rff, setting: value} if setting in ("D", "sigma") else rff
+            own = options if setting in ("D", "sigma") else {**options, setting: value}
+            recipe = basis_recipe(problem.source, **basis)
+            yield setting, value, Run(recipe, method_options(variant, own))
 
 
-def predictions_over_sigma(
-    seed: Seed, sigmas: Sequence[float], options: MethodOptions, draw: Callable[[float], Basis]
-) -> dict[float, list[Labels]]:
-    """Return what `run_variant` predicts for each sigma, with the basis that ``draw(sigma)`` returns."""
-    return {sigma: run_variant(seed.with_basis(draw(sigma)), options) for sigma in sigmas}
+def outcomes_of(
+    problem: LabelledProblem,
+    scored: Container[Run],
+    index: int,
+    opened: Seed,
+    runs: Sequence[Run],
+) -> list[Outcome]:
+    """Run the seed at ``index`` under one basis, which all ``runs`` have; label-free scores of those ``scored``."""
+    seed = opened.with_basis(runs[0].recipe.draw(index))
+    outcomes = []
+    for run in runs:
+        classifiers = adapted_classifiers(seed, run.options)
+        predictions = predict_test(seed, run.options, classifiers)
+        last, scores = classifiers[-1], dict[str, float]()
+        if run in scored and last is not None:
+            scores = label_free_scores(seed, run.options, last)
+        outcomes.append(Outcome(final_accuracy(problem.accuracies(index, predictions)), scores))
+    return outcomes

@@ -3,7 +3,8 @@
 Seeds are independent: they run side by side in threads, with one BLAS thread each, so that bytes do not depend on the
 number of cores and no threads spin beside others that work. NumPy lets go of Python's global lock in its products and
 factors (see `method/cholesky.py`). Where the matrices of all seeds together would take more than `MEMORY`, fewer run at
-once, and each is given more BLAS threads.
+once, and each is given more BLAS threads. Compared methods and values of a sweep are independent too: no core is idle
+while the last of five seeds runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -24,6 +26,8 @@ from pipeline.method.kernel_rows import kept_in_memory
 from pipeline.method.row_reduction import RowReduction, reduce_here
 
 Result = TypeVar("Result")
+Opened = TypeVar("Opened")
+Item = TypeVar("Item")
 
 MEMORY = 4 * 2**30  # for the matrices of the seeds that are under way
 MATRICES = 5  # of width × width float64 that a seed has at once, at most
@@ -80,7 +84,7 @@ class Executor:
             )
         if self.cluster is not None:
             reduce_rows = ClusterReduction(self.cluster, reduce_rows)
-        return seeds_here(
+        return side_by_side(
             lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers
         )
 
@@ -128,12 +132,57 @@ def reduce_on_device(
     return reduce_rows(function, shared, rows, combine)
 
 
-def seeds_here(
-    function: Callable[[int], Result], seeds: int, *, D: int, workers: int = 0
+def for_each_item(
+    open_seed: Callable[[int], Opened],
+    run: Callable[[int, Opened, Item], Result],
+    seeds: int,
+    items: Sequence[Item],
+    *,
+    D: int,
+    workers: int = 0,
+) -> list[list[Result]]:
+    """Run a function for every item of every seed, side by side in threads of this process.
+
+    A seed is in memory from its first item to its last; what its items share must bear several threads.
+
+    Parameters
+    ----------
+    open_seed : callable
+        ``open_seed(index)``.
+    run : callable
+        ``run(index, opened, item)``.
+
+    Returns
+    -------
+    list of list
+        For each seed the results in the order of the items.
+    """
+    opened, lock = dict[int, Opened](), Lock()
+    left = [len(items)] * seeds
+
+    def run_one(job: int) -> Result:
+        index, position = divmod(job, len(items))
+        with lock:
+            if index not in opened:
+                opened[index] = open_seed(index)
+            seed = opened[index]
+        result = run(index, seed, items[position])
+        with lock:
+            left[index] -= 1
+            if not left[index]:
+                del opened[index]
+        return result
+
+    results = side_by_side(run_one, seeds * len(items), D=D, workers=workers)
+    return [results[start : start + len(items)] for start in range(0, len(results), len(items))]
+
+
+def side_by_side(
+    function: Callable[[int], Result], count: int, *, D: int, workers: int = 0
 ) -> list[Result]:
-    """Return ``function(index)`` for each of ``seeds`` indices, in order, computed by this process."""
+    """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     cores = worker_count(workers)
-    wanted = min(cores, seeds)
+    wanted = min(cores, count)
     at_once = max(1, min(wanted, MEMORY // (MATRICES * 8 * D * D)))
     with threadpool_limits(limits=1 if at_once == wanted else cores // at_once):
-        return list(ordered_map(function, range(seeds), workers=at_once, ahead=at_once))
+        return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))

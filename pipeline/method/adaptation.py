@@ -19,7 +19,7 @@ from pipeline.method.alignment import aligned
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
-from pipeline.method.kernel_rows import KernelRows, kernel_rows
+from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, not_shared
 from pipeline.method.neighbours import neighbour_average, smoothed
 from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.random_fourier_features import Basis
@@ -71,12 +71,12 @@ def pseudo_label(
     clip_scale: float,
     *,
     reduce_rows: RowReduction = reduce_here,
-    features: KernelRows | None = None,
+    shared: Sharing = not_shared,
 ) -> PseudoLabels:
     """Label a task's images by the source's classifier, aligned and fused with CLIP; steps 2, 5 and 7."""
-    if features is None:  # of no image they are false
-        features = kernel_rows(basis, task, options.clip_in_kernel)
-    return _Labeller(task, options, clip_scale, features, reduce_rows).first_labels(source)
+    features = kernel_rows(basis, task, options.clip_in_kernel, shared)
+    labeller = _Labeller(task, options, clip_scale, features, reduce_rows, shared)
+    return labeller.first_labels(source)
 
 
 def first_probabilities(
@@ -90,7 +90,7 @@ def first_probabilities(
 ) -> Matrix64:
     """Return p̂ (n, c) of a task's images by the source's classifier, fused with CLIP and not aligned."""
     features = kernel_rows(basis, task, options.clip_in_kernel)
-    labeller = _Labeller(task, options, clip_scale, features, reduce_rows)
+    labeller = _Labeller(task, options, clip_scale, features, reduce_rows, not_shared)
     return labeller.labels(labeller.scores(source.classifier)).fused
 
 
@@ -103,6 +103,7 @@ class _Labeller:
     clip_scale: float
     features: KernelRows
     reduce_rows: RowReduction
+    shared: Sharing
 
     @cached_property
     def clip(self) -> Matrix64:
@@ -114,7 +115,10 @@ class _Labeller:
     def neighbour_average(self) -> Any:
         """M (n, n) of `neighbours`, sparse: of fewer where half the mean class size is less."""
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
-        return neighbour_average(self.task.views["original"], k)
+        return self.shared(
+            ("neighbours", id(self.task), k),
+            lambda: neighbour_average(self.task.views["original"], k),
+        )
 
     def first_labels(self, source: SourceModel) -> PseudoLabels:
         """Return the labels that the source's classifier gives the task."""
@@ -152,7 +156,7 @@ def adapt_task(
     options: MethodOptions,
     clip_scale: float,
     reduce_rows: RowReduction = reduce_here,
-    features: KernelRows | None = None,
+    shared: Sharing = not_shared,
 ) -> tuple[Statistics, AdaptedTask]:
     """Add a task to the target's statistics, (16), (17), and solve for the classifier.
 
@@ -167,17 +171,16 @@ def adapt_task(
         The first labels. None to make them with the source's classifier.
     source : SourceModel
         The source model after the same task.
-    features : KernelRows, optional
-        Of the task, if they exist already.
+    shared : callable
+        With which the features and neighbours of the task are shared with other runs on the same object ``task``.
 
     Returns
     -------
     statistics : Statistics
         With the task.
     """
-    if features is None:  # of no image they are false
-        features = kernel_rows(basis, task, options.clip_in_kernel)
-    labeller = _Labeller(task, options, clip_scale, features, reduce_rows)
+    features = kernel_rows(basis, task, options.clip_in_kernel, shared)
+    labeller = _Labeller(task, options, clip_scale, features, reduce_rows, shared)
     step = _Step(statistics, task, source, options, labeller, features, reduce_rows)
     labels = labels or labeller.first_labels(source)
     return step.rounds_in_row_space(labels) if step.in_row_space(labels) else step.rounds(labels)
@@ -191,6 +194,7 @@ def adapt_tasks(
     clip_scale: float,
     *,
     reduce_rows: RowReduction = reduce_here,
+    shared: Sharing = not_shared,
 ) -> list[AdaptedTask]:
     """Adapt to target tasks in order; each is read once it is reached, and never again. See `adapt_task`."""
     statistics = empty_statistics(basis, options)
@@ -205,6 +209,7 @@ def adapt_tasks(
             options=options,
             clip_scale=clip_scale,
             reduce_rows=reduce_rows,
+            shared=shared,
         )
         adapted.append(result)
     return adapted

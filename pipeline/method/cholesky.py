@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.method.rows import Matrix64
 
-BLOCK = 128  # rows that are solved for at a time, by the inverse of their block of the diagonal
+BLOCK = 48  # rows that are solved for at a time, by the inverse of their block of the diagonal
 SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
 
 

@@ -14,11 +14,13 @@ squared Mahalanobis distance each, so `left_out`, gamma·D/(λ·d), is the part 
 ridge is the same in every orthonormal basis: the statistics of Qᵀ(z − z(0)) with the ridge of D features give the
 scores of the full path but for that part. They are sums like the others and add exactly.
 
-Measured for `calibrated` against the full path: on digits (d = 256, D = 1000, `left_out` 0.4%) scores differ by 0.5% of
-their standard deviation at most (the source model's, whose ridge is smaller, by 1.6%), 1 of 61,000 final labels and 1
-of 6,800 predictions differ, and no A_T does. On PACS (d = 1792, D = 3000 and 6000, 0.2% and 0.3%) scores differ by 0.1%
-and no label or prediction does. These figures are of hard labels, before `responsibilities: soft`. Scatter and factor
-shrink by (D/r)² and (D/r)³: 22 and 100 times at D = 6000 with ViT-B and CLIP (r = 1281).
+Measured for `calibrated` against the full path: on digits (d = 256) at D = 1000 (`left_out` 0.4%) scores differ by 0.5%
+of their standard deviation at most, and none of 12,236 labels and 6,790 predictions does; at D = 2000 (0.8%) by 1.1%,
+with 3 predictions; at 2%, beyond what is done here, by 2.8%, with 2 of 30,590 labels and 12 of 16,975 predictions. On
+Office-Caltech10 and PACS (d = 1792, D = 3000 and 6000, 0.2% and 0.3%) scores differ by 0.5% at most, 1 of 3,812 labels
+and no prediction. Scatter and factor shrink by (D/r)² and (D/r)³: 22 and 100 times at D = 6000 with ViT-B and CLIP
+(r = 1281). Tried and left: the first term alone, a linear map of x. It is cheaper by the map, but differs two to ten
+times as much as these directions do.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.variants import MethodOptions
 
-TOLERANCE = 0.01  # of the scores may be left out
+TOLERANCE = 0.015  # of the scores may be left out
 SHARE = 2 / 3  # of D: with more directions than this little is gained
 
 

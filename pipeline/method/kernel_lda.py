@@ -21,7 +21,7 @@ import numpy as np
 
 from pipeline.errors import InputError, ParamsError, listed
 from pipeline.method import cholesky
-from pipeline.method.rows import Matrix, Matrix64, Vector64
+from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 from pipeline.method.within_scatter import Scatter, Shrinkage
 
 SAME_FEATURES = 1e-6  # the share of variance within classes below which there is none
@@ -43,6 +43,10 @@ class Classifier:
 
     W: Matrix64  # (D, C)
     b: Vector64  # (C,)
+
+    def of(self, classes: Labels) -> Classifier:
+        """Return the classifier of the classes (c,) alone."""
+        return Classifier(self.W[:, classes], self.b[classes])
 
     def scores(self, deviations: Matrix) -> Matrix64:
         """Return F, (n, C), eq. (13), of rows z − pivot (n, D), up to a constant per row."""

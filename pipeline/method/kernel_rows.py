@@ -14,9 +14,9 @@ are eight times the embeddings and slower to read than to compute. They are kept
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,19 @@ from pipeline.method.rows import Index, Matrix, Rows, UnlabelledRows, take, unit
 KEPT_BYTES = 256 * 2**20  # of features kept in memory for one set of images
 
 Matrix32 = npt.NDArray[np.float32]
+Value = TypeVar("Value")
+
+
+class Sharing(Protocol):
+    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours."""
+
+    def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
+        """Return what ``make`` returns, now or when the key was first asked for."""
+
+
+def not_shared(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG001
+    """Make it anew, see `Sharing`."""
+    return make()
 
 
 def kept_in_memory(n: int, views: int, D: int) -> bool:
@@ -102,12 +115,6 @@ class KeptFeatures:
             self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner])
         )
 
-    def nested(self, D: int) -> KeptFeatures:
-        """Return the same rows under the first ``D`` columns of the basis; their features come from these."""
-        basis = self.basis.nested(D)
-        ratio = np.float32(basis.scale / self.basis.scale)
-        return KeptFeatures(basis, self.rows, lambda index: ratio * self.deviations(index)[:, :D])
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as the input rows: which computes the features again."""
         return _unpickled, (self.rows,)
@@ -138,18 +145,13 @@ class KernelRows:
         """Return the features z − pivot (b, D) of the images at ``index`` (b,) in a view."""
         return deviations_of(self.basis, self.views[view], index)
 
-    def nested(self, D: int) -> KernelRows:
-        """Return the same rows under the first ``D`` columns of the basis; kept features are shared."""
-        narrow = {
-            name: rows.nested(D) if isinstance(rows, KeptFeatures) else rows
-            for name, rows in self.views.items()
-        }
-        return KernelRows(self.basis.nested(D), narrow)
 
-
-def kernel_rows(basis: Basis, images: UnlabelledRows, share: float) -> KernelRows:
+def kernel_rows(
+    basis: Basis, images: UnlabelledRows, share: float, shared: Sharing = not_shared
+) -> KernelRows:
     """Return the kernel's input rows of unlabelled images, see `joined_rows`."""
-    return joined_rows(basis, images.views, images.clip, share)
+    key = ("features", id(images), share, basis.width)
+    return shared(key, lambda: joined_rows(basis, images.views, images.clip, share))
 
 
 def joined_rows(

@@ -94,11 +94,12 @@ def klda_scores(
 
 
 def _scores(shared: _Branch, rows: ViewRows) -> Matrix64:
+    classifier = shared.classifier.of(shared.classes)
     scores = np.empty((len(rows.views), len(rows), len(shared.classes)))
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         for v, view in enumerate(rows.views.values()):
             z = deviations_of(shared.basis, view, index)
-            scores[v, index] = shared.classifier.scores(z)[:, shared.classes]
+            scores[v, index] = classifier.scores(z)
     return scores
 
 

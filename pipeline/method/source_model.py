@@ -17,11 +17,11 @@ from pipeline.errors import InputError
 from pipeline.method import kernel_lda
 from pipeline.method.class_statistics import packed
 from pipeline.method.kernel_lda import Classifier, filled_means
-from pipeline.method.kernel_rows import joined_rows
+from pipeline.method.kernel_rows import KernelRows, Sharing, joined_rows, not_shared
 from pipeline.method.nearest_mean import class_means
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import LabelledRows, Labels, Matrix64, Rows, take
+from pipeline.method.rows import Index, LabelledRows, Labels, Matrix64, Rows, take
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import LabelledTask, Statistics
 from pipeline.method.variants import MethodOptions
@@ -68,6 +68,7 @@ def fit_source(
     *,
     clip: Rows | None = None,
     reduce_rows: RowReduction = reduce_here,
+    shared: Sharing = not_shared,
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task.
 
@@ -82,9 +83,11 @@ def fit_source(
         The class set of each task. A class without a row is an error.
     clip : Rows of shape (n, d'), optional
         CLIP's embeddings of the images, if they enter the kernel.
+    shared : callable
+        With which the features are shared with other fits to the same rows.
     """
     for statistics, embedding_means in source_statistics(
-        basis, views, labels, tasks, options, clip=clip, reduce_rows=reduce_rows
+        basis, views, labels, tasks, options, clip=clip, reduce_rows=reduce_rows, shared=shared
     ):
         yield model_of(statistics, embedding_means, options, basis.D)
 
@@ -98,20 +101,34 @@ def source_statistics(
     *,
     clip: Rows | None = None,
     reduce_rows: RowReduction = reduce_here,
+    shared: Sharing = not_shared,
+    without: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[Statistics, Matrix64]]:
-    """Yield the statistics and the embedding means (K, d) after each task, for `model_of`; see `fit_source`."""
+    """Yield the statistics and the embedding means (K, d) after each task, for `model_of`; see `fit_source`.
+
+    ``without`` (n,) are rows that are held out.
+    """
     check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
     statistics = empty_statistics(basis, options, source=True)
     means = np.zeros((0, views["original"].shape[1]))
-    for classes in tasks:
+    for t, classes in enumerate(tasks):
         index = np.flatnonzero(np.isin(labels, classes))  # no earlier task's row is read again
-        task_views = {view: take(views[view], index) for view in used}
-        task_clip = None if clip is None else take(clip, index)
-        features = joined_rows(basis, task_views, task_clip, options.clip_in_kernel)
-        rows = LabelledRows(features.views, labels[index], np.ones(len(index)))
+
+        def of_task(index: Index = index) -> KernelRows:
+            task_views = {view: take(rows, index) for view, rows in views.items()}
+            task_clip = None if clip is None else take(clip, index)
+            return joined_rows(basis, task_views, task_clip, options.clip_in_kernel)
+
+        features = shared(("source features", t, options.clip_in_kernel, basis.width), of_task)
+        task_views = {view: features.views[view] for view in used}
+        rows = LabelledRows(task_views, labels[index], np.ones(len(index)))
+        if without is not None:
+            inside = np.flatnonzero(~without[index])
+            rows, index = rows.take(inside), index[inside]
         statistics = statistics.update(LabelledTask(features.basis, rows, classes), reduce_rows)
-        new = class_means(task_views["original"], labels[index] - classes.min(), len(classes))
+        original = take(views["original"], index)
+        new = class_means(original, labels[index] - classes.min(), len(classes))
         means = np.vstack([means, new])
         yield statistics, means
 

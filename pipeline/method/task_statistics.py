@@ -99,11 +99,6 @@ class ExactStatistics:
             )
         return replace(self, rows=rows, prior_means=prior_means, prior_count=prior_count)
 
-    def nested(self, D: int) -> ExactStatistics:
-        """Return the statistics under the first ``D`` columns of the basis."""
-        prior_means = math.sqrt(self.rows.D / D) * self.prior_means[:, :D]
-        return replace(self, rows=self.rows.nested(D), prior_means=prior_means)
-
     def means(self) -> Matrix64:
         """Return (Σωδ + count·prior) / (Σω + count), (K, D), see `Statistics`."""
         weight = self.weight()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, TypeVar
 
 from pipeline.method.random_fourier_features import Basis
@@ -78,6 +79,8 @@ class Seed:
     source: Source
     target: Target
     _shared: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    _locks: dict[object, Lock] = field(default_factory=dict, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     @property
     def tasks(self) -> list[Labels]:
@@ -99,9 +102,12 @@ class Seed:
         object
             What ``make`` returned then. Callers must not modify it.
         """
-        if key not in self._shared:
-            self._shared[key] = make()
-        value: Value = self._shared[key]
+        with self._lock:
+            own = self._locks.setdefault(key, Lock())
+        with own:  # a second thread that asks for it waits
+            if key not in self._shared:
+                self._shared[key] = make()
+            value: Value = self._shared[key]
         return value
 
     def with_basis(self, basis: Basis) -> Seed:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from pipeline import paths
 from pipeline.comparison.ceiling import seen_by
-from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, RefereeError, StoreError, one_line
+from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
 from pipeline.problem.problem import LabelledProblem
@@ -57,13 +57,7 @@ def compare(context: Context, name: str) -> str:
     bases = read_bases(paths.bases(params.problems[name].source))
     with context.executor(params.problems[name].target) as executor:
         problem = context.project.labelled_problem(name, lazy=executor.lazy)
-        seeds = executor.for_each_seed(
-            partial(run_seed, problem=problem, bases=bases, methods=names),
-            len(problem.target.seeds),
-            images=0,  # whole seeds are handed out: a method sees all rows at once
-            views=0,
-            D=bases.recipe.D,
-        )
+        seeds = run_methods(problem, bases, names, executor)
     entries = {
         method: {
             "title": compared.title,
@@ -95,6 +89,25 @@ def compare(context: Context, name: str) -> str:
     return f"{len(methods)} methods, largest A_T {final[best]} ({best})"
 
 
+def run_methods(
+    problem: LabelledProblem, bases: Bases, methods: Sequence[str], executor: Executor
+) -> list[dict[str, Scored | str]]:
+    """Return how every method scores on each seed: on a cluster seeds run side by side, here methods do."""
+    seeds, D = len(problem.target.seeds), bases.recipe.D
+    if executor.cluster is not None:  # a method sees all rows at once: whole seeds are handed out
+        run = partial(run_seed, problem=problem, bases=bases, methods=methods)
+        return executor.for_each_seed(run, seeds, images=0, views=0, D=D)
+    scored = for_each_item(
+        lambda index: problem.seed(index, bases.basis(index)),
+        partial(run_method, problem),
+        seeds,
+        methods,
+        D=D,
+        workers=executor.workers,
+    )
+    return [dict(zip(methods, of_seed, strict=True)) for of_seed in scored]
+
+
 def run_seed(
     index: int,
     reduce_rows: RowReduction,  # noqa: ARG001  methods have all rows in memory
@@ -102,23 +115,17 @@ def run_seed(
     problem: LabelledProblem,
     bases: Bases,
     methods: Sequence[str],
-) -> Mapping[str, Scored | str]:
+) -> dict[str, Scored | str]:
     """Return how every method scores on one seed, or in one line why it does not."""
-    basis = bases.basis(index)
-    own = problem.seed(index, basis)
-    scored: dict[str, Scored | str] = {}
-    for name in methods:
-        method = compared_method(name)
-        seen = seen_by(method, problem)
-        seed = own if seen is problem else seen.seed(index, basis)
-        scored[name] = accuracies_or_reason(problem, index, seed, method)
-    return scored
+    seed = problem.seed(index, bases.basis(index))
+    return {name: run_method(problem, index, seed, name) for name in methods}
 
 
-def accuracies_or_reason(
-    problem: LabelledProblem, index: int, seed: Seed, method: ComparedMethod
-) -> Scored | str:
+def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Scored | str:
     """Return how a method scores on one seed, or in one line why it does not."""
+    method = compared_method(name)
+    seen = seen_by(method, problem)
+    seed = own if seen is problem else seen.seed(index, own.basis)
     try:
         predictions = method.run(seed)
         return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]))

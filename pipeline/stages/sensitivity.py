@@ -1,7 +1,11 @@
-"""Stage `sensitivity@PROBLEM`: accuracy over D and over sigma, mean and standard deviation over the seeds.
+"""Stage `sensitivity@PROBLEM`: accuracy over D and sigma, and which of their values to choose without target labels.
 
-Under the variant and options of `method`; one pass at the largest D serves all. Writes
-results/SUITE/problems/PROBLEM/sensitivity/{D,sigma}.csv.
+Under the variant and options of `method`. Writes results/SUITE/problems/PROBLEM/sensitivity/{D,sigma}.csv: mean A_T and
+its standard deviation over the seeds at every value of the section `sensitivity`.
+
+Every value of the section `select` is also scored without a label of the target; labels are read afterwards, to say how
+good the choice was. Writes results/SUITE/problems/PROBLEM/selection/values.csv (A_T and every label-free score of each
+value, means over the seeds) and choices.csv (what each score chooses, its regret and its rank correlation).
 """
 
 from __future__ import annotations
@@ -9,25 +13,24 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from pipeline import paths
-from pipeline.comparison.sweep import predictions_over_D, predictions_over_sigma
-from pipeline.extraction.executor import seeds_here
-from pipeline.method.continual_metrics import final_accuracy
-from pipeline.method.rows import Labels
-from pipeline.problem.bases import basis_recipe
+from pipeline.comparison.selection import SCORES, choices
+from pipeline.comparison.sweep import Outcome, Run, outcomes_of, runs_over
+from pipeline.extraction.executor import for_each_item
 from pipeline.problem.method_options import method_options
-from pipeline.problem.problem import LabelledProblem
 from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with
 from pipeline.stage import Context, stage
+from pipeline.store.basis_file import BasisRecipe
 from pipeline.write_aside import write_aside
 
-Value = TypeVar("Value", int, float)
+Outcomes = Mapping[Run, Sequence[Outcome]]  # of every seed
 
 
 @stage(
@@ -38,6 +41,7 @@ Value = TypeVar("Value", int, float)
         "method",
         "problems",
         "rff",
+        "select",
         "sensitivity",
         "swept",
         "views",
@@ -45,55 +49,93 @@ Value = TypeVar("Value", int, float)
     ),
 )
 def sensitivity(context: Context, name: str) -> str:
-    """Write results/SUITE/problems/PROBLEM/sensitivity."""
+    """Write results/SUITE/problems/PROBLEM/sensitivity and …/selection."""
     params = context.params
-    options = method_options(params.method.variant, params.method.options)
     problem = context.project.labelled_problem(name)
-    widths, sigmas = sorted(set(params.sensitivity.D)), sorted(set(params.sensitivity.sigma))
-    rff = params.rff.model_dump()
-    widest = basis_recipe(problem.source, **{**rff, "D": widths[-1]})
-    recipes = {sigma: basis_recipe(problem.source, **{**rff, "sigma": sigma}) for sigma in sigmas}
-
-    def over_D(index: int) -> dict[int, float]:  # noqa: N802  the paper's name
-        seed = problem.seed(index, widest.draw(index))
-        return final_accuracies(problem, index, predictions_over_D(seed, widths, options))
-
-    def over_sigma(index: int) -> dict[float, float]:
-        seed = problem.seed(index, recipes[sigmas[0]].draw(index))
-        predictions = predictions_over_sigma(
-            seed, sigmas, options, lambda sigma: recipes[sigma].draw(index)
-        )
-        return final_accuracies(problem, index, predictions)
-
-    seeds, workers = len(problem.target.seeds), params.runtime.workers
-    made = made_with(params.selected())
-    n = len(problem.target.test_index(problem.target.seeds[0]))
-    of = f"n = {n} test images, {seeds} seeds, {params.method.variant}"
+    method, swept, select = params.method, params.sensitivity, params.select
+    over = partial(runs_over, problem, params.rff.model_dump(), method.variant, method.options)
+    shown = list(over({"D": sorted(set(swept.D)), "sigma": sorted(set(swept.sigma))}))
+    chosen = list(over({"D": select.D, "sigma": select.sigma, **select.options}))
+    if method_options(method.variant, method.options).predictor != "adapted":
+        chosen = []  # nothing to choose for: the variant does not adapt
+    scored = {one for _, _, one in chosen}
+    bases: dict[BasisRecipe, list[Run]] = {}  # the runs of a basis share its features
+    for one in dict.fromkeys(one for _, _, one in [*shown, *chosen]):
+        bases.setdefault(one.recipe, []).append(one)
+    widest, seeds = max(bases, key=lambda recipe: recipe.D), problem.target.seeds
+    outcomes = for_each_item(
+        lambda index: problem.seed(index, widest.draw(index)),
+        partial(outcomes_of, problem, scored),
+        len(seeds),
+        list(bases.values()),
+        D=widest.D,
+        workers=params.runtime.workers,
+    )
+    of_seed = [[outcome for basis in seed for outcome in basis] for seed in outcomes]
+    runs = [one for basis in bases.values() for one in basis]
+    by_run = dict(zip(runs, zip(*of_seed, strict=True), strict=True))
+    made = json.dumps(made_with(params.selected()), indent=2)
+    n = len(problem.target.test_index(seeds[0]))
+    of = f"n = {n} test images, {len(seeds)} seeds, {method.variant}"
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
-        (aside / "made_with.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-        of_D = seeds_here(over_D, seeds, D=widths[-1], workers=workers)
-        write_sweep(aside / "D.csv", "D", of_D, f"{of}, sigma={params.rff.sigma:g}")
-        of_sigma = seeds_here(over_sigma, seeds, D=params.rff.D, workers=workers)
-        write_sweep(aside / "sigma.csv", "sigma", of_sigma, f"{of}, D={params.rff.D}")
-    return f"{len(widths)} values of D, {len(sigmas)} of sigma"
+        (aside / "made_with.json").write_text(f"{made}\n", encoding="utf-8")
+        for setting, other in (
+            ("D", f"sigma={params.rff.sigma:g}"),
+            ("sigma", f"D={params.rff.D}"),
+        ):
+            write_sweep(aside / f"{setting}.csv", setting, shown, by_run, f"{of}, {other}")
+    with write_aside(paths.selection(context.suite, name)) as aside:
+        aside.mkdir()
+        (aside / "made_with.json").write_text(f"{made}\n", encoding="utf-8")
+        means = {one: mean_outcome(by_run[one]) for one in scored}
+        write_values(aside / "values.csv", chosen, means)
+        write_choices(aside / "choices.csv", chosen, means)
+    return f"{len(shown)} values of D and sigma, {len(chosen)} to choose from, {len(runs)} runs"
 
 
-def final_accuracies(
-    problem: LabelledProblem, index: int, predictions: Mapping[Value, Sequence[Labels]]
-) -> dict[Value, float]:
-    """Return A_T of a seed's predictions for each value."""
-    return {
-        value: final_accuracy(problem.accuracies(index, after))
-        for value, after in predictions.items()
-    }
+def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the mean over the seeds."""
+    scores = {name: float(np.mean([one.scores[name] for one in outcomes])) for name in SCORES}
+    return Outcome(float(np.mean([one.accuracy for one in outcomes])), scores)
 
 
-def write_sweep(path: Path, name: str, seeds: Sequence[Mapping[Value, float]], of: str) -> None:
+Settings = Sequence[tuple[str, Any, Run]]  # setting, value, run
+
+
+def write_sweep(path: Path, swept: str, settings: Settings, outcomes: Outcomes, of: str) -> None:
     """Write a table: what the numbers are of, the value, mean A_T and its deviation over the seeds, in percent."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("of", name, "A_T", "sd"))
-        for value in seeds[0]:
-            scores = [seed[value] for seed in seeds]
-            writer.writerow((of, value, percent(np.mean(scores)), percent(np.std(scores))))
+        writer.writerow(("of", swept, "A_T", "sd"))
+        for setting, value, one in settings:
+            if setting == swept:
+                scores = [outcome.accuracy for outcome in outcomes[one]]
+                writer.writerow((of, value, percent(np.mean(scores)), percent(np.std(scores))))
+
+
+def write_values(path: Path, settings: Settings, means: Mapping[Run, Outcome]) -> None:
+    """Write A_T in percent and the label-free scores of every value."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("setting", "value", "A_T", *SCORES))
+        for setting, value, one in settings:
+            mean = means[one]
+            written = (f"{mean.scores[name]:.6g}" for name in SCORES)
+            writer.writerow((setting, value, percent(mean.accuracy), *written))
+
+
+def write_choices(path: Path, settings: Settings, means: Mapping[Run, Outcome]) -> None:
+    """Write what each score chooses for each setting, regret in percentage points."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("setting", "score", "chosen", "best", "regret", "rank_correlation"))
+        for setting in dict.fromkeys(setting for setting, _, _ in settings):
+            tried = {value: means[one] for name, value, one in settings if name == setting}
+            for choice in choices(
+                {value: mean.accuracy for value, mean in tried.items()},
+                {value: mean.scores for value, mean in tried.items()},
+            ):
+                regret, rank = percent(choice.regret), f"{choice.rank_correlation:.2f}"
+                row = (setting, choice.score, choice.chosen, choice.best, regret, rank)
+                writer.writerow(row)

@@ -1,6 +1,7 @@
-"""Sweeps over D and sigma predict what separate runs predict, and read the source once."""
+"""A sweep: one setting at a time, equal runs once, and each predicts what a run of its own predicts."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,48 +9,43 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import sweep
 from pipeline.comparison.referee_variants import run_variant
-from pipeline.comparison.sweep import predictions_over_D, predictions_over_sigma
-from pipeline.method import source_model
-from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.variants import variant
+from pipeline.comparison.sweep import Run, outcomes_of, runs_over
+from pipeline.method.variants import CALIBRATED, variant
+from pipeline.store.basis_file import BasisRecipe
 
-D, WIDTHS = 60, [7, 20, 60]
-
-
-@pytest.fixture(scope="module")
-def seed():
-    return ShiftedDomains(0, n=105, noise=1.2).build(D=D, clip=True)
+RFF = {"D": 60, "sigma": 1.0, "convention": "bandwidth"}
 
 
-@pytest.mark.parametrize("name", ["calibrated", "no_clip", "released", "source_only"])
-def test_every_D_predicts_what_a_run_of_its_own_predicts(seed, name):
-    options = variant(name)
-    if options.statistics == "exact":
-        options = replace(options, arithmetic="float64")
-    predictions = predictions_over_D(seed, WIDTHS, options)
-    assert list(predictions) == WIDTHS
-    for width in WIDTHS:
-        alone = run_variant(seed.with_basis(seed.basis.nested(width)), options)
-        np.testing.assert_array_equal(predictions[width], alone)
+def recipe(_source, *, D, sigma, convention):
+    sigmas = {"sigmas": (sigma,), "seeds": (0,)}
+    return BasisRecipe(10, D, convention, orthogonal=False, d_clip=5, **sigmas)
 
 
-def test_the_source_is_read_once_for_all_D(seed, monkeypatch):
-    calls = []
-    original = source_model.source_statistics
-    monkeypatch.setattr(
-        sweep, "source_statistics", lambda *a, **k: calls.append(1) or original(*a, **k)
-    )
-    predictions_over_D(seed, WIDTHS, variant("calibrated"))
-    assert len(calls) == 1
+@pytest.fixture
+def problem(monkeypatch):
+    """Says how many of a seed's predictions after the last task are of class 0."""
+    monkeypatch.setattr(sweep, "basis_recipe", recipe)
+    counted = SimpleNamespace(source=None)
+    counted.accuracies = lambda _index, predictions: np.array([[np.mean(predictions[-1] == 0)]])
+    return counted
 
 
-def test_every_sigma_predicts_what_a_run_of_its_own_predicts(seed):
-    def draw(sigma):
-        return draw_basis(10, D, sigma, "bandwidth", 0, d_clip=5)
+def test_settings_that_lead_to_the_same_run_are_equal(problem):
+    values = {"D": [20, 60], "sigma": [1.0, 0.3], "ridge": [0.3, 0.1]}
+    settings = list(runs_over(problem, RFF, "calibrated", {"neighbours": 3}, values))
+    assert [(name, value) for name, value, _ in settings] == [
+        (name, value) for name, tried in values.items() for value in tried
+    ]
+    default = Run(recipe(None, **RFF), replace(CALIBRATED, neighbours=3))
+    assert [run == default for _, _, run in settings] == [False, True, True, False, True, False]
 
-    options = variant("calibrated")
-    predictions = predictions_over_sigma(seed, [0.3, 1.0, 5.0], options, draw)
-    for sigma, predicted in predictions.items():
-        alone = run_variant(seed.with_basis(draw(sigma)), options)
-        np.testing.assert_array_equal(predicted, alone)
-    assert (np.array(predictions[0.3]) != np.array(predictions[5.0])).any()
+
+@pytest.mark.parametrize("name", ["calibrated", "released", "source_only"])
+def test_runs_of_a_basis_predict_what_runs_of_their_own_predict(problem, name):
+    seed = ShiftedDomains(0, n=105, noise=1.2).build(D=7, clip=True)
+    chosen = [variant(name), replace(variant(name), weight_floor=0.5)]
+    runs = [Run(recipe(None, **RFF), options) for options in chosen]
+    for run, outcome in zip(runs, outcomes_of(problem, runs[1:], 0, seed, runs), strict=True):
+        alone = run_variant(seed.with_basis(run.recipe.draw(0)), run.options)
+        assert outcome.accuracy == np.mean(alone[-1] == 0)
+        assert bool(outcome.scores) == (run is runs[1] and name != "source_only")

@@ -13,8 +13,9 @@ from pipeline.extraction.cluster_reduction import ClusterReduction
 from pipeline.extraction.executor import (
     Executor,
     executor,
+    for_each_item,
     reduce_on_device,
-    seeds_here,
+    side_by_side,
 )
 from pipeline.method.row_reduction import reduce_here
 
@@ -45,7 +46,7 @@ def test_as_many_seeds_run_at_once_as_memory_holds(D, most):
         with lock:
             running -= 1
 
-    seeds_here(work, 6, D=D, workers=2)
+    side_by_side(work, 6, D=D, workers=2)
     assert max(counts) == most
 
 
@@ -55,9 +56,21 @@ def test_each_seed_has_one_blas_thread():
     def blas_threads(_index):
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    counts = seeds_here(blas_threads, 2, D=10)
+    counts = side_by_side(blas_threads, 2, D=10)
     assert counts[0]
     assert {n for each in counts for n in each} == {1}
+
+
+def test_the_items_of_a_seed_run_side_by_side_while_it_is_open():
+    opened = []
+
+    def run(index, seed, item):
+        assert seed is opened[index]
+        return index, item
+
+    results = for_each_item(lambda index: opened.append([]) or opened[-1], run, 3, "ab", D=10)
+    assert results == [[(index, item) for item in "ab"] for index in range(3)]
+    assert len(opened) == 3
 
 
 def test_without_a_cluster_this_process_reduces(tmp_path, monkeypatch):

@@ -48,8 +48,11 @@ STAGES = [
         (PROBLEM,),
         ["results/toy/problems/left-right/comparison.json"],
     ),
-    ("sensitivity", (PROBLEM,), ["results/toy/problems/left-right/sensitivity"]),
-    ("select", (PROBLEM,), ["results/toy/problems/left-right/selection"]),
+    (
+        "sensitivity",
+        (PROBLEM,),
+        [f"results/toy/problems/left-right/{what}" for what in ("sensitivity", "selection")],
+    ),
     ("tables", (), ["results/toy/tables"]),
     ("report", (), ["results/toy/report.html"]),
 ]

@@ -77,9 +77,6 @@ def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept):
     np.testing.assert_allclose(found, expected[index + 3], atol=1e-7)
     sent = pickle.loads(pickle.dumps(part))  # travels as the input rows
     np.testing.assert_array_equal(sent[index], inputs[index + 3])
-    narrow = features.nested(7).deviations("original", index)
-    expected = deviations(basis.nested(7).joint(), inputs[index])
-    np.testing.assert_allclose(narrow, expected, atol=1e-7)
 
 
 def test_refinement_uses_the_same_joint_features():

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 EMBED = {f"embed@{domain}-{model}" for domain in ("left", "right") for model in ("vit", "clip")}
 PROBE = {"probe@left", "probe@right"}
 ADAPT = {f"{stage}@left-right" for stage in ("adapt", "evaluate")}
-COMPARE = {"compare@left-right", "sensitivity@left-right", "select@left-right"}
+COMPARE = {"compare@left-right", "sensitivity@left-right"}
 METHOD = {"basis@left", "source@left"} | ADAPT | COMPARE
 
 

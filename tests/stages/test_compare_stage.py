@@ -62,8 +62,8 @@ def test_calibrated_has_the_figures_of_evaluate(project):
     assert compared["clip_zero_shot"]["A_T"] == evaluated["clip_only_A_T"]
 
 
-def test_select_says_what_each_score_chooses_and_what_labels_would_have(project):
-    """The stage of `dvc repro select` in docs/how-to/sweeps.md."""
+def test_sensitivity_says_what_each_score_chooses_and_what_labels_would_have(project):
+    """The stage of `dvc repro sensitivity` in docs/how-to/sweeps.md."""
     with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
         values = list(csv.DictReader(file))
     assert [(row["setting"], row["value"]) for row in values] == [
@@ -82,9 +82,9 @@ def test_select_says_what_each_score_chooses_and_what_labels_would_have(project)
     assert {row["score"] for row in choices} >= {"information", "source_likelihood"}
 
 
-def test_select_names_an_option_that_is_none(project, capsys):
+def test_sensitivity_names_an_option_that_is_none(project, capsys):
     project.change_params(select={"options": {"ridgee": [0.1]}})
-    assert main(["select", PROBLEM]) == 2
+    assert main(["sensitivity", PROBLEM]) == 2
     assert "ridge" in capsys.readouterr().err
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lapack
 
 from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
@@ -115,8 +116,6 @@ def _held_out_errors(fitted: ClassStatistics, held: ClassStatistics) -> Vector64
     G = U T Uᵀ with T tridiagonal, so that (T + λI)⁻¹ costs next to nothing for any number of ridges. At M = 1,500 all
     17 take 0.16 s of CPU; by eigenvectors 0.4 s, by a Cholesky factor for each 0.7 s.
     """
-    from scipy.linalg import lapack  # a third of a second, and few runs need it
-
     M, C = fitted.D, fitted.C
     work = int(lapack.dsytrd_lwork(M, lower=1)[0])
     turned, diagonal, side, reflections, _ = lapack.dsytrd(fitted.scatter, lower=1, lwork=work)
