@@ -525,6 +525,15 @@ class Params(Suite, Settings):
     """Both files together, as the stages and the command line use them."""
 
     @model_validator(mode="after")
+    def _refinement_has_one_model(self) -> Params:
+        if not self.refinement.off and self.vision not in self.models:
+            raise ValueError(
+                f"refinement: views are refined against one vision model, and vision: {self.vision!r} joins "
+                "several; set refinement.steps: 0 and mutual_attention: false"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _private_can_be_kept(self) -> Params:
         for name in self.data.private:
             _known("data.private", name, self.domains, "domains")

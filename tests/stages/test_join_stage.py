@@ -10,7 +10,7 @@ from pipeline import paths
 from pipeline.feature_cache import open_cache
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings
-from small_project import ADAPTING, PROBLEM, tree_digest
+from small_project import PROBLEM, tree_digest
 
 JOINED = [{"name": "both", "first": "vit", "second": "other"}]
 
@@ -27,7 +27,7 @@ def joined(project_copy):
         ("model", "other"),
         *(("embed", domain, "other") for domain in domains),
         *(("join", domain, "both") for domain in domains),
-        *(("basis", "left"), ("source", "left"), *ADAPTING, ("evaluate", PROBLEM)),
+        *(("basis", "left"), ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM)),
     )
     return project_copy
 
@@ -80,3 +80,16 @@ def test_names_that_do_not_exist_are_refused(project_copy, capsys):
         with chdir(project_copy.folder):
             assert main(["basis", "left"]) == 2
         assert f"suite.yaml: {key}: " in capsys.readouterr().err
+
+
+def test_refinement_is_refused(project_copy, capsys):
+    from pipeline.stage import main
+
+    params = project_copy.read_params()
+    params["models"]["other"] = params["models"]["vit"]
+    params |= {"joined": JOINED, "vision": "both"}
+    params["refinement"]["steps"] = 1
+    project_copy.write_params(params)
+    with chdir(project_copy.folder):
+        assert main(["adapt", PROBLEM]) == 2
+    assert "params.yaml: refinement: " in capsys.readouterr().err
