@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import paths
 from pipeline.feature_cache import open_cache
+from pipeline.method.backbone_weights import weighted
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings
 from small_project import PROBLEM, tree_digest
@@ -49,6 +50,10 @@ def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
         np.testing.assert_allclose(columns, unit, rtol=1e-3, atol=1e-7)
     recipe = read_bases(folder / paths.bases("left")).recipe
     assert [len(weights) for weights in recipe.weights] == [2, 2]
+    alike = recipe.draw_unweighted(0)
+    expected = weighted(alike, recipe.widths, recipe.weights[0]).omega
+    np.testing.assert_array_equal(recipe.draw(0).omega, expected)
+    assert (expected != alike.omega).any()
     digest = tree_digest(folder / paths.embeddings("right", "both"))
     joined.run_here(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM))
     assert tree_digest(folder / paths.embeddings("right", "both")) == digest
