@@ -40,6 +40,7 @@ def default_params(per_task: int) -> dict[str, Any]:
         "swept": {"a-b": {"source": "a", "target": "b"}},
         "steps": {},
         "past": {},
+        "joined": [],
         "data": {"seeds": [0], "test_fraction": 0.1},
         "views": {},
         "rff": {"D": 1000, "sigma": 1e-4},

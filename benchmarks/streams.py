@@ -98,6 +98,7 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
         "swept": {},
         "steps": entries,
         "past": {},
+        "joined": [],
     }
     params = {
         "data": {"seeds": [0], "test_fraction": 0.1},

@@ -95,8 +95,8 @@ class FeatureCache:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models whose features are cached."""
-        return tuple(self.params.models)
+        """The names of the models whose features are cached, and of those that are joined."""
+        return (*self.params.models, *(entry.name for entry in self.params.joined))
 
     @property
     def problems(self) -> Mapping[str, tuple[str, str]]:
@@ -116,12 +116,12 @@ class FeatureCache:
         Parameters
         ----------
         domain, model : str
-            Keys of `domains` and `models` in suite.yaml.
+            Keys of `domains` and `models` (or a name of `joined`) in suite.yaml.
         view : str, default "original"
             One of the domain's views: ``original``, ``zeros``, ``rand``.
         """
         named("domains", self.params.domains, domain)
-        named("models", self.params.models, model)
+        named("models", dict.fromkeys(self.models), model)
         self._bring(paths.manifest(domain), paths.embeddings(domain, model))
         opened = LabelledDomain(
             domain, vision=model, language=self.params.language, root=self._root

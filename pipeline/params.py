@@ -205,6 +205,14 @@ class Model(Section):
         return Backbone(**self.model_dump(exclude={"views", "arrays"}))
 
 
+class Joined(Section):
+    """Two models side by side in the kernel; either may be an entry of `joined` itself."""
+
+    name: Key
+    first: str
+    second: str
+
+
 class Views(Section):
     """The frequency-aware views (15)."""
 
@@ -374,7 +382,8 @@ class Suite(Section):
     lists: dict[Key, ImageList]
     domains: Annotated[dict[Key, Domain], Field(min_length=1)]
     models: Annotated[dict[Key, Model], Field(min_length=1)]
-    vision: str
+    joined: list[Joined]
+    vision: str  # one of models, or of joined
     language: str
     sources: dict[Key, Source]
     problems: dict[DashedKey, Problem]
@@ -383,6 +392,26 @@ class Suite(Section):
     past: dict[DashedKey, State]  # steps whose images are gone
     # settings of params.yaml behind the documented results; `referee use` says where params.yaml differs
     published: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    def models_of(self, name: str) -> tuple[str, ...]:
+        """Return the models that stand side by side under a name of `joined`; of a model, itself."""
+        for entry in self.joined:
+            if entry.name == name:
+                return (*self.models_of(entry.first), *self.models_of(entry.second))
+        return (name,)
+
+    @model_validator(mode="after")
+    def _joined_models_exist(self) -> Suite:
+        known = dict.fromkeys(self.models)
+        for index, entry in enumerate(self.joined):
+            key = f"joined.{index}"
+            if entry.name in known:
+                raise ValueError(f"{key}.name: {entry.name!r} exists already; give it another name")
+            for side in ("first", "second"):  # of earlier entries only: no circles
+                _known(f"{key}.{side}", getattr(entry, side), known, "models or joined before it")
+            known[entry.name] = None
+        _known("vision", self.vision, known, "models or joined")
+        return self
 
     @model_validator(mode="after")
     def _names_agree(self) -> Suite:
@@ -394,7 +423,6 @@ class Suite(Section):
             _known(f"generated.{key}", key, self.domains, "domains")
             if generated.folder != self.domains[key].images:
                 raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
-        _known("vision", self.vision, self.models, "models")
         _known("language", self.language, self.models, "models")
         if self.models[self.language].library == "timm":
             raise ValueError(f"language: {self.language!r} is a timm model; it has no text tower")
@@ -495,6 +523,15 @@ class Suite(Section):
 
 class Params(Suite, Settings):
     """Both files together, as the stages and the command line use them."""
+
+    @model_validator(mode="after")
+    def _refinement_has_one_model(self) -> Params:
+        if not self.refinement.off and self.vision not in self.models:
+            raise ValueError(
+                f"refinement: views are refined against one vision model, and vision: {self.vision!r} joins "
+                "several; set refinement.steps: 0 and mutual_attention: false"
+            )
+        return self
 
     @model_validator(mode="after")
     def _private_can_be_kept(self) -> Params:

@@ -232,7 +232,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     params = load_params()
     keys = [getattr(parsed, section) for section in declared.per]
     for section, key in zip(declared.per, keys, strict=True):
-        named(section, getattr(params, section), key)
+        entries = getattr(params, section)
+        named(section, entries if isinstance(entries, dict) else {e.name: e for e in entries}, key)
     message = declared.function(context_of(params, declared, *keys), *keys)
     sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")
     return 0

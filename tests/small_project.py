@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parents[1]
 SUITE_SECTIONS = (
     *("suite", "datasets", "generated", "lists", "domains", "models", "vision", "language"),
-    *("sources", "problems", "swept", "steps", "past", "published"),
+    *("sources", "problems", "swept", "steps", "past", "joined", "published"),
 )
 VIT_KWARGS = {"img_size": 16, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
 CLIP_CONFIG = {
@@ -99,6 +99,7 @@ def small_params() -> dict[str, Any]:
         "swept": {"left-right": {"source": "left", "target": "right"}},
         "steps": {},
         "past": {},
+        "joined": [],
         "data": {"seeds": [0, 1], "test_fraction": 0.25},
         "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
         "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},

@@ -23,15 +23,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import paths
 from pipeline.errors import InputError, ParamsError
 from pipeline.params import Params, load_params
 from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:
     from pipeline.extraction.images import ReadImages
+    from pipeline.method.rows import Matrix
     from pipeline.problem.adapted_model import AdaptedModel
 
 FORMATS = ("table", "csv", "json")
@@ -104,27 +107,37 @@ def model_facts(model: AdaptedModel, params: Params) -> dict[str, Any]:
 def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
     """Return the predictions as text in a format, and the number of images."""
     from pipeline.extraction.embed import embed_new_images
+    from pipeline.method.backbone_weights import side_by_side
     from pipeline.report import predictions
     from pipeline.stage import embedding_settings
+    from pipeline.store.embedding_store import open_embeddings
 
     params = load_params()
     model = open_model(args)
-    target, vision, language = model.problem.target, params.vision, params.language
-    for name in (vision, language):
+    target, language = model.problem.target, params.language
+    vision_models = params.models_of(params.vision)
+    for name in (*vision_models, language):
         if params.models[name].library == "imported":
             raise ParamsError(
                 f"suite.yaml: models.{name}: its embeddings were computed elsewhere, so images cannot be embedded "
                 "here; use `referee export` and embed them where the others were"
             )
-    settings = {name: embedding_settings(params, name) for name in (vision, language)}
     read = read_images(args, params)  # refused before the backbones are loaded
-    views = embed_new_images(
-        read.images, model.views, settings[vision], store=target.vision, model=vision
-    )
-    clip = embed_new_images(
-        read.images, ("original",), settings[language], store=target.clip, model=language
-    )
-    prediction = model.predict(views, clip["original"])
+
+    def embedded(name: str, views: Sequence[str]) -> dict[str, Matrix]:
+        store = open_embeddings(target.root / paths.embeddings(target.name, name))
+        settings = embedding_settings(params, name)
+        return embed_new_images(read.images, views, settings, store=store, model=name)
+
+    views, *others = (embedded(name, model.views) for name in vision_models)
+    if others:
+        views = {
+            v: side_by_side([views[v], *(rows[v] for rows in others)]).astype(
+                target.vision.dtype(v)
+            )
+            for v in model.views
+        }
+    prediction = model.predict(views, embedded(language, ("original",))["original"])
     names = [str(image.path) for image in read.images]
     predicted = predictions.predicted_images(names, prediction, model.classes_seen, args.top)
     if form == "csv":

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.report.view_picture import draw_views
 
     params = load_params()
-    model = named("models", params.models, args.model or params.vision)
+    model = named("models", params.models, args.model or params.models_of(params.vision)[0])
     if args.output.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output {args.output}: name a file that ends in {', '.join(SUFFIXES)}")
     if args.image.is_dir():

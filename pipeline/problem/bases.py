@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
+from pipeline.method.backbone_weights import chosen_weights
 from pipeline.method.random_fourier_features import MEDIAN_ROWS, Convention, median_bandwidth
 from pipeline.method.rows import Rows, take
-from pipeline.problem.domain import Domain
+from pipeline.problem.domain import LabelledDomain
 from pipeline.store.basis_file import BasisRecipe
 
 
 def basis_recipe(
-    source: Domain,
+    source: LabelledDomain,
     *,
     D: int,
     sigma: float,
@@ -24,9 +26,10 @@ def basis_recipe(
 
     Parameters
     ----------
-    source : Domain
-        Its embeddings give the widths and, under ``median``, its train rows the bandwidth. The target is never
-        looked at: a basis is fixed before the first target task.
+    source : LabelledDomain
+        Its embeddings give the widths and, under ``median``, its train rows the bandwidth. Its labels are read where
+        several vision models are joined, to choose their weights. The target is never looked at: a basis is fixed
+        before the first target task.
     D : int
         Number of Fourier features.
     sigma : float
@@ -39,7 +42,7 @@ def basis_recipe(
     medians = [1.0] * len(source.seeds)
     if convention == "median":
         medians = [_median(take(rows, source.train_index(seed))) for seed in source.seeds]
-    return BasisRecipe(
+    recipe = BasisRecipe(
         d=source.vision.width,
         D=D,
         convention="bandwidth" if convention == "median" else convention,
@@ -49,6 +52,26 @@ def basis_recipe(
         d_clip=source.clip.width,
         asked_convention=convention,
         asked_sigma=sigma,
+    )
+    widths = source.vision.model_widths
+    if len(widths) == 1:
+        return recipe
+    seeds = range(len(source.seeds))
+    return replace(
+        recipe, widths=widths, weights=tuple(_weights(source, recipe, index) for index in seeds)
+    )
+
+
+def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> tuple[float, ...]:
+    """Return the weights of several vision models that a seed's source train images choose."""
+    train = source.train_index(recipe.seeds[index])
+    everything = np.arange(len(train))
+    return chosen_weights(
+        recipe.draw_unweighted(index),
+        np.asarray(take(source.vision_rows("original"), train)[everything]),
+        source.vision.model_widths,
+        source.labels[train],
+        np.asarray(take(source.clip_rows, train)[everything]),
     )
 
 

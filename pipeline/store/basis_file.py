@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from pipeline.errors import StoreError
+from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.random_fourier_features import Basis, Convention, draw_basis, gamma_of
 from pipeline.method.variants import MethodOptions
@@ -48,9 +49,17 @@ class BasisRecipe:
     d_clip: Annotated[int, Field(ge=0)] = 0  # width of CLIP's embeddings, if these enter the kernel
     asked_convention: str = ""  # rff.convention and rff.sigma of params.yaml,
     asked_sigma: float = 0.0  # which `median` turns into other values
+    # of several vision models side by side: the width of each, and their weights, a tuple per seed
+    widths: tuple[Size, ...] = ()
+    weights: tuple[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], ...] = ()
 
     def draw(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index``."""
+        basis = self.draw_unweighted(index)
+        return weighted(basis, self.widths, self.weights[index]) if self.weights else basis
+
+    def draw_unweighted(self, index: int) -> Basis:
+        """Draw the basis of the seed at ``index`` in which all vision models count alike."""
         return draw_basis(
             self.d,
             self.D,
@@ -60,6 +69,12 @@ class BasisRecipe:
             orthogonal=self.orthogonal,
             d_clip=self.d_clip,
         )
+
+    def weights_fit(self) -> bool:
+        """Return whether there is one weight per model and the models' widths are those of the rows."""
+        if not self.weights:
+            return not self.widths
+        return sum(self.widths) == self.d and {len(w) for w in self.weights} == {len(self.widths)}
 
     def asked(self) -> dict[str, Any]:
         """Return the parameters that the recipe follows, by their dotted names in params.yaml."""
@@ -94,6 +109,8 @@ def _twelve_bits(numbers: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.int3
 def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:
     """Write the recipe and the digest of every seed's basis."""
     content: dict[str, Any] = {**asdict(recipe), "sha256": digests}
+    if not recipe.weights:  # one vision model
+        del content["widths"], content["weights"]
     content["checksum"] = content_crc(content)
     with write_aside(path) as aside:
         aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -153,6 +170,9 @@ def read_bases(path: Path) -> Bases:
     except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
         raise StoreError(f"{path}: not a basis; run dvc repro") from None
     numbers = (recipe.d + recipe.d_clip) * recipe.D
-    if numbers > MAX_NUMBERS or not len(recipe.seeds) == len(recipe.sigmas) == len(digests):
+    counts = {len(recipe.seeds), len(recipe.sigmas), len(digests)}
+    if recipe.weights:
+        counts.add(len(recipe.weights))
+    if numbers > MAX_NUMBERS or len(counts) > 1 or not recipe.weights_fit():
         raise StoreError(f"{path}: not a basis; run dvc repro")
     return Bases(path, recipe, digests)

@@ -167,6 +167,13 @@ class EmbeddingStore:
             backbone["model"] = {key: value for key, value in model.items() if key != "file"}
         return backbone
 
+    @property
+    def model_widths(self) -> tuple[int, ...]:
+        """The number of columns of each model, where several stand side by side; otherwise the width."""
+        model = self.provenance.get("model")
+        parts = model.get("parts", ()) if isinstance(model, dict) else ()
+        return tuple(int(part["width"]) for part in parts) or (self.width,)
+
     def require(self, expected: Mapping[str, Any]) -> None:
         """Raise a `StoreError` naming both sides where provenance differs from ``expected``."""
         for key, value in expected.items():

@@ -37,6 +37,7 @@ problems: {}
 swept: {}
 steps: {}
 past: {}
+joined: []
 """
 
 

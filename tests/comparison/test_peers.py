@@ -58,6 +58,11 @@ def run(name, seed):
     return compared_method(name).run(seed)
 
 
+def fit_of(name):
+    module = MODULES[name]
+    return module.RANPAC.fit if name.startswith("ranpac") else module.fit
+
+
 def assert_same(first, second):
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -81,7 +86,7 @@ class WithEmptyClass:
 
     def forms(self, name):
         """Return (name, what was fitted, the oracle's tasks) of both forms of a peer."""
-        fit = MODULES[name].fit
+        fit = fit_of(name)
         source = fit(self.seed, source_tasks(self.seed), None)
         pseudo = fit(self.seed, pseudo_labelled_tasks(self.seed), lambda: source)
         return (name, source, self.source), (f"{name}-pseudo", pseudo, self.target)
@@ -113,30 +118,17 @@ def test_streaming_lda_agrees_with_its_oracle(number):
 
 
 @SEEDS
-def test_ranpac_agrees_with_its_oracle(number):
+@pytest.mark.parametrize("projections", [40, 100])  # below and above the number of rows
+@pytest.mark.parametrize("name", ["ranpac", "ranpac-10000"])
+def test_ranpac_agrees_with_its_oracle(name, number, projections, monkeypatch):
+    monkeypatch.setattr(MODULES[name], "PROJECTIONS", projections)
     case = WithEmptyClass(number)
-    P = ranpac.projection(case.seed)
-    assert P.shape == (10, 40)
+    P = MODULES[name].RANPAC.projection(case.seed)
+    assert P.shape == (10, projections)
     assert (ranpac.RIDGES[0], ranpac.RIDGES[-1], len(ranpac.RIDGES)) == (1e-8, 1e8, 17)
     h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
-    for name, fitted, tasks in case.forms("ranpac"):
-        predictions = run(name, case.seed)
-        for t, (model, predicted) in enumerate(zip(fitted, predictions, strict=True)):
-            W, ridge = ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source)
-            assert model.ridge == ridge
-            np.testing.assert_allclose(model.W, W, rtol=1e-6, atol=1e-8)
-            np.testing.assert_array_equal(predicted, (h @ W).argmax(axis=1))
-
-
-@SEEDS
-@pytest.mark.parametrize("projections", [40, 100])  # below and above the number of rows
-def test_ranpac_10000_agrees_with_the_oracle_of_ranpac(number, projections, monkeypatch):
-    monkeypatch.setattr(ranpac_10000, "PROJECTIONS", projections)
-    case = WithEmptyClass(number)
-    P = ranpac_10000.projection(case.seed)
-    h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
-    for name, fitted, tasks in case.forms("ranpac-10000"):
-        predictions = run(name, case.seed)
+    for form, fitted, tasks in case.forms(name):
+        predictions = run(form, case.seed)
         for t, (model, predicted) in enumerate(zip(fitted, predictions, strict=True)):
             W, ridge = ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source)
             assert model.ridge == ridge
@@ -149,7 +141,7 @@ def test_ranpac_10000_agrees_with_the_oracle_of_ranpac(number, projections, monk
 def test_loranpac_agrees_with_its_oracle(number, projections, monkeypatch):
     monkeypatch.setattr(ranpac_10000, "PROJECTIONS", projections)
     case = WithEmptyClass(number)
-    P = ranpac_10000.projection(case.seed)
+    P = ranpac_10000.RANPAC.projection(case.seed)
     h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
     for name, fitted, tasks in case.forms("loranpac"):
         solutions = loranpac_oracle.fit(tasks, P, case.source)
@@ -240,8 +232,7 @@ def arrays(fitted):
     """Return the arrays of what a peer fitted, in the order of tasks."""
     kinds = {
         streaming_lda.Discriminants: lambda model: model.classifier.W,
-        ranpac.Regression: lambda model: model.means,
-        ranpac_10000.Regression: lambda model: model.W,
+        ranpac.Regression: lambda model: model.W,
         anacp.Fitted: lambda model: model.scores,
     }
     return [kinds.get(type(model), np.asarray)(model) for model in fitted]
@@ -257,7 +248,7 @@ def test_earlier_tasks_are_never_read_again(name):
             yield replace(task, rows=rows)
             rows[:] = np.nan  # once the next task is asked for
 
-    fit = MODULES[name].fit
+    fit = fit_of(name)
     first, second = fit(seed, source_tasks(seed), None), fit(seed, spoiling(), None)
     assert_same(arrays(first), arrays(second))
 
@@ -285,7 +276,7 @@ def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
         rows, test = fecam.features(rows, nonnegative), fecam.features(test, nonnegative)
     for predicted, C in zip(run(name, seed), range(1, 7), strict=True):
         if name.startswith("ranpac"):  # no row is held out: the largest ridge
-            P = ranpac.projection(seed)
+            P = ranpac.RANPAC.projection(seed)
             tasks = [([c], rows[c : c + 1], [c], [1.0]) for c in range(C)]
             W, ridge = ranpac_oracle.fit(tasks, P, ranpac.RIDGES)
             assert ridge == max(ranpac.RIDGES)

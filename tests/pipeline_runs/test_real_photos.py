@@ -58,6 +58,7 @@ def caltech_params(images: str) -> dict:
         "swept": {},
         "steps": {},
         "past": {},
+        "joined": [],
     }
 
 

@@ -6,6 +6,7 @@ the task of every image, known while adapting. images.csv, whose paths name clas
 and, where views are refined, by `adapt` (for paths and digests of the files), and by no other stage on the way.
 """
 
+import itertools
 import re
 
 import pytest
@@ -22,8 +23,11 @@ OUTPUTS = [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target
 def cases(body, params):
     """Return the keys of a stage of dvc.yaml and the values that they stand for."""
     if "matrix" in body:
-        pairs = ((d, m) for d in params["domains"] for m in params["models"])
-        return {f"{d}-{m}": {"domain": d, "model": m} for d, m in pairs}
+        sections = [params[each.strip("${}")] for each in body["matrix"].values()]  # joined: []
+        return {
+            "-".join(keys): dict(zip(body["matrix"], keys, strict=True))
+            for keys in itertools.product(*sections)
+        }
     each = body.get("foreach", [])
     return params[each.strip("${}")] if isinstance(each, str) else {"": {}}  # a list: of one suite
 

@@ -61,6 +61,7 @@ def project(tmp_path, monkeypatch):
         "swept": {},
         "steps": {},
         "past": {},
+        "joined": [],
     }
     SmallProject(tmp_path).write_params(params)
     monkeypatch.chdir(tmp_path)

@@ -18,16 +18,16 @@ kept row enters as one row at the source's mean, of the weight of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import scipy.linalg
 
-from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
-from pipeline.comparison.methods.ranpac import random_features
-from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, Regression, lifted, projection
+from pipeline.comparison.labelled_tasks import LabelledTask
+from pipeline.comparison.methods.ranpac import Regression, random_features
+from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC, empty
 from pipeline.comparison.peer import Fallback, peer_methods
-from pipeline.method.rows import Labels, Matrix64, Vector64
+from pipeline.method.rows import Matrix64, Vector64
 from pipeline.problem.seed import Seed
 
 KEPT = 0.75  # of the singular values; the authors truncate 25 percent
@@ -38,18 +38,23 @@ def fit(
     seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Regression] | None
 ) -> list[Regression]:
     """Return the regression after each task; its ridge is 0."""
-    P = projection(seed)
+    P = RANPAC.projection(seed)
     M = P.shape[1]
     B, Q, n = np.zeros((0, M)), np.zeros((M, 0)), 0
     regressions = []
     for t, task in enumerate(tasks):
-        h, targets, weight, means = lifted(task, P, fallback, t)
-        n += len(h)
-        B, squares = truncated(np.vstack([B, h]), min(round(n * KEPT), round(M * KEPT)))
-        Q = np.pad(Q, ((0, 0), (0, targets.shape[1] - Q.shape[1]))) + (h.T @ targets)
+        rows = empty(task.classes_seen, M)
+        rows.update(random_features(task.rows, P), task.labels, task.weights)
+        absent = task.classes[rows.weight[task.classes] <= 0]
+        if len(absent) and fallback is not None:
+            source = fallback()[t]
+            rows.update(source.means[absent], absent, source.weight[absent])
+        n += len(task.rows) + len(absent)
+        B, squares = truncated(np.vstack([B, rows.B]), min(round(n * KEPT), round(M * KEPT)))
+        Q = np.pad(Q, ((0, 0), (0, task.classes_seen - Q.shape[1]))) + (rows.B.T @ rows.Y)
         # U = Bᵀσ⁻¹, so U σ⁻² Uᵀ Q = Bᵀ σ⁻⁴ B Q
         W = B.T @ ((B @ Q) / squares[:, None] ** 2)
-        regressions.append(Regression(W, 0.0, weight, means))
+        regressions.append(Regression(W, 0.0, rows.weight, rows.means()))
     return regressions
 
 
@@ -61,10 +66,4 @@ def truncated(rows: Matrix64, rank: int) -> tuple[Matrix64, Vector64]:
     return (V[:, kept].T @ rows), squares[kept]
 
 
-def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
-    """Return the class (n,) of each test row after each task."""
-    h = random_features(target_test_rows(seed), projection(seed))
-    return [(h @ model.W).argmax(axis=1) for model in regressions]
-
-
-METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, predict)
+METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, RANPAC.predict)

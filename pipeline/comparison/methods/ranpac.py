@@ -18,13 +18,15 @@ row enters as so many rows at the source's mean as the source has rows of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
+from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.errors import InputError
@@ -49,40 +51,62 @@ class Regression:
     means: Matrix64
 
 
-def projection(seed: Seed) -> Matrix64:
-    """Return P (d, M), drawn from the seed's number."""
-    size = (seed.basis.d, PROJECTIONS)
-    draw = np.random.default_rng(seed.number).standard_normal
-    return seed.shared("ranpac: projection", lambda: draw(size))
+@dataclass(frozen=True)
+class RidgeRegression:
+    """RanPAC on so many projections: `ranpac`, and `ranpac-10000`, whose sums G and Q are kept in another form.
+
+    Sums have the methods `grown`, `update`, `+`, `means` and the field `weight` of `ClassStatistics`.
+    """
+
+    name: str
+    projections: Callable[[], int]  # M
+    empty: Callable[[int, int], Any]  # sums of C classes and M features
+    errors: Callable[[Any, Any], Vector64]  # of held-out rows by ridge, up to a constant
+    solve: Callable[[Any, float], Matrix64]  # (G + λI)⁻¹Q (M, C)
+
+    def projection(self, seed: Seed) -> Matrix64:
+        """Return P (d, M), drawn from the seed's number."""
+        size = (seed.basis.d, self.projections())
+        draw = np.random.default_rng(seed.number).standard_normal
+        return seed.shared(f"{self.name}: projection", lambda: draw(size))
+
+    def fit(
+        self, seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Regression] | None
+    ) -> list[Regression]:
+        """Return the regression after each task."""
+        P = self.projection(seed)
+        fitted = held = self.empty(0, P.shape[1])
+        regressions = []
+        for t, task in enumerate(tasks):
+            out = held_out(task.labels)
+            fitted, held = fitted.grown(task.classes_seen), held.grown(task.classes_seen)
+            _fold(fitted, task, P, np.flatnonzero(~out))
+            _fold(held, task, P, np.flatnonzero(out))
+            empty = np.flatnonzero(fitted.weight <= 0)  # a class with held-out rows has fitted ones
+            if len(empty) and fallback is not None:
+                source = fallback()[t]
+                fitted.update(source.means[empty], empty, source.weight[empty])
+            everything, ridge = fitted + held, float(RIDGES[-1])
+            if held.weight.any():
+                ridge = float(RIDGES[int(np.argmin(self.errors(fitted, held)))])
+            W = self.solve(everything, ridge)
+            regressions.append(Regression(W, ridge, everything.weight, everything.means()))
+        return regressions
+
+    def predict(self, seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
+        """Return the class (n,) of each test row after each task."""
+        h = random_features(target_test_rows(seed), self.projection(seed))
+        return [(h @ model.W).argmax(axis=1) for model in regressions]
+
+    def methods(self) -> dict[str, ComparedMethod]:
+        """Return both forms, for the METHODS of a file."""
+        title = f"RanPAC ({self.projections():,} projections)"
+        return peer_methods(self.name, title, self.fit, self.predict)
 
 
 def random_features(x: Matrix, P: Matrix64) -> Matrix64:
     """Return h (n, M) of embeddings (n, d)."""
     return np.maximum(unit_rows(x) @ P, 0)
-
-
-def fit(
-    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Regression] | None
-) -> list[Regression]:
-    """Return the regression after each task."""
-    P = projection(seed)
-    fitted = held = class_statistics.zeros(0, P.shape[1])
-    regressions = []
-    for t, task in enumerate(tasks):
-        out = held_out(task.labels)
-        fitted = fitted.grown(task.classes_seen)
-        held = held.grown(task.classes_seen)
-        _fold(fitted, task, P, np.flatnonzero(~out))
-        _fold(held, task, P, np.flatnonzero(out))
-        empty = np.flatnonzero(fitted.weight <= 0)  # a class with held-out rows has fitted ones too
-        if len(empty) and fallback is not None:
-            source = fallback()[t]
-            fitted.update(source.means[empty], empty, source.weight[empty])
-        everything = fitted + held
-        ridge = chosen_ridge(fitted, held)
-        W = solve(everything, ridge)
-        regressions.append(Regression(W, ridge, everything.weight, everything.means()))
-    return regressions
 
 
 def held_out(labels: Labels) -> npt.NDArray[np.bool_]:
@@ -93,21 +117,10 @@ def held_out(labels: Labels) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _fold(
-    statistics: ClassStatistics, task: LabelledTask, P: Matrix64, index: npt.NDArray[np.intp]
-) -> None:
+def _fold(sums: Any, task: LabelledTask, P: Matrix64, index: npt.NDArray[np.intp]) -> None:
     for block in row_blocks(len(index), BLOCK_ROWS):
         rows = index[block]
-        h = random_features(task.rows[rows], P)
-        statistics.update(h, task.labels[rows], task.weights[rows])
-
-
-def chosen_ridge(fitted: ClassStatistics, held: ClassStatistics) -> float:
-    """Return the ridge of least squared error on the held-out rows, the smallest of equals."""
-    if held.total_weight <= 0:
-        return float(RIDGES[-1])
-    errors = _held_out_errors(fitted, held)
-    return float(RIDGES[int(np.argmin(errors))])
+        sums.update(random_features(task.rows[rows], P), task.labels[rows], task.weights[rows])
 
 
 def _held_out_errors(fitted: ClassStatistics, held: ClassStatistics) -> Vector64:
@@ -149,10 +162,7 @@ def _with_ridge(gram: Matrix64, ridge: float) -> Matrix64:
     return gram
 
 
-def predict(seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
-    """Return the class (n,) of each test row after each task."""
-    h = random_features(target_test_rows(seed), projection(seed))
-    return [(h @ model.W).argmax(axis=1) for model in regressions]
-
-
-METHODS = peer_methods("ranpac", f"RanPAC ({PROJECTIONS:,} projections)", fit, predict)
+RANPAC = RidgeRegression(
+    "ranpac", lambda: PROJECTIONS, class_statistics.zeros, _held_out_errors, solve
+)
+METHODS = RANPAC.methods()

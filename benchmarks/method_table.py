@@ -1,0 +1,91 @@
+"""Accuracy and time of every compared method, as the table of docs/evidence.md: ``python -m benchmarks.method_table``.
+
+Run it in a project after ``dvc repro compare``. Accuracy is what the stage wrote, A_T in percent, the mean over
+the problems ± its standard error over the seeds. Times are measured here, since results must not differ from run to
+run: CPU seconds of one thread for the first seed of a problem, on average over the problems. The source model and the
+first labels of `calibrated`, which most methods share, are made beforehand and have a row of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy starts
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import seconds
+from pipeline import paths
+from pipeline.comparison.ceiling import seen_by
+from pipeline.comparison.compared_method import ComparedMethod
+from pipeline.comparison.referee_variants import first_labels
+from pipeline.comparison.registry import compared_method
+from pipeline.errors import RefereeError
+from pipeline.params import load_params
+from pipeline.problem.problem import LabelledProblem
+from pipeline.problem.seed import Seed
+from pipeline.stage import open_project
+from pipeline.store.basis_file import read_bases
+
+SHARED = "(source model and first labels)"
+
+
+def times(problem: LabelledProblem, source: str, methods: list[str]) -> dict[str, float]:
+    """Return the CPU seconds of each method on the first seed of a problem."""
+    basis = read_bases(paths.bases(source)).basis(0)
+    seed = problem.seed(0, basis)
+    found = {SHARED: seconds(lambda: first_labels(seed), time.process_time)}
+    for name in methods:
+        method = compared_method(name)
+        seen = seen_by(method, problem)
+        given = seed if seen is problem else seen.seed(0, basis)
+        found[name] = seconds(lambda m=method, s=given: attempt(m, s), time.process_time)
+    return found
+
+
+def attempt(method: ComparedMethod, seed: Seed) -> object:
+    """Run a method; where it cannot run, its time is that of finding out."""
+    try:
+        return method.run(seed)
+    except RefereeError:
+        return None
+
+
+def accuracy(entries: list[dict[str, object]]) -> str:
+    """Return the mean over the problems and its standard error over the seeds."""
+    if any("failed" in entry for entry in entries):
+        return "fails"
+    by_seed = np.mean([entry["A_T_per_seed"] for entry in entries], axis=0)
+    error = np.std(by_seed, ddof=1) / np.sqrt(len(by_seed)) if len(by_seed) > 1 else np.nan
+    return f"{np.mean(by_seed):.1f} ± {error:.1f}"
+
+
+def main() -> int:
+    """Print the table."""
+    params = load_params()
+    project = open_project(params)
+    results = {
+        name: json.loads(Path(paths.comparison(params.suite, name)).read_text())["methods"]
+        for name in params.problems
+    }
+    methods = list(next(iter(results.values())))
+    measured = []
+    for name, problem in params.problems.items():
+        measured.append(times(project.labelled_problem(name), problem.source, methods))
+        sys.stderr.write(f"{name} timed\n")
+    print("| method | A_T | seconds |\n|---|---:|---:|")
+    for method in (*methods, SHARED):
+        spent = np.mean([found[method] for found in measured])
+        entries = [result.get(method, {}) for result in results.values()]
+        score = "–" if method == SHARED else accuracy(entries)
+        title = method if method == SHARED else entries[0]["title"]
+        print(f"| {title} | {score} | {spent:.2f} |")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

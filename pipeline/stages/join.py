@@ -1,0 +1,83 @@
+"""Stage `join@DOMAIN-…`: the embeddings of two models side by side, for a kernel of several backbones.
+
+Writes cache/embeddings/DOMAIN/NAME.zarr for an entry NAME of `joined` in suite.yaml: of every image the unit row of the
+first model beside that of the second. Either may be joined itself. How much each counts is chosen by `basis`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline import paths
+from pipeline.errors import InputError
+from pipeline.method.backbone_weights import side_by_side, split_models
+from pipeline.method.rows import BLOCK_IMAGES, Matrix
+from pipeline.stage import Context, stage
+from pipeline.store.embedding_store import (
+    SHARD_ROWS,
+    EmbeddingStore,
+    ViewRows,
+    open_embeddings,
+    write_embeddings,
+)
+
+
+@stage(per=("domains", "joined"), reads=("joined",))
+def join(context: Context, domain: str, name: str) -> str:
+    """Write cache/embeddings/DOMAIN/NAME.zarr."""
+    (entry,) = (entry for entry in context.params.joined if entry.name == name)
+    first = open_embeddings(paths.embeddings(domain, entry.first))
+    second = open_embeddings(paths.embeddings(domain, entry.second))
+    second.require({"rows_digest": first.provenance["rows_digest"]})
+    views = [view for view in first.views if view in second.views]
+    if "original" not in views:
+        raise InputError(f"{second.path}: has no view 'original' to join with {first.path}")
+    parts = [
+        *parts_of(entry.first, first),
+        *parts_of(entry.second, second),
+    ]
+    provenance = {
+        "domain": domain,
+        "model": {"library": "joined", "parts": parts},
+        "rows_digest": first.provenance["rows_digest"],
+    }
+    rows = {view: joined_view(first, second, view) for view in views}
+    write_embeddings(paths.embeddings(domain, name), rows, provenance)
+    return f"{first.rows} rows of {', '.join(views)}, {first.width} + {second.width} wide"
+
+
+def parts_of(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:
+    """Return what made each model's columns of a store, with its name and width."""
+    model = store.provenance["model"]
+    if model["library"] == "joined":
+        return list(model["parts"])
+    return [{"name": name, "width": store.width, **store.backbone}]
+
+
+def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> ViewRows:
+    """Return the rows of a view side by side, and how it was made."""
+    dtype = np.result_type(first.dtype(view), second.dtype(view))
+
+    def shard(start: int) -> Matrix:
+        blocks = range(start, min(start + SHARD_ROWS, first.rows), BLOCK_IMAGES)
+        return np.concatenate([block(at).astype(dtype) for at in blocks])
+
+    def block(start: int) -> Matrix:
+        models = [
+            columns
+            for store in (first, second)
+            for columns in split_models(
+                store.read(view, start, start + BLOCK_IMAGES), store.model_widths
+            )
+        ]
+        return side_by_side(models)
+
+    return ViewRows(
+        first.rows,
+        first.width + second.width,
+        dtype.name,
+        {"first": first.settings(view), "second": second.settings(view)},
+        map(shard, range(0, first.rows, SHARD_ROWS)),
+    )

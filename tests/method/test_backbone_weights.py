@@ -1,0 +1,52 @@
+"""Several vision models in one kernel: the kernel of the weighted basis, and the choice of the weights."""
+
+import numpy as np
+import pytest
+
+from pipeline.method.backbone_weights import chosen_weights, side_by_side, split_models, weighted
+from pipeline.method.random_fourier_features import deviations, draw_basis
+
+
+def naive_kernel(x, y, weights, gamma):
+    """exp(−gamma Σ_p w_p² ‖x_p/‖x_p‖ − y_p/‖y_p‖‖² / Σ_p w_p²), of the lists of two images' rows."""
+    squared = sum(
+        w**2
+        * sum(
+            (a / np.linalg.norm(p) - b / np.linalg.norm(q)) ** 2 for a, b in zip(p, q, strict=True)
+        )
+        for w, p, q in zip(weights, x, y, strict=True)
+    )
+    return np.exp(-gamma * squared / sum(w**2 for w in weights))
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (1.0, 0.5, 4.0), (1.0, 0.0, 2.0)])
+def test_the_features_of_a_weighted_basis_have_the_kernel_of_the_weighted_models(weights):
+    rng, widths = np.random.default_rng(0), (3, 5, 2)
+    models = [rng.normal(size=(6, d)) * 10 ** rng.normal(size=(6, 1)) for d in widths]
+    rows = side_by_side(models)
+    for given, kept in zip(models, split_models(rows, widths), strict=True):
+        np.testing.assert_allclose(kept * np.linalg.norm(given, axis=1)[:, None], given)
+    basis = weighted(draw_basis(sum(widths), 40_000, 0.7, "gamma", seed=0), widths, weights)
+    z = deviations(basis, rows) + basis.pivot
+    images = [[model[i] for model in models] for i in range(6)]
+    exact = [[naive_kernel(x, y, weights, 0.7) for y in images] for x in images]
+    np.testing.assert_allclose(z @ z.T, exact, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("spreads", "least", "most"),
+    [((1, 9), 0, 0.5), ((9, 1), 2, 4), ((2, 2), 0.5, 2), ((9, 9, 1), 2, 4)],
+)
+def test_a_model_that_tells_the_classes_apart_gets_the_weight(spreads, least, most):
+    rng, d = np.random.default_rng(0), 40
+    labels = np.array([*np.repeat(np.arange(3), 20), 3])  # of the last class there is one image
+    models = [
+        rng.normal(size=(4, d))[labels] + s * rng.normal(size=(len(labels), d)) for s in spreads
+    ]
+    widths = [d] * len(models)
+    basis = draw_basis(sum(widths), 200, 1e-4, "gamma", seed=0, d_clip=4)
+    clip = rng.normal(size=(len(labels), 4))
+    weights = chosen_weights(basis, side_by_side(models), widths, labels, clip)
+    assert weights[0] == 1
+    assert len(weights) == len(models)
+    assert least <= weights[-1] <= most

@@ -1,0 +1,100 @@
+"""Two vision models side by side, from their stores to a prediction of new images."""
+
+import json
+from contextlib import chdir
+
+import numpy as np
+import pytest
+
+from pipeline import paths
+from pipeline.feature_cache import open_cache
+from pipeline.method.backbone_weights import weighted
+from pipeline.store.basis_file import read_bases
+from pipeline.store.embedding_store import open_embeddings
+from small_project import PROBLEM, tree_digest
+
+JOINED = [{"name": "both", "first": "vit", "second": "other"}]
+
+
+@pytest.fixture
+def joined(project_copy):
+    """The small project with a second vision model, which sees other pixels, beside the first."""
+    params = project_copy.read_params()
+    params["models"]["other"] = {**params["models"]["vit"], "preprocessing": {"mean": [0.1] * 3}}
+    params |= {"joined": JOINED, "vision": "both"}
+    project_copy.write_params(params)
+    domains = ("left", "right")
+    project_copy.run_here(
+        ("model", "other"),
+        *(("embed", domain, "other") for domain in domains),
+        *(("join", domain, "both") for domain in domains),
+        *(("basis", "left"), ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM)),
+    )
+    return project_copy
+
+
+@pytest.mark.slow
+def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
+    folder = joined.folder
+    stores = {
+        name: open_embeddings(folder / paths.embeddings("right", name))
+        for name in ("vit", "other", "both")
+    }
+    both = stores["both"]
+    assert both.model_widths == (stores["vit"].width, stores["other"].width)
+    for name, columns in zip(
+        ("vit", "other"), np.split(both.read("zeros"), 2, axis=1), strict=True
+    ):
+        given = stores[name].read("zeros").astype(np.float64)
+        unit = given / np.linalg.norm(given, axis=1, keepdims=True)
+        np.testing.assert_allclose(columns, unit, rtol=1e-3, atol=1e-7)
+    recipe = read_bases(folder / paths.bases("left")).recipe
+    assert [len(weights) for weights in recipe.weights] == [2, 2]
+    alike = recipe.draw_unweighted(0)
+    expected = weighted(alike, recipe.widths, recipe.weights[0]).omega
+    np.testing.assert_array_equal(recipe.draw(0).omega, expected)
+    assert (expected != alike.omega).any()
+    digest = tree_digest(folder / paths.embeddings("right", "both"))
+    joined.run_here(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM))
+    assert tree_digest(folder / paths.embeddings("right", "both")) == digest
+
+    from pipeline.cli.main import main
+
+    cache = open_cache(folder)
+    assert cache.models == ("vit", "clip", "other", "both")
+    rows = cache.rows("right", "both")
+    expected = cache.model(PROBLEM).predict(rows, cache.rows("right", "clip"))
+    with chdir(folder):
+        assert main(["predict", "--problem", PROBLEM, "--output", "new.json", "data/right"]) == 0
+    predicted = json.loads((folder / "new.json").read_text())["images"]
+    by_path = {image["image"]: image["class"] for image in predicted}
+    classes = [rows.classes[label] for label in expected.label]
+    assert by_path == dict(zip(rows.paths, classes, strict=True))
+
+
+def test_names_that_do_not_exist_are_refused(project_copy, capsys):
+    from pipeline.stage import main
+
+    for joined, vision, key in (
+        ([{"name": "both", "first": "vit", "second": "resnet"}], "both", "joined.0.second"),
+        ([{"name": "vit", "first": "vit", "second": "clip"}], "vit", "joined.0.name"),
+        ([{"name": "both", "first": "both", "second": "vit"}], "both", "joined.0.first"),
+        (JOINED[:0], "both", "vision"),
+    ):
+        project_copy.write_params(project_copy.read_params() | {"joined": joined, "vision": vision})
+        with chdir(project_copy.folder):
+            assert main(["basis", "left"]) == 2
+        assert f"suite.yaml: {key}: " in capsys.readouterr().err
+
+
+def test_refinement_is_refused(project_copy, capsys):
+    from pipeline.stage import main
+
+    params = project_copy.read_params()
+    params["models"]["other"] = params["models"]["vit"]
+    params |= {"joined": JOINED, "vision": "both"}
+    params["refinement"]["steps"] = 1
+    project_copy.write_params(params)
+    with chdir(project_copy.folder):
+        assert main(["adapt", PROBLEM]) == 2
+    assert "params.yaml: refinement: " in capsys.readouterr().err
