@@ -111,11 +111,6 @@ def test_threads_do_not_disturb_each_other(wavelet):
             assert_same_bits(computed, {view: together[view][[i]] for view in VIEWS})
 
 
-def test_noise_is_drawn_only_for_rand(monkeypatch):
-    monkeypatch.setattr(module, "draw_words", lambda *_: pytest.fail("noise was drawn"))
-    frequency_views(photos(1, 3, 8, 8), ("original", "zeros"), ViewSettings(), digests(1))
-
-
 @pytest.mark.parametrize("wavelet", ["haar", "db2"])
 def test_noise_follows_seed_and_digest(wavelet):
     image, (one, other) = photos(1, 3, 16, 16), digests(2)
@@ -187,12 +182,6 @@ def test_removed_is_the_difference_where_nothing_clips():
     images = 0.3 + 0.4 * photos(2, 3, 20, 21)
     zeros = frequency_views(images, ("zeros",), ViewSettings(), digests(2))["zeros"]
     torch.testing.assert_close(removed(images, ViewSettings()), images - zeros)
-
-
-def test_an_empty_batch_gives_empty_views():
-    for wavelet in ("haar", "db2"):
-        computed = frequency_views(torch.empty(0, 3, 16, 16), VIEWS, ViewSettings(wavelet), [])
-        assert {view.shape for view in computed.values()} == {(0, 3, 16, 16)}
 
 
 @pytest.mark.parametrize(
