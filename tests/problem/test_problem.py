@@ -112,7 +112,11 @@ def test_a_store_of_other_images_or_weights_is_refused(changed, store, provenanc
 
 @pytest.mark.parametrize(
     ("store", "other"),
-    [(VIT, {"weights": "other"}), (CLIP, {"weights": "other"}), (VIT, {"model": {"name": "other"}})],
+    [
+        (VIT, {"weights": "other"}),
+        (CLIP, {"weights": "other"}),
+        (VIT, {"model": {"name": "other"}}),
+    ],
 )
 def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store, other):
     rewrite(store, **other)
