@@ -6,8 +6,6 @@ bases approximate their kernel on a sample of the source's vision rows.
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from pipeline import paths
@@ -15,7 +13,7 @@ from pipeline.method.random_fourier_features import kernel_error
 from pipeline.problem.bases import basis_recipe
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import write_bases
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
 
@@ -40,6 +38,5 @@ def basis(context: Context, source: str) -> str:
             for name, value in zip(names, errors.mean(axis=0), strict=True)
         },
     }
-    with write_aside(paths.basis_error(context.suite, source)) as aside:
-        aside.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_json(paths.basis_error(context.suite, source), figures)
     return f"D {recipe.D}, relative error of distances {figures['distance_rms']:.1%}"

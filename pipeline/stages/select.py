@@ -8,7 +8,6 @@ of each value, means over the seeds) and choices.csv (what each score chooses, i
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import BasisRecipe
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_aside, write_json
 
 Result = tuple[float, dict[str, float]]  # A_T, and the label-free scores
 
@@ -57,8 +56,7 @@ def select(context: Context, name: str) -> str:
     means = [mean_result([seed[k] for seed in seeds]) for k in range(len(settings))]
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
-        made = json.dumps(made_with(params.selected()), indent=2)
-        (aside / "made_with.json").write_text(f"{made}\n", encoding="utf-8")
+        write_json(aside / "made_with.json", made_with(params.selected()))
         write_values(aside / "values.csv", settings, means)
         return write_choices(aside / "choices.csv", settings, means)
 

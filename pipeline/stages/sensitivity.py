@@ -7,7 +7,6 @@ results/SUITE/problems/PROBLEM/sensitivity/{D,sigma}.csv.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +24,7 @@ from pipeline.problem.problem import LabelledProblem
 from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with
 from pipeline.stage import Context, stage
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_aside, write_json
 
 Value = TypeVar("Value", int, float)
 
@@ -71,7 +70,7 @@ def sensitivity(context: Context, name: str) -> str:
     of = f"n = {n} test images, {seeds} seeds, {params.method.variant}"
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
-        (aside / "made_with.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        write_json(aside / "made_with.json", made)
         of_D = seeds_here(over_D, seeds, D=widths[-1], workers=workers)
         write_sweep(aside / "D.csv", "D", of_D, f"{of}, sigma={params.rff.sigma:g}")
         of_sigma = seeds_here(over_sigma, seeds, D=params.rff.D, workers=workers)
