@@ -121,7 +121,7 @@ def score_seed(
 def label_space_figures(
     problem: Problem, target: LabelledDomain, model: ArrayStore, options: MethodOptions
 ) -> dict[str, Any]:
-    """Return, in percent and as means over the seeds, how known and unknown test images are told; per task and last."""
+    """Return how well known images are recognised and unknown ones rejected: percent, mean over the seeds, per task."""
     seeds = [
         label_space_seed(index, problem=problem, target=target, model=model, options=options)
         for index in range(len(target.seeds))

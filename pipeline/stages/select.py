@@ -110,7 +110,7 @@ def write_values(path: Path, settings: Sequence[Candidate], means: Sequence[Resu
 
 def write_choices(path: Path, settings: Sequence[Candidate], means: Sequence[Result]) -> str:
     """Write what each score chooses for each setting, regret in percentage points; return a summary."""
-    said = []
+    parts = []
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("setting", "score", "chosen", "best", "regret", "rank_correlation"))
@@ -125,5 +125,5 @@ def write_choices(path: Path, settings: Sequence[Candidate], means: Sequence[Res
                 regret, rank = percent(choice.regret), f"{choice.rank_correlation:.2f}"
                 row = (setting, choice.score, choice.chosen, choice.best, regret, rank)
                 writer.writerow(row)
-            said.append(f"{len(tried)} values of {setting}")
-    return ", ".join(said) or "params.yaml lists no values under `select`"
+            parts.append(f"{len(tried)} values of {setting}")
+    return ", ".join(parts) or "params.yaml lists no values under `select`"
