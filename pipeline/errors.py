@@ -103,8 +103,8 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
             sys.stderr.write(f"referee: error: {machine_line(error)}\n")
             return EXIT_STATUS
         except MemoryError as error:
-            told = one_line(error) or "out of memory"
-            sys.stderr.write(f"referee: error: {told}; use a smaller rff.D, or more memory\n")
+            text = one_line(error) or "out of memory"
+            sys.stderr.write(f"referee: error: {text}; use a smaller rff.D, or more memory\n")
             return EXIT_STATUS
         except KeyboardInterrupt:
             sys.stderr.write("referee: interrupted; run the same command again to continue\n")

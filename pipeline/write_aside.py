@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -41,6 +43,13 @@ def write_aside(path: Path) -> Iterator[Path]:
     finally:
         _restore(former, path)
         _remove(aside)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write ``content`` as JSON that people can read and git can compare; whole or not at all."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    with write_aside(path) as aside:
+        aside.write_text(f"{text}\n", encoding="utf-8")
 
 
 def _restore(former: Path, path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from contextlib import chdir
 
-from pipeline.stage import main
+from pipeline import paths
+from pipeline.store.stream_state import read_stream_state
 
 CLASSES = ("ant", "bee", "cat", "dog")
 NAMES = {name: name for name in CLASSES}
@@ -10,9 +11,7 @@ NAMES = {name: name for name in CLASSES}
 
 def run(project, *stages):
     """Run stages in this process, in the project's folder; each must succeed."""
-    with chdir(project.folder):
-        for stage in stages:
-            assert main(stage.split()) == 0, stage
+    project.run_here(*(tuple(stage.split()) for stage in stages))
 
 
 def prepare(project, domain):
@@ -25,6 +24,12 @@ def prepare(project, domain):
         f"embed {domain} clip",
         f"prompts {domain}",
     )
+
+
+def state(project, step):
+    """Return the state after a step."""
+    with chdir(project.folder):
+        return read_stream_state(paths.stream_state(step))
 
 
 def step_entry(before, domain, classes="all", **more):
@@ -43,9 +48,3 @@ def with_domain(params, name, **more):
     """Add a domain of the toy dataset to params."""
     domain = {**params["domains"]["left"], "images": f"data/{name}", **more}
     params["domains"][name] = domain
-
-
-def tree(folder):
-    """Return the bytes of all files below a folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

@@ -95,6 +95,8 @@ def test_class_names_may_be_a_block_of_text():
         ("generated.uci.folder", "x", "domains.uci.images"),
         *(("language", "vit", "'vit'"), ("vision", "vitt", "did you mean 'vit'?")),
         ("problems.p", {"source": "uci", "target": "uci"}, "'uci'"),
+        ("problems.p", {"source": "uci", "target": "usps"}, "target: 'usps'"),
+        ("lists.l", {"file": "f", "domain": "ucy", "root": "."}, "domain: 'ucy'"),
         *(("problems.a b", {}, "letters, digits"), ("suite", "../x", "letters, digits")),
         ("published", {"rff": {"d": 1}}, "rff"),
         *(("data.seeds", [1, 1], ""), ("data.test_fraction", 1, "")),
@@ -116,16 +118,7 @@ def test_mistakes_of_both_files_are_listed_together():
     assert second.startswith("suite.yaml: vision: ")
 
 
-def test_names_inside_the_suite_must_agree():
-    pair = {"source": "uci", "target": "usps"}
-    assert (
-        "problems.p.target: 'usps' is not in domains"
-        in refused(*changed("problems", "p", value=pair))[0]
-    )
-    entry = {"file": "f", "domain": "ucy", "root": "."}
-    assert (
-        "lists.l.domain: 'ucy' is not in domains" in refused(*changed("lists", "l", value=entry))[0]
-    )
+def test_domains_of_a_problem_must_have_tasks_of_one_size():
     params, suite = changed("datasets", "halves", value={"classes_per_task": 5, "class_names": {}})
     suite["domains"]["uci"]["dataset"] = "halves"
     (line,) = refused(params, suite)

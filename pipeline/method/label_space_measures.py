@@ -1,4 +1,4 @@
-"""How well known classes are told and unknown ones rejected: the measures of open-set and universal adaptation."""
+"""How well known classes are recognised and unknown images rejected, as in open-set and universal adaptation."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@ weights are chosen here, by source images that are held out (`backbone_weights`)
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from pipeline import paths
@@ -18,7 +16,7 @@ from pipeline.method.rows import Matrix, unit_rows
 from pipeline.problem.bases import basis_recipe
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import BasisRecipe, write_bases
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
 
@@ -43,8 +41,7 @@ def basis(context: Context, source: str) -> str:
             for name, value in zip(names, errors.mean(axis=0), strict=True)
         },
     }
-    with write_aside(paths.basis_error(context.suite, source)) as aside:
-        aside.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_json(paths.basis_error(context.suite, source), figures)
     chosen = f"; weights {np.mean(recipe.weights, axis=0).round(2)}" if recipe.weights else ""
     return f"D {recipe.D}, relative error of distances {figures['distance_rms']:.1%}{chosen}"
 

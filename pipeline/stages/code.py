@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline import paths
-from pipeline.code_fingerprint import fingerprint
 from pipeline.datasets.checked_csv import sha256_of
 from pipeline.installed_project import require_current_graph
 from pipeline.params import Params, load_params, section_defaults
@@ -48,7 +48,6 @@ WITHOUT_EFFECT = frozenset(
         "paths.py",
         "stage.py",
         "write_aside.py",
-        "code_fingerprint.py",
     )
 )
 # Compared methods are found by their names: whoever imports the registry may run any of them.
@@ -148,3 +147,21 @@ def _glob(pattern: str) -> list[Path]:
 def _write(path: Path, content: str) -> None:
     with write_aside(path) as aside:
         aside.write_text(content, encoding="utf-8")
+
+
+def fingerprint(source: str) -> str:
+    """Return the sha256 of what Python would execute of ``source``.
+
+    Examples
+    --------
+    >>> fingerprint("x = 1  # one") == fingerprint("x = 1")
+    True
+    >>> fingerprint("x = 1") == fingerprint("x = 2")
+    False
+    """
+    tree = ast.parse(source)
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

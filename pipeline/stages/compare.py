@@ -11,7 +11,6 @@ its entry holds the reason instead of figures. The stage fails where no method c
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -33,7 +32,7 @@ from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import accuracy_figures
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import Bases, read_bases
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 Matrix = npt.NDArray[np.float64]
 
@@ -72,14 +71,13 @@ def compare(context: Context, name: str) -> str:
         reasons = "; ".join(f"{method}: {reason}" for method, reason in failed.items())
         raise InputError(f"compare {name}: no method could run ({reasons})")
     final = {method: entry["A_T"] for method, entry in entries.items() if method not in failed}
-    with write_aside(paths.comparison(context.suite, name)) as aside:
-        content = {
-            "made_with": made_with(params.selected()) | bases.recipe.asked(),
-            "test_images": max(len(problem.target.test_index(s)) for s in problem.target.seeds),
-            "methods": entries,
-            "image_covariance": covariance_of_methods(problem, seeds, final),
-        }
-        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    content = {
+        "made_with": made_with(params.selected()) | bases.recipe.asked(),
+        "test_images": max(len(problem.target.test_index(s)) for s in problem.target.seeds),
+        "methods": entries,
+        "image_covariance": covariance_of_methods(problem, seeds, final),
+    }
+    write_json(paths.comparison(context.suite, name), content)
     for method, reason in failed.items():
         sys.stderr.write(f"compare {name}: {method} failed: {reason}\n")
     final = {m: a_t for m, a_t in final.items() if entries[m]["group"] != "ceiling"}

@@ -6,7 +6,6 @@ they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc pl
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
@@ -39,7 +38,7 @@ from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.pseudo_label_store import labels_at, read_pseudo_labels
 from pipeline.store.target_store import open_target, read_rejections
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 
 @stage(
@@ -87,8 +86,7 @@ def evaluate(context: Context, name: str) -> str:
     figures = {**problem_figures(evaluated), "made_with": made}
     if options.reject != "none" or params.problems[name].label_space is not None:
         figures["label_space"] = label_space_figures(problem, target, model, options)
-    with write_aside(paths.evaluation(context.suite, name)) as aside:
-        aside.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    write_json(paths.evaluation(context.suite, name), figures)
     return (
         f"A_T {figures['A_T']} ± {figures['A_T_sd']}, source only {figures['source_only_A_T']}, "
         f"of {figures['test_images']} test images per seed"
@@ -123,7 +121,7 @@ def score_seed(
 def label_space_figures(
     problem: Problem, target: LabelledDomain, model: ArrayStore, options: MethodOptions
 ) -> dict[str, Any]:
-    """Return, in percent and as means over the seeds, how known and unknown test images are told; per task and last."""
+    """Return how well known images are recognised and unknown ones rejected: percent, mean over the seeds, per task."""
     seeds = [
         label_space_seed(index, problem=problem, target=target, model=model, options=options)
         for index in range(len(target.seeds))

@@ -8,7 +8,6 @@ mean.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
@@ -19,7 +18,7 @@ from pipeline.report.figures import format_figure
 from pipeline.report.made_with import differences
 from pipeline.report.result_file import read_json
 from pipeline.stage import Context, stage
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 
 @stage(reads=("problems",))
@@ -32,8 +31,7 @@ def metrics(context: Context) -> str:
             for name in context.params.problems
         }
     )
-    with write_aside(paths.metrics(suite)) as aside:
-        aside.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(paths.metrics(suite), figures)
     return ", ".join(f"{name} {value}" for name, value in figures.items())
 
 

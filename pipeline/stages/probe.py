@@ -7,7 +7,6 @@ image's embedding in each view and in the original. It reads labels, and nothing
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -23,7 +22,7 @@ from pipeline.report.chance import guessing
 from pipeline.report.evaluation import ProbeFigures
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import EmbeddingStore
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 
 @stage(per=("domains",), reads=("language", "vision"))
@@ -32,8 +31,7 @@ def probe(context: Context, name: str) -> str:
     domain = context.project.labelled_domain(name)
     labelled = is_labelled(domain.manifest)
     figures = probe_figures(domain) if labelled else unlabelled_figures(domain)
-    with write_aside(paths.probe(context.suite, name)) as aside:
-        aside.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_json(paths.probe(context.suite, name), figures)
     if not labelled:
         return f"{figures['images']} images, no labels: no accuracy"
     for warning in guessing(ProbeFigures(**figures), name):

@@ -11,7 +11,6 @@ value, means over the seeds) and choices.csv (what each score chooses, its regre
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,7 @@ from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import BasisRecipe
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_aside, write_json
 
 Outcomes = Mapping[Run, Sequence[Outcome]]  # of every seed
 
@@ -74,12 +73,12 @@ def sensitivity(context: Context, name: str) -> str:
     of_seed = [[outcome for basis in seed for outcome in basis] for seed in outcomes]
     runs = [one for basis in bases.values() for one in basis]
     by_run = dict(zip(runs, zip(*of_seed, strict=True), strict=True))
-    made = json.dumps(made_with(params.selected()), indent=2)
+    made = made_with(params.selected())
     n = len(problem.target.test_index(seeds[0]))
     of = f"n = {n} test images, {len(seeds)} seeds, {method.variant}"
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
-        (aside / "made_with.json").write_text(f"{made}\n", encoding="utf-8")
+        write_json(aside / "made_with.json", made)
         for setting, other in (
             ("D", f"sigma={params.rff.sigma:g}"),
             ("sigma", f"D={params.rff.D}"),
@@ -87,7 +86,7 @@ def sensitivity(context: Context, name: str) -> str:
             write_sweep(aside / f"{setting}.csv", setting, shown, by_run, f"{of}, {other}")
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
-        (aside / "made_with.json").write_text(f"{made}\n", encoding="utf-8")
+        write_json(aside / "made_with.json", made)
         means = {one: mean_outcome(by_run[one]) for one in scored}
         write_values(aside / "values.csv", chosen, means)
         write_choices(aside / "choices.csv", chosen, means)

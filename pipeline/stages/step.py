@@ -8,7 +8,6 @@ STEP.json (shares of the classes, agreement, estimated accuracy, drift).
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from pipeline.problem.step_adaptation import adapt_step, state_after
 from pipeline.problem.step_results import ESTIMATE_ERROR, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_aside, write_json
 
 
 @stage(per=("steps",), reads=("language", "method", "steps", "vision"))
@@ -60,16 +59,10 @@ def step(context: Context, name: str) -> str:
         opened.images, result.prediction, names, result.weight, list(opened.corrected)
     )
     state = state_after(opened, result, figures)
-    texts = {
-        paths.step_images(context.suite, name): table,
-        paths.step_figures(context.suite, name): json.dumps(
-            {"step": name, "steps_before": list(state.steps_before), **figures}, indent=2
-        )
-        + "\n",
-    }
-    for path, text in texts.items():
-        with write_aside(path) as aside:
-            aside.write_text(text, encoding="utf-8")
+    with write_aside(paths.step_images(context.suite, name)) as aside:
+        aside.write_text(table, encoding="utf-8")
+    content = {"step": name, "steps_before": list(state.steps_before), **figures}
+    write_json(paths.step_figures(context.suite, name), content)
     write_stream_state(paths.stream_state(name), state)
     return summary(figures, len(state.classes), entry.step_before)
 

@@ -24,7 +24,7 @@ from pipeline.method.random_fourier_features import Basis, Convention, draw_basi
 from pipeline.method.variants import MethodOptions
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.seal import content_crc
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_json
 
 MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB
 
@@ -112,8 +112,7 @@ def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:
     if not recipe.weights:  # one vision model
         del content["widths"], content["weights"]
     content["checksum"] = content_crc(content)
-    with write_aside(path) as aside:
-        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(path, content)
 
 
 @dataclass(frozen=True)

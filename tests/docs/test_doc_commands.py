@@ -6,7 +6,6 @@ documented_commands.py says which blocks are commands and how a page excuses one
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from ruamel.yaml import YAML
 
 import digits_project
 from documented_commands import PARAMS, read_pages
-from small_project import ROOT, VIT_KWARGS, SmallProject, write_tiny_weights
+from small_project import ROOT, SmallProject, write_tiny_weights
 
 pytestmark = pytest.mark.slow
 
@@ -99,25 +98,3 @@ def test_the_long_commands_of_a_page_too(project, page):
     for block in page.blocks:
         if block.is_run_here:
             run_block(project, block)
-
-
-def test_a_command_that_fails_is_noticed(tmp_path):
-    block = next(block for block in PAGES[0].blocks if block.is_command)
-    with pytest.raises(AssertionError, match=f"{PAGES[0].name}:{block.line}"):
-        run_block(SmallProject(tmp_path), replace(block, text="false\ntrue\n", marker=""))
-
-
-def test_a_section_decides_which_file_a_block_goes_into(tmp_path):
-    project = SmallProject(tmp_path)
-    project.write_params({"suite": "toy", "models": {"a": 1}, "rff": {"D": 10, "sigma": 1}})
-    put_into_params(project, "models: {b: 2}\nrff: {D: 20}")
-    files = [(tmp_path / name).read_text() for name in ("suite.yaml", "params.yaml")]
-    suite, params = (YAML(typ="safe", pure=True).load(text) for text in files)
-    assert suite == {"suite": "toy", "models": {"a": 1, "b": 2}}
-    assert params == {"rff": {"D": 20, "sigma": 1}}
-
-
-def test_the_model_of_own_backbone_is_the_one_whose_weights_the_reader_has():
-    page = next(page for page in PAGES if page.name == "docs/how-to/own-backbone.md")
-    (block,) = [block for block in page.blocks if block.marker == PARAMS]
-    assert YAML(typ="safe", pure=True).load(block.text)["models"]["vit"]["kwargs"] == VIT_KWARGS

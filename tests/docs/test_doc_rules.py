@@ -155,61 +155,22 @@ def test_most_commands_are_run():
     assert sum(block.is_run_here for block in COMMANDS) > len(by_no_test)
 
 
-def page_of(tmp_path, text):
+def test_what_these_rules_are_for_is_noticed(tmp_path):
+    text = """# One Two
+[a](#one-two) [b](page.md#one) [c](none.md) [d](https://x.invalid)
+
+    dvc repro && git push
+
+<!-- not run: no -->
+
+```bash
+ls
+```
+"""
     (tmp_path / "page.md").write_text(text)
-    return read_page(tmp_path / "page.md", tmp_path)
-
-
-@pytest.mark.parametrize(
-    "text", ["```\ndvc repro --force\n```\n", "Like this:\n\n    dvc repro && git push\n"]
-)
-def test_a_command_in_another_block_is_noticed(tmp_path, text):
-    assert list(hidden_commands(page_of(tmp_path, text)))
-
-
-@pytest.mark.parametrize(
-    ("marker", "wrong"),
-    [
-        ("not run: needs a bucket", False),
-        ("not run: no", True),
-        ("not run: needs a server; tests/none.py runs it", True),
-        ("run by: tests/none.py", True),
-        ("run by: tests/docs/test_doc_rules.py", False),  # which mentions page.md
-        ("run by: tests/small_project.py", True),
-        ("long", False),
-    ],
-)
-def test_a_marker_that_does_not_hold_is_noticed(tmp_path, marker, wrong):
-    page = page_of(tmp_path, f"<!-- {marker} -->\n\n```bash\nls\n```\n")
-    assert page.blocks[0].marker == marker.split(":")[0]
-    assert (wrong_marker(page.blocks[0]) is not None) == wrong
-
-
-def test_an_unmarked_command_is_run(tmp_path):
-    page = page_of(tmp_path, "<!-- not run: for another block -->\ntext\n```bash\nls  # all\n```\n")
-    assert page.blocks[0].is_run_here
-    assert page.blocks[0].lines == ["ls"]
-
-
-def test_a_broken_link_is_noticed(tmp_path):
-    links = "[a](#one-two) [b](page.md#one) [c](none.md) [d](https://x.invalid)"
-    page = page_of(tmp_path, f"# One Two\n{links}\n")
+    page = read_page(tmp_path / "page.md", tmp_path)
     assert list(broken_links(page, tmp_path)) == ["page.md#one", "none.md"]
-
-
-@pytest.mark.parametrize(
-    ("line", "exists"),
-    [
-        *(("referee preditc x.jpg", False), ("referee predict --tpo 3", False)),
-        *(("dvc reproduce", False), ("dvc exp run --name2 x", False), ("dvc push 'x", False)),
-        *(
-            ("make tets", False),
-            ("python -m benchmarks.none", False),
-            ("pytest tests/no.py", False),
-        ),
-        *(("referee predict --top 3 x.jpg", True), ("dvc exp run -S rff.D=5 --queue", True)),
-        ("make use SUITE=x", True),
-    ],
-)
-def test_a_command_that_does_not_exist_is_noticed(line, exists):
-    assert (unknown_word(line) is None) == exists
+    assert list(hidden_commands(page)) == ["    dvc repro && git push"]
+    assert wrong_marker(page.blocks[0])
+    wrong = ("referee preditc x.jpg", "referee predict --tpo 3", "dvc reproduce", "dvc push 'x")
+    assert all(unknown_word(line) for line in (*wrong, "make tets", "pytest tests/no.py"))

@@ -1,4 +1,7 @@
-"""Flip bits in every byte of every kind of store: our one line, or the very same numbers. Nothing else comes out."""
+"""Flip bits of every kind of store: our one line, or the very same numbers. Nothing else comes out.
+
+`make test` flips one bit in every seventh byte, `make test-long` every bit of every byte.
+"""
 
 import random
 import re
@@ -45,12 +48,12 @@ def flip_all(store, bits_of):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_one_bit_of_every_byte(kind, tmp_path, monkeypatch, record_property):
+def test_one_bit_of_every_seventh_byte(kind, tmp_path, monkeypatch, record_property):
     store = kind(tmp_path, monkeypatch)
     chosen = random.Random(kind.__name__)
-    flips, refused = flip_all(store, lambda _: [chosen.randrange(8)])
+    flips, refused = flip_all(store, lambda at: [] if at % 7 else [chosen.randrange(8)])
     record_property("flips", flips)
-    assert flips == sum(file.stat().st_size for file in store.files())
+    assert flips >= sum(file.stat().st_size for file in store.files()) // 7
     if kind.__name__ != "progress_log":
         assert refused > 0.8 * flips
 

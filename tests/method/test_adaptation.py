@@ -6,13 +6,10 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.method.adaptation import adapt_task, adapt_tasks, empty_statistics, pseudo_label
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
-from pipeline.method.kernel_rows import kernel_rows
-from pipeline.method.prediction import predict
-from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import VARIANTS, variant
 from reference import released as released_oracle
-from shifted_problem import SCALE, TASKS, VIEWS, M, Problem
+from shifted_problem import SCALE, TASKS, M, Problem
 
 
 @pytest.mark.parametrize(
@@ -76,16 +73,6 @@ def test_earlier_tasks_are_never_read_again():
         np.testing.assert_array_equal(a.classifier.W, b.classifier.W)
 
 
-def test_later_source_tasks_do_not_change_earlier_models():
-    problem, options = Problem(2), variant("calibrated")
-    rows = problem.basis, problem.source_views, problem.source_y
-    (early,) = fit_source(*rows, TASKS[:1], options)
-    first, *_ = problem.sources(options)
-    np.testing.assert_array_equal(early.classifier.W, first.classifier.W)
-    np.testing.assert_array_equal(early.scatter.triangle, first.scatter.triangle)
-    np.testing.assert_array_equal(early.embedding_means, first.embedding_means)
-
-
 @pytest.mark.parametrize(("arithmetic", "tolerance"), [("float64", 1e-6), ("float32", 1e-3)])
 def test_the_order_of_images_does_not_matter_to_calibrated(arithmetic, tolerance):
     problem, options = Problem(3), replace(variant("calibrated"), arithmetic=arithmetic)
@@ -117,32 +104,6 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     assert len(before.means()) == 0  # what came in is left as it was
 
 
-def test_a_class_may_come_back_in_a_later_task():
-    """The same images in one task or in two of the same classes: the same statistics."""
-    problem, options = Problem(4), replace(variant("calibrated"), rounds=0, arithmetic="float64")
-    (source, *_), task = problem.sources(options), next(problem.tasks())
-    labels = pseudo_label(problem.basis, task, source, options, SCALE)
-
-    def adapted(*parts):
-        statistics = empty_statistics(problem.basis, options)
-        for index in parts:
-            some = replace(
-                labels, label=labels.label[index], weight=labels.weight[index],
-                fused=labels.fused[index], kept=labels.kept[index],
-            )  # fmt: skip
-            statistics, result = adapt_task(
-                problem.basis, statistics, task.take(index), some,
-                source=source, options=options, clip_scale=SCALE,
-            )  # fmt: skip
-        return statistics, result.classifier
-
-    everything = np.arange(len(task))
-    (once, a), (twice, b) = adapted(everything), adapted(everything[:9], everything[9:])
-    # features are float32, and on some processors the last bit depends on how many rows are mapped at once
-    np.testing.assert_allclose(twice.means(), once.means(), atol=1e-7)
-    np.testing.assert_allclose(b.W, a.W, rtol=1e-5, atol=1e-5 * np.abs(a.W).max())
-
-
 def test_the_gate_leaves_uncertain_images_out():
     problem = Problem(6)
     options = replace(variant("calibrated"), threshold=0.9, rounds=0)
@@ -163,22 +124,3 @@ def test_mistakes_are_named():
         list(fit_source(problem.basis, views, problem.source_y[few], TASKS, options))
     with pytest.raises(InputError, match="needs the target's classifier"):
         problem.predictions(options, problem.sources(options), [None] * 3)
-
-
-def test_views_vote_by_the_mean_of_their_probabilities():
-    problem = Problem(7)
-    options = replace(variant("no_clip"), vote_at_test=True, rounds=0)
-    sources = problem.sources(options)
-    adapted = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
-    together = problem.predictions(options, sources, adapted)[-1].fused
-    alone = []
-    for name in VIEWS:
-        rows = UnlabelledRows({"original": problem.test_views[name]}, problem.test_cosines)
-        alone.append(
-            predict(
-                kernel_rows(problem.basis, rows, 0.0), rows.cosines, source=sources[-1],
-                classifier=adapted[-1].classifier, clip_scale=SCALE,
-                options=replace(options, vote_at_test=False),
-            ).fused
-        )  # fmt: skip
-    np.testing.assert_allclose(together, np.mean(alone, axis=0))

@@ -7,7 +7,6 @@ from pipeline.errors import ParamsError
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend, pixel_gradient
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.zero_shot import branch_probabilities
 from reference import adversarial_refinement as oracle
 
 D, SIZE, PIXELS = 12, (1, 2, 3), 6
@@ -52,17 +51,6 @@ def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
     np.testing.assert_allclose(
         branch.scores(torch.from_numpy(x)).numpy(), scores, atol=1e-5 * np.abs(scores).max()
     )
-
-
-def test_the_loss_is_the_cross_entropy_of_the_task_s_classes():
-    basis, classifier, _, _ = model()
-    x = np.random.default_rng(3).normal(size=(9, 4))
-    positions = np.arange(9) % 3
-    p = branch_probabilities(classifier.scores(deviations(basis, x)), CLASSES)
-    loss = labelled_loss(SourceBranch(basis, classifier, CLASSES), torch.from_numpy(positions))(
-        torch.from_numpy(x)
-    )
-    np.testing.assert_allclose(loss.numpy(), -np.log(p[np.arange(9), positions]), rtol=1e-3)
 
 
 def naive(basis, classifier, projection, label):

@@ -72,18 +72,6 @@ def test_any_batching_order_and_merge_gives_the_same_numbers(seed, cuts):
     assert_same(updated, whole)
 
 
-def test_classes_grow_from_task_to_task():
-    rows, labels, weights = rows_of(1)
-    first, later = labels < 2, labels >= 2
-    earlier = summed(rows[first], labels[first], weights[first], 2)
-    both = earlier + summed(rows[later], labels[later], weights[later])
-    assert_same(both, summed(rows, labels, weights))
-    grown = earlier.grown(4)
-    assert (grown.weight[2:] == 0).all()
-    grown += both
-    assert_same(earlier, summed(rows[first], labels[first], weights[first], 2))
-
-
 def test_statistics_are_pickled_as_one_triangle_and_keep_every_bit():
     statistics = summed(*rows_of(2, D=200))
     sent = pickle.dumps(statistics)

@@ -111,16 +111,11 @@ def test_one_class_per_task_has_weight_one(name):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("gamma", [1e-12, 1e-9, 1e-6, 1e-3, 1.0])
-def test_gamma_down_to_1e_12_keeps_its_digits(name, gamma):
-    assert accuracy(data(12), data(12, seed=1), variant(name), gamma=gamma) == 1.0
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("gamma", [1e3, 1e6])
-def test_gamma_up_to_1e6_is_defined(name, gamma):
-    # no two rows are alike any more: the kernel tells nothing, and what is left is CLIP or chance
-    assert 0 <= accuracy(data(12), data(12, seed=1), variant(name), gamma=gamma) <= 1
+@pytest.mark.parametrize("gamma", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_gamma_down_to_1e_12_keeps_its_digits_and_up_to_1e6_is_defined(name, gamma):
+    found = accuracy(data(12), data(12, seed=1), variant(name), gamma=gamma)
+    # from 1e3 on no two rows are alike: the kernel tells nothing, and what is left is CLIP or chance
+    assert found == 1.0 or gamma > 1
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

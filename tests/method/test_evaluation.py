@@ -43,12 +43,6 @@ def test_calibration_is_that_of_each_branch(scored):
     assert set(scored.ece) == {"klda", "clip", "fused"}
 
 
-def test_per_class_accuracy_is_that_of_the_last_predictions(scored):
-    labels = np.repeat(np.arange(4), 30)
-    expected = [np.mean(scored.predicted[labels == c] == c) for c in range(4)]
-    assert scored.per_class.tolist() == expected
-
-
 def test_quality_of_pseudo_labels_counts_the_kept_ones():
     label, kept = np.array([0, 1, 1, 0]), np.array([True, True, False, True])
     labels = PseudoLabels(label, np.full((4, 2), 0.5), np.ones(4), kept)

@@ -18,9 +18,7 @@ from pipeline.method.kernel_directions import (
 )
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.rows import LabelledRows
 from pipeline.method.source_model import fit_source
-from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import CALIBRATED, PAPER, RELEASED
 
 D, GAMMA = 400, 1e-5
@@ -103,19 +101,6 @@ def test_labels_and_predictions_are_those_of_the_full_path(monkeypatch, gamma, s
     monkeypatch.setattr(referee_variants, "directions_kept", lambda d, D, gamma, options: D)
     full = run_variant(problem.with_basis(problem.basis), CALIBRATED)
     np.testing.assert_array_equal(few, full)
-
-
-def test_statistics_along_the_directions_add():
-    basis, x = reduced(draw_basis(30, D, GAMMA, "gamma", 0), CALIBRATED), unit(300, 30)
-    rows = LabelledRows({"original": x}, np.arange(300) % 3, np.linspace(0.1, 1, 300))
-    parts = (rows.take(np.arange(0, 100)), rows.take(np.arange(100, 300)))
-    first, second = (sum_rows(basis, part, 3) for part in parts)
-    whole, both = sum_rows(basis, rows, 3), first + second
-    assert whole.D == 31
-    np.testing.assert_allclose(both.sums, whole.sums, atol=1e-6 * np.abs(whole.sums).max())
-    np.testing.assert_allclose(
-        np.tril(both.scatter), np.tril(whole.scatter), atol=1e-6 * np.trace(whole.scatter)
-    )
 
 
 def test_lowering_undoes_lifting():

@@ -24,12 +24,6 @@ def test_they_are_the_oracles(p, monkeypatch):
     assert scores.log_likelihood(p, labels) == pytest.approx(expected)
 
 
-def test_the_order_of_the_images_does_not_matter(p):
-    order = np.random.default_rng(2).permutation(len(p))
-    for score in (scores.neighbourhood_density, scores.information, scores.certainty):
-        assert score(p[order]) == pytest.approx(score(p))
-
-
 def test_a_probability_of_zero_is_no_nan():
     p = np.eye(3)
     assert np.isfinite(scores.neighbourhood_density(p))

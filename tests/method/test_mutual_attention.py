@@ -32,16 +32,6 @@ def test_it_is_symmetric_and_moves_with_a_common_permutation():
     torch.testing.assert_close(permuted, shared[:, order])
 
 
-def test_what_both_share_survives_what_one_has_is_averaged_away():
-    common = 30 * torch.eye(4, 8, dtype=torch.float64)[None]  # four tokens, far apart
-    odd = torch.zeros_like(common)
-    odd[0, :, 4:] = 5 * tokens(0, n=1, length=4)[0]  # what only the view has
-    view = common + odd
-    shared = mutual_attention(common, view)
-    torch.testing.assert_close(shared[..., :4], common[..., :4])
-    torch.testing.assert_close(shared[..., 4:], odd[..., 4:] / 2)
-
-
 def test_tokens_must_be_of_one_shape():
     with pytest.raises(ValueError, match="not both"):
         mutual_attention(tokens(0), tokens(1, length=6))

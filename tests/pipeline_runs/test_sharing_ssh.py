@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from servers.counting_relay import counting_relay
 from servers.openssh import running_ssh
 from sharing_story import SharedRemote, share_and_hand_back
 
@@ -22,17 +21,15 @@ def server():
 
 
 def test_a_teammate_without_images_or_weights(run_project, server, tmp_path):
-    with counting_relay(server.port) as relay:
-        remote = SharedRemote(
-            section="SSH",
-            instead={
-                "host.example.org:22": f"127.0.0.1:{relay.port}",
-                "/data/referee": f"{tmp_path}/remote",
-                "--user me": f"--user {server.user}",
-                "~/.ssh/id_ed25519": str(server.keyfile),
-            },
-            secrets=(f"user = {server.user}", str(server.keyfile)),
-            relay=relay,
-        )
-        share_and_hand_back(run_project, tmp_path, remote)
+    remote = SharedRemote(
+        section="SSH",
+        instead={
+            "host.example.org:22": f"127.0.0.1:{server.port}",
+            "/data/referee": f"{tmp_path}/remote",
+            "--user me": f"--user {server.user}",
+            "~/.ssh/id_ed25519": str(server.keyfile),
+        },
+        secrets=(f"user = {server.user}", str(server.keyfile)),
+    )
+    share_and_hand_back(run_project, tmp_path, remote)
     assert list((tmp_path / "remote/files/md5").iterdir())

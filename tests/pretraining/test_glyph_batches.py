@@ -1,13 +1,11 @@
 """The glyphs of the pretraining: small banks, no training."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from pipeline.datasets import glyphs
 from pretraining import captions, fonts
-from pretraining.glyph_bank import GlyphBank, build_bank, thin
+from pretraining.glyph_bank import GlyphBank, build_bank
 from pretraining.glyph_batches import GlyphBatches
 
 
@@ -15,28 +13,6 @@ from pretraining.glyph_batches import GlyphBatches
 def bank() -> GlyphBank:
     some = [glyphs.font_path("DejaVuSans.ttf"), glyphs.font_path("DejaVuSerif.ttf")]
     return build_bank(some, captions.CHARACTERS)
-
-
-def test_the_bank_holds_every_character_of_every_font(bank: GlyphBank) -> None:
-    assert bank.fields.shape == (2 * 62, 2, 64, 64)
-    assert set(bank.classes.tolist()) == set(range(captions.CLASS_COUNT))
-
-
-def test_thresholding_the_fields_gives_the_glyph_and_pens_of_any_width(bank: GlyphBank) -> None:
-    outline, skeleton = bank.fields[8]  # an eight
-    assert torch.equal(outline > 0, (outline + 0.4) > 0.4)
-    ink = (outline > 0).sum()
-    assert (outline + 2 > 0).sum() > ink > (outline - 2 > 0).sum()
-    assert 0 < (skeleton + 0.5 > 0).sum() < (skeleton + 3 > 0).sum()
-    assert (outline > 0)[skeleton == 0].all(), "the centre line lies in the ink"
-
-
-def test_thinning_leaves_a_connected_line_one_pixel_wide() -> None:
-    bar = torch.zeros(1, 20, 20, dtype=torch.bool)
-    bar[:, 3:17, 7:12] = True
-    line = thin(bar)
-    assert line.sum(dim=2).max() == 1
-    assert line.sum() >= 8
 
 
 def test_batches_are_white_on_black_and_vary(bank: GlyphBank) -> None:
@@ -58,11 +34,6 @@ def test_the_seed_decides_the_batches_and_the_global_generator_does_not(bank: Gl
     assert not torch.equal(first.images, other.images)
 
 
-def test_digit_share_bounds(bank: GlyphBank) -> None:
-    assert (GlyphBatches(bank, seed=0, digit_share=1.0).draw(64).classes < 10).all()
-    assert (GlyphBatches(bank, seed=0, digit_share=0.0).draw(64).classes >= 10).all()
-
-
 def test_the_62_characters_have_one_class_each_and_captions_tell_classes_apart() -> None:
     assert len({character for character, _ in captions.CHARACTERS}) == 62
     assert len(captions.CHARACTERS) == 62
@@ -79,12 +50,3 @@ def test_no_held_out_font_is_listed_for_the_pretraining() -> None:
     assert len(names) > 200
     relatives = ("stix", "cm", "lmroman", "liberationserif", "nimbusroman", "freeserif", "tinos")
     assert not [name for name in names if name.startswith(relatives)]
-
-
-def test_missing_fonts_stop_the_training_with_the_install_command(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(fonts, "DEBIAN_FONTS", tmp_path)
-    with pytest.raises(SystemExit, match="apt-get install"):
-        fonts.pretraining_fonts()
-    assert len(fonts.pretraining_fonts(matplotlib_only=True)) == len(glyphs.PRETRAINING_FONTS)

@@ -42,10 +42,10 @@ def rff():
     return load_params().rff.model_dump()
 
 
-def rewrite(path, **provenance):
-    """Write a store again with another provenance."""
+def rewrite(path, width=None, **provenance):
+    """Write a store again, narrower or with another provenance."""
     store = open_embeddings(path)
-    rows = {view: store.read(view) for view in store.views}
+    rows = {v: np.ascontiguousarray(store.read(v)[:, :width]) for v in store.views}
     kept = {k: v for k, v in store.provenance.items() if k not in ("schema", "views")}
     shutil.rmtree(path)
     views = {v: ViewRows(*x.shape, str(x.dtype), {}, [x]) for v, x in rows.items()}
@@ -110,13 +110,34 @@ def test_a_store_of_other_images_or_weights_is_refused(changed, store, provenanc
     assert "dvc" in str(error.value)
 
 
-@pytest.mark.parametrize("store", [VIT, CLIP])
-def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store):
-    rewrite(store, weights="of another model")
+@pytest.mark.parametrize(
+    ("store", "other"),
+    [
+        (VIT, {"weights": "other"}),
+        (CLIP, {"weights": "other"}),
+        (VIT, {"model": {"name": "other"}}),
+    ],
+)
+def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store, other):
+    rewrite(store, **other)
     with pytest.raises(StoreError, match=str(store)):
         changed.problem(NAME).check_backbones()
     with pytest.raises(StoreError, match=str(store)):
         changed.labelled_problem(NAME)
+
+
+@pytest.mark.parametrize("other", ["width", "schema"])
+def test_a_store_of_another_width_or_schema_is_one_line(changed, capsys, other):
+    if other == "width":
+        rewrite(VIT, width=8)
+    else:
+        file = VIT / "zarr.json"
+        file.chmod(0o644)
+        file.write_text(file.read_text().replace("referee-embeddings/2", "referee-embeddings/1"))
+    assert main(["adapt", NAME]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(VIT) in line
+    assert "dvc repro" in line
 
 
 def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.ranpac import lift
+from reference.ranpac import lift, lifted_rows
 
 
 def fit(tasks, projection, source_tasks):
@@ -17,12 +17,7 @@ def fit(tasks, projection, source_tasks):
         labels, weights = list(row_labels), list(row_weights)
         for c in classes:
             if c not in labels:
-                lifted = [
-                    lift(row, projection)
-                    for _, source_rows, source_labels, _ in source_tasks
-                    for row, label in zip(source_rows, source_labels, strict=True)
-                    if label == c
-                ]
+                lifted = lifted_rows(source_tasks, c, projection)
                 h.append(np.mean(lifted, axis=0))
                 labels.append(c)
                 weights.append(float(len(lifted)))

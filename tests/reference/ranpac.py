@@ -8,6 +8,16 @@ def lift(row, projection):
     return np.array([max(float(unit @ column), 0.0) for column in projection.T])
 
 
+def lifted_rows(tasks, c, projection):
+    """Return the lifted rows of class c, of tasks (classes, rows, labels, weights)."""
+    return [
+        lift(row, projection)
+        for _, rows, labels, _ in tasks
+        for row, label in zip(rows, labels, strict=True)
+        if label == c
+    ]
+
+
 def regress(h, y, w, ridge):
     """Return argmin Σ ω‖Wᵀh − y‖² + λ‖W‖²."""
     left = ridge * np.eye(h.shape[1])
@@ -35,12 +45,7 @@ def fit(tasks, projection, ridges, source_tasks=None):
             held.append(count[c] % 5 == 0)
     for c in range(K):
         if not count[c]:
-            lifted = [
-                lift(row, projection)
-                for _, rows, row_labels, _ in source_tasks
-                for row, label in zip(rows, row_labels, strict=True)
-                if label == c
-            ]
+            lifted = lifted_rows(source_tasks, c, projection)
             h += [np.mean(lifted, axis=0)] * len(lifted)
             labels += [c] * len(lifted)
             weights += [1.0] * len(lifted)

@@ -23,20 +23,21 @@ def source_project(tmp_path_factory):
     return project
 
 
+def copied(project, folder):
+    shutil.copytree(project.folder, folder, symlinks=True)
+    return SmallProject(folder)
+
+
 @pytest.fixture
 def project(source_project, tmp_path):
     """Return a copy of the source project."""
-    folder = tmp_path / "project"
-    shutil.copytree(source_project.folder, folder, symlinks=True)
-    return SmallProject(folder)
+    return copied(source_project, tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
 def weeks_project(source_project, tmp_path_factory):
     """Return the source project with two unlabelled weeks of flat photos; to be copied only."""
-    folder = tmp_path_factory.mktemp("weeks") / "project"
-    shutil.copytree(source_project.folder, folder, symlinks=True)
-    project = SmallProject(folder)
+    project = copied(source_project, tmp_path_factory.mktemp("weeks") / "project")
     for seed, week in ((7, "week1"), (8, "week2")):
         draw_domain(project.folder / "data" / week / "deep", CLASSES, 3, seed)
         for file in sorted((project.folder / "data" / week).rglob("*.png")):
@@ -57,6 +58,4 @@ def weeks_project(source_project, tmp_path_factory):
 @pytest.fixture
 def weeks(weeks_project, tmp_path):
     """Return a copy of the project with two weeks."""
-    folder = tmp_path / "project"
-    shutil.copytree(weeks_project.folder, folder, symlinks=True)
-    return SmallProject(folder)
+    return copied(weeks_project, tmp_path / "project")

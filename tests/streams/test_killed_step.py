@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from stream_project import run, tree
+from shards import files_in
+from stream_project import run
 
 KILL = """
 import os, sys
@@ -27,9 +28,11 @@ sys.exit(main(["step", "camera-week2"]))
 def test_a_killed_step_is_run_again(weeks, rename):
     run(weeks, "step camera-week1", "step camera-week2")
     outputs = [weeks.folder / "cache/streams", weeks.results("streams")]
-    whole = [tree(folder) for folder in outputs]
+    whole = [files_in(folder) for folder in outputs]
     done = weeks.run(sys.executable, "-c", KILL, str(rename), ok=False)
     assert done.returncode == 9
-    assert tree(weeks.folder / "cache/streams/camera-week1.zarr")  # the step before is as it was
+    assert files_in(
+        weeks.folder / "cache/streams/camera-week1.zarr"
+    )  # the step before is as it was
     run(weeks, "step camera-week2")
-    assert [tree(folder) for folder in outputs] == whole
+    assert [files_in(folder) for folder in outputs] == whole

@@ -5,7 +5,6 @@ from contextlib import chdir
 import numpy as np
 import pytest
 
-from pipeline import paths
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.row_reduction import reduce_here
@@ -15,9 +14,8 @@ from pipeline.problem.method_options import method_options
 from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import StepSettings, open_step
 from pipeline.stage import open_project
-from pipeline.store.stream_state import read_stream_state
 from reference.new_classes import first_probabilities, prior_mean
-from stream_project import NAMES, prepare, run
+from stream_project import NAMES, prepare, run, state
 
 
 @pytest.fixture
@@ -32,11 +30,6 @@ def foxes(weeks):
     for week in ("week1", "week2"):
         prepare(weeks, week)
     return weeks
-
-
-def state(project, step):
-    with chdir(project.folder):
-        return read_stream_state(paths.stream_state(step))
 
 
 def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
@@ -86,8 +79,7 @@ def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
 
 
 def test_a_step_may_hold_new_classes_only(foxes):
-    params = foxes.read_params()
-    params["steps"]["camera-week1"]["classes"] = ["fox"]
-    foxes.write_params(params)
+    week1 = foxes.read_params()["steps"]["camera-week1"]
+    foxes.change_params(steps={"camera-week1": week1 | {"classes": ["fox"]}})
     run(foxes, "step camera-week1")
     assert state(foxes, "camera-week1").classes == ("fox",)

@@ -5,14 +5,12 @@ import json
 import shutil
 from contextlib import chdir
 
-import numpy as np
 import pytest
 
 from pipeline import paths
 from pipeline.stage import main
-from pipeline.store.stream_state import read_stream_state
-from small_project import draw_domain
-from stream_project import prepare, run, step_entry, tree, with_domain
+from shards import files_in
+from stream_project import run, state
 
 
 def refusal(project, capsys, stage):
@@ -25,20 +23,13 @@ def refusal(project, capsys, stage):
     return lines[0]
 
 
-def state(project, step):
-    with chdir(project.folder):
-        return read_stream_state(paths.stream_state(step))
-
-
 def table(project, step):
     with project.results("streams", f"{step}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def change_step(project, step, **changes):
-    params = project.read_params()
-    params["steps"][step] |= changes
-    project.write_params(params)
+    project.change_params(steps={step: project.read_params()["steps"][step] | changes})
 
 
 def test_a_stream_of_flat_photos_ends_with_labels_figures_and_a_state(weeks, capsys):
@@ -66,7 +57,7 @@ def test_a_stream_of_flat_photos_ends_with_labels_figures_and_a_state(weeks, cap
 def test_the_past_may_be_gone(weeks):
     run(weeks, "step camera-week1", "step camera-week2")
     results = weeks.results("streams")
-    whole = tree(weeks.folder / "cache/streams/camera-week2.zarr")
+    whole = files_in(weeks.folder / "cache/streams/camera-week2.zarr")
     texts = [(results / f"camera-week2.{suffix}").read_bytes() for suffix in ("csv", "json")]
     for gone in ("data/week1", "data/left", "cache/embeddings/week1", "cache/manifests/week1"):
         shutil.rmtree(weeks.folder / gone)
@@ -77,53 +68,8 @@ def test_the_past_may_be_gone(weeks):
     ):
         shutil.rmtree(weeks.folder / gone)
     run(weeks, "step camera-week2")
-    assert tree(weeks.folder / "cache/streams/camera-week2.zarr") == whole
+    assert files_in(weeks.folder / "cache/streams/camera-week2.zarr") == whole
     assert [(results / f"camera-week2.{s}").read_bytes() for s in ("csv", "json")] == texts
-
-
-def test_two_steps_may_follow_the_same_one(weeks):
-    params = weeks.read_params()
-    params["steps"]["night-week2"] = step_entry("streams/camera-week1", "week2", "all")
-    weeks.write_params(params)
-    run(weeks, "step camera-week1", "step camera-week2")
-    before = tree(weeks.folder / "cache/streams/camera-week2.zarr")
-    run(weeks, "step night-week2")
-    assert state(weeks, "night-week2").steps_before == ("camera-week1",)
-    assert tree(weeks.folder / "cache/streams/camera-week2.zarr") == before
-
-
-def test_a_class_that_comes_back_gives_the_statistics_of_one_step_with_both(project):
-    """Where an image's label does not depend on the images beside it, the same rows enter."""
-    alone = {"rounds": 0, "neighbours": 0, "align_means": False}
-    project.change_params(method={"options": alone})
-    params = project.read_params()
-    for seed, name in ((7, "morning"), (8, "evening")):
-        draw_domain(project.folder / "data" / name, ("x",), 6, seed)
-        shutil.copytree(project.folder / "data" / name, project.folder / "data" / "day" / name)
-    for name in ("morning", "evening", "day"):
-        with_domain(params, name, labels="none")
-    params["steps"] = {
-        "a-morning": step_entry("source/left", "morning", ["cat", "dog"]),
-        "a-evening": step_entry("streams/a-morning", "evening", ["dog", "cat"]),
-        "b-day": step_entry("source/left", "day", ["cat", "dog"]),
-    }
-    project.write_params(params)
-    run(project, "source left")
-    for name in ("morning", "evening", "day"):
-        prepare(project, name)
-    run(project, "step a-morning", "step a-evening", "step b-day")
-    apart, together = state(project, "a-evening"), state(project, "b-day")
-    assert apart.classes == together.classes == ("cat", "dog")
-    for name in ("count", "weight", "squared_weight", "sums"):
-        found, known = (getattr(s.statistics.rows, name) for s in (apart, together))
-        np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-9, err_msg=name)
-    np.testing.assert_allclose(
-        np.tril(apart.statistics.rows.scatter),
-        np.tril(together.statistics.rows.scatter),
-        rtol=1e-5,
-        atol=1e-8,
-    )
-    np.testing.assert_allclose(apart.statistics.prior_count, together.statistics.prior_count)
 
 
 def test_classes_are_numbered_as_the_stream_meets_them(weeks):
@@ -204,9 +150,8 @@ def test_a_state_that_rests_on_something_else_is_refused_naming_both_sides(weeks
 
 def test_other_prompts_than_those_of_the_step_before_are_refused(weeks, capsys):
     run(weeks, "step camera-week1")
-    params = weeks.read_params()
-    params["domains"]["week2"]["templates"] = ["a drawing of a {}"]
-    weeks.write_params(params)
+    week2 = weeks.read_params()["domains"]["week2"]
+    weeks.change_params(domains={"week2": week2 | {"templates": ["a drawing of a {}"]}})
     run(weeks, "prompts week2")
     line = refusal(weeks, capsys, "step camera-week2")
     assert "a photo of" in line
@@ -246,9 +191,7 @@ def test_statistics_that_do_not_add_are_refused(weeks, capsys):
 
 
 def test_a_past_step_is_never_made_again(weeks, capsys):
-    params = weeks.read_params()
-    params["past"] = {"camera-week0": {"source": "left", "before": "source/left"}}
-    weeks.write_params(params)
+    weeks.change_params(past={"camera-week0": {"source": "left", "before": "source/left"}})
     assert "dvc pull" in refusal(weeks, capsys, "past camera-week0")
 
 
@@ -259,9 +202,7 @@ def test_an_unlabelled_domain_has_no_labels_and_says_so(weeks, capsys):
         assert len((manifest / "tasks.csv").read_text().splitlines()) == 1
     run(weeks, "probe week1")
     assert "no labels" in capsys.readouterr().out.splitlines()[-1]
-    params = weeks.read_params()
-    params["problems"]["left-week1"] = {"source": "left", "target": "week1"}
-    weeks.write_params(params)
+    weeks.change_params(problems={"left-week1": {"source": "left", "target": "week1"}})
     line = refusal(weeks, capsys, "evaluate left-week1")
     assert "problems.left-week1" in line
     assert "stream add" in line
@@ -277,7 +218,5 @@ def test_an_empty_folder_is_one_line(weeks, capsys):
 
 
 def test_an_unlabelled_domain_needs_named_classes(weeks, capsys):
-    params = weeks.read_params()
-    params["datasets"]["toy"]["class_names"] = {}
-    weeks.write_params(params)
+    weeks.change_params(datasets={"toy": {"classes_per_task": 2, "class_names": {}}})
     assert "datasets.toy.class_names" in refusal(weeks, capsys, "manifest week1")

@@ -48,9 +48,7 @@ def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
 
 
 def test_add_names_the_classes_that_folders_named_so_far(project):
-    params = project.read_params()
-    params["datasets"]["toy"]["class_names"] = {}
-    project.write_params(params)
+    project.change_params(datasets={"toy": {"classes_per_task": 2, "class_names": {}}})
     assert referee(project, "stream", "add", "camera", arrived(project, "week1")) == 0
     assert project.read_params()["datasets"]["toy"]["class_names"] == {
         name: name for name in CLASSES
@@ -129,8 +127,8 @@ def test_predict_gives_an_image_of_the_newest_step_its_label(weeks, capsys):
     rows = weeks.results("streams", "camera-week1.csv").read_text().splitlines()
     known = next(row.split(",") for row in rows if row.startswith(image))
     capsys.readouterr()
-    options = ["--stream", "camera", "--after", "week1", "--format", "csv", "--top", "1"]
-    assert referee(weeks, "predict", *options, image) == 0
+    command = "predict --stream camera --after week1 --format csv --top 1"
+    assert referee(weeks, *command.split(), image) == 0
     predicted = capsys.readouterr().out.splitlines()[-1].split(",")
     assert predicted[2] == known[1]
     assert float(predicted[3]) == pytest.approx(float(known[2]), abs=1e-5)
@@ -156,16 +154,11 @@ def test_export_and_predict_refuse_a_step_that_did_not_run(weeks, capsys):
 
 def test_export_after_a_step(weeks, capsys):
     run(weeks, "step camera-week1")
-    assert (
-        referee(weeks, "export", "--stream", "camera", "--after", "week1", "-o", "x.safetensors")
-        == 0
-    )
+    export = ["export", "--stream", "camera", "--after", "week1", "-o", "x.safetensors"]
+    assert referee(weeks, *export) == 0
     assert "4 classes" in capsys.readouterr().out
     weeks.change_params(method={"options": {"ridge": 0.9}})
-    assert (
-        referee(weeks, "export", "--stream", "camera", "--after", "week1", "-o", "x.safetensors")
-        == 2
-    )
+    assert referee(weeks, *export) == 2
     assert "ridge" in capsys.readouterr().err
 
 

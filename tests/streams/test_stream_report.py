@@ -52,9 +52,7 @@ def test_a_private_or_forgotten_step_has_no_thumbnails(weeks):
 
 
 def test_a_fork_is_two_sequences(weeks):
-    params = weeks.read_params()
-    params["steps"]["camera-night"] = step_entry("streams/camera-week1", "week2", "all")
-    weeks.write_params(params)
+    weeks.change_params(steps={"camera-night": step_entry("streams/camera-week1", "week2", "all")})
     run(weeks, "step camera-week1", "step camera-week2", "step camera-night")
     html = page(weeks)
     for last in ("week2", "night"):

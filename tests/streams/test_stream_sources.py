@@ -4,13 +4,13 @@ import csv
 import shutil
 import sys
 from contextlib import chdir
-from importlib.util import find_spec
 
 import pytest
 
 from dask_cluster import RealCluster
 from pipeline.stage import main
-from stream_project import prepare, run, tree
+from shards import files_in
+from stream_project import prepare, run
 
 STATE = "cache/streams/camera-week1.zarr"
 
@@ -30,20 +30,17 @@ def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
     run(weeks, "step camera-week1")
     assert names(weeks)["row 3"]["class"] == "bee"
     results = [weeks.results("streams"), weeks.folder / STATE]
-    written = [tree(folder) for folder in results]
+    written = [files_in(folder) for folder in results]
     assert not any(b".png" in content for folder in written for content in folder.values())
     shutil.rmtree(weeks.folder / "private")
     run(weeks, "step camera-week1")
-    assert [tree(folder) for folder in results] == written
+    assert [files_in(folder) for folder in results] == written
 
 
-@pytest.mark.skipif(
-    find_spec("pipeline.datasets.sources") is None, reason="lists ask for a class of every image"
-)
 def test_an_unlabelled_domain_may_come_from_a_list(weeks):
-    params = weeks.read_params()
-    params["lists"]["some"] = {"file": "some.txt", "domain": "week1", "root": "data/week1"}
-    weeks.write_params(params)
+    weeks.change_params(
+        lists={"some": {"file": "some.txt", "domain": "week1", "root": "data/week1"}}
+    )
     (weeks.folder / "some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
     run(weeks, "image_list some")
     prepare(weeks, "week1")
@@ -55,9 +52,8 @@ def test_an_unlabelled_domain_may_come_from_a_list(weeks):
 
 def test_rows_of_another_backbone_are_refused_naming_both_sides(weeks, capsys):
     run(weeks, "step camera-week1")
-    params = weeks.read_params()
-    params["models"]["vit"]["precision"] = "bfloat16"
-    weeks.write_params(params)
+    vit = weeks.read_params()["models"]["vit"]
+    weeks.change_params(models={"vit": vit | {"precision": "bfloat16"}})
     run(weeks, "embed week2 vit")
     with chdir(weeks.folder):
         capsys.readouterr()
@@ -71,10 +67,10 @@ def test_rows_of_another_backbone_are_refused_naming_both_sides(weeks, capsys):
 @pytest.mark.slow
 def test_a_step_on_a_cluster_gives_the_same_bytes(weeks, tmp_path):
     run(weeks, "step camera-week1")
-    here = tree(weeks.folder / STATE), names(weeks)
+    here = files_in(weeks.folder / STATE), names(weeks)
     shutil.rmtree(weeks.folder / STATE)
     with RealCluster(tmp_path) as cluster:
         cluster.add_worker()
         command = (sys.executable, "-m", "pipeline.stages", "step", "camera-week1")
         weeks.run(*command, DASK_SCHEDULER_ADDRESS=cluster.address)
-    assert (tree(weeks.folder / STATE), names(weeks)) == here
+    assert (files_in(weeks.folder / STATE), names(weeks)) == here

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from documented_commands import read_page
+from shards import files_in
 from small_project import ROOT, SmallProject, draw_domain, draw_image, small_params
-from stream_project import tree
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def test_the_commands_of_the_page(reader):
     ran = {}
     for line in block.lines:
         if line.startswith("referee stream forget"):
-            ran["state"] = tree(reader.folder / "cache/streams/camera-week2.zarr")
+            ran["state"] = files_in(reader.folder / "cache/streams/camera-week2.zarr")
         done = reader.run("bash", "-c", line)
         ran.setdefault(line, []).append(done.stdout)
     stages = [
@@ -84,7 +84,7 @@ def test_the_commands_of_the_page(reader):
         shutil.rmtree(reader.folder / gone)
     shutil.rmtree(reader.folder / "cache/streams/camera-week2.zarr")
     assert reader.repro("--force", "--single-item", "step@camera-week2") == {"step@camera-week2"}
-    assert tree(reader.folder / "cache/streams/camera-week2.zarr") == ran["state"]
+    assert files_in(reader.folder / "cache/streams/camera-week2.zarr") == ran["state"]
     assert "week1" not in " ".join(
         line
         for line in reader.run("dvc", "dag", "step@camera-week2", "--mermaid").stdout.splitlines()
@@ -121,6 +121,6 @@ def test_a_teammate_without_images_continues_the_stream(reader, tmp_path):
         ran[project] = project.repro("--allow-missing", "step@camera-week2")
     assert not any("photos" in stage or "week1" in stage for stage in ran[mate])
     state = "cache/streams/camera-week2.zarr"
-    assert tree(mate.folder / state) == tree(reader.folder / state) != {}
+    assert files_in(mate.folder / state) == files_in(reader.folder / state) != {}
     figures = json.loads(mate.results("streams", "camera-week2.json").read_text())
     assert figures["steps_before"] == ["camera-week1"]

@@ -61,21 +61,21 @@ class TarShards:
             raise InputError(
                 f"{file}: the sample {key!r} has two images, {images[0]} and {images[1]}; keep one"
             )
-        said = self._read_labels(file, labels) if images else {}
-        if collected.is_other_domain(said.get("domain")):
+        described = self._read_labels(file, labels) if images else {}
+        if collected.is_other_domain(described.get("domain")):
             return
         for name in images:
             path = require_text(file / name)
-            class_name = self._class_of(path, name, said) if self.settings.labelled else ""
-            collected.add(path, class_name, said.get("task"))
+            class_name = self._class_of(path, name, described) if self.settings.labelled else ""
+            collected.add(path, class_name, described.get("task"))
 
     def _read_labels(self, file: Path, names: Iterable[str]) -> dict[str, Any]:
         """Return label, domain and task as the label files of a sample have them."""
-        said: dict[str, Any] = {}
+        described: dict[str, Any] = {}
         for name in names:
             data = read_member(file, name, most=LABEL_BYTES) or b""
             if _extension(name) == CLS:
-                said["label"] = data
+                described["label"] = data
                 continue
             try:
                 record = json.loads(data)
@@ -83,12 +83,14 @@ class TarShards:
                 raise unreadable(file / name, f"is not JSON ({error})", "mend the shard") from None
             if isinstance(record, dict):
                 roles = {role: self.settings.column(role) for role in ("label", "domain", "task")}
-                said = {role: record[key] for role, key in roles.items() if key in record} | said
-        return said
+                described = {
+                    role: record[key] for role, key in roles.items() if key in record
+                } | described
+        return described
 
-    def _class_of(self, path: Path, name: str, said: Mapping[str, Any]) -> str:
-        if "label" in said:
-            return self.settings.class_of(said["label"], str(path))
+    def _class_of(self, path: Path, name: str, described: Mapping[str, Any]) -> str:
+        if "label" in described:
+            return self.settings.class_of(described["label"], str(path))
         folders = name.split("/")[:-1]
         if not folders:
             raise InputError(
