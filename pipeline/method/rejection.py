@@ -1,12 +1,14 @@
 """Rejection of images of none of the candidate classes, before they enter the statistics (docs/method.md).
 
     s_c(x) = cos(g − ḡ, m_c − m̄)          k_c(x) = cos(CLIP's embeddings of x and of class c)
-    t_c(x) = (s_c − mean s_c) / sd(s) + (k_c − mean k_c) / sd(k)          u(x) = −max_c t_c(x)
+    u(x) = −max_c (s_c − mean s_c) / sd(s) − max_c (k_c − mean k_c) / sd(k)
 
 g is the unit vision embedding of the image, ḡ the mean over the target's images, m_c the source's mean of class c, m̄
-the mean of those means: what shifts all images alike cancels. Means are over the images that might have been of class
-c, one standard deviation is taken for all classes. An image is unknown if u exceeds Otsu's threshold, which parts a
-histogram of u in two with the greatest variance between the parts. No label, kernel or classifier is needed.
+the mean of those means: what shifts all images alike cancels. Means are over the target's images, one standard
+deviation is taken for all classes. v(x) is u(x) with the second largest in place of the largest: what u would be if the
+image's class were none of the candidates. An image is unknown if u exceeds Otsu's threshold, which parts a histogram
+of all u and v in two with the greatest variance between the parts; where all images are known, it parts the u from the
+v and rejects few. No label, kernel or classifier is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ import numpy.typing as npt
 from pipeline.method.rows import (
     BLOCK_IMAGES,
     Index,
-    Labels,
     Matrix64,
     Rows,
     UnlabelledRows,
@@ -43,7 +44,7 @@ class RejectionState:
     moments : ndarray of shape (5, K)
         Of each class: the number of images, Σs, Σs², Σk, Σk².
     histogram : ndarray of shape (480,)
-        Numbers of images by u.
+        How many u and v are in each bin.
     """
 
     embedding: Vector64
@@ -79,9 +80,9 @@ def empty_state(d: int) -> RejectionState:
 
 
 def reject(
-    state: RejectionState, rows: UnlabelledRows, means: Matrix64, classes: Labels
+    state: RejectionState, rows: UnlabelledRows, means: Matrix64
 ) -> tuple[RejectionState, npt.NDArray[np.bool_]]:
-    """Return the state with a task's images, and which of them are of none of the task's classes.
+    """Return the state with a task's images, and which of them are of none of the source's classes.
 
     Parameters
     ----------
@@ -92,15 +93,12 @@ def reject(
     means : ndarray of shape (K, d)
         Source means of the unit embeddings of all the source's classes, the same for every task: with those seen so
         far alone, m̄ would move, and the sums of earlier tasks with it.
-    classes : ndarray of shape (c,)
-        The task's classes.
 
     Returns
     -------
     state : RejectionState
-        With these images scored over all K classes, as images are at test.
     unknown : ndarray of bool of shape (n,)
-        Whether u over the task's classes exceeds the threshold of the task's own images.
+        Whether u exceeds the threshold of all images so far, these included.
     """
     n, none = len(rows), np.zeros(len(EDGES) - 1)
     total = np.zeros_like(state.embedding)
@@ -113,17 +111,15 @@ def reject(
         [np.full(len(means), float(n)), *(x.sum(axis=0) for x in (s, s**2, k, k**2))]
     )
     state += RejectionState(np.zeros_like(total), moments, none)
-    fit = _fit(state, s, k)
-    state += RejectionState(
-        np.zeros_like(total), np.zeros((5, len(means))), _histogram(-fit.max(axis=1))
-    )
-    u = -fit[:, classes].max(axis=1)
-    return state, u > otsu_threshold(_histogram(u))
+    u, v = _scores(state, s, k)
+    histogram = _histogram(np.concatenate([u, v]))
+    state += RejectionState(np.zeros_like(total), np.zeros((5, len(means))), histogram)
+    return state, u > state.threshold
 
 
 def unknownness(state: RejectionState, rows: UnlabelledRows, means: Matrix64) -> Vector64:
     """Return u (n,) of images over the K classes of source ``means`` (K, d); unknown above ``state.threshold``."""
-    return np.asarray(-_fit(state, *_similarities(state, rows, means)).max(axis=1))
+    return _scores(state, *_similarities(state, rows, means))[0]
 
 
 def unknown_confidence(state: RejectionState, rows: UnlabelledRows, means: Matrix64) -> Vector64:
@@ -179,13 +175,16 @@ def _centred(rows: Rows, index: Index, mean: Vector64) -> Matrix64:
     return np.asarray(unit_rows(rows[index]) - mean)
 
 
-def _fit(state: RejectionState, s: Matrix64, k: Matrix64) -> Matrix64:
-    """Return t (n, K)."""
-    moments = state.moments[:, : s.shape[1]]
+def _scores(state: RejectionState, s: Matrix64, k: Matrix64) -> tuple[Vector64, Vector64]:
+    """Return u (n,) and v (n,); of a single class there is no v."""
+    K = s.shape[1]
+    moments = state.moments[:, :K]
     n = np.maximum(moments[0], 1.0)
-    t = np.zeros_like(s)
+    scores = np.zeros((min(K, 2), len(s)))
     for similarity, first, second in ((s, moments[1], moments[2]), (k, moments[3], moments[4])):
         mean = first / n
         sd = np.sqrt(np.mean(np.maximum(second / n - mean**2, 0.0)))
-        t += (similarity - mean) / max(float(sd), 1e-12)
-    return t
+        standardised = (similarity - mean) / max(float(sd), 1e-12)
+        best = np.partition(standardised, K - len(scores), axis=1)[:, K - len(scores) :]
+        scores -= np.sort(best, axis=1)[:, ::-1].T
+    return scores[0], scores[1] if K > 1 else scores[0, :0]

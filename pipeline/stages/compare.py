@@ -25,12 +25,13 @@ from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, RefereeError, StoreError, one_line
+from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
 from pipeline.report.made_with import made_with
-from pipeline.report.problem_figures import accuracy_figures
+from pipeline.report.problem_figures import accuracy_figures, label_space_figures
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import Bases, read_bases
 from pipeline.write_aside import write_aside
@@ -42,7 +43,8 @@ class Scored(NamedTuple):
     """What a method reaches on one seed."""
 
     accuracy: Matrix  # (T, T)
-    right: npt.NDArray[np.bool_]  # (n,), about each test image after the last task
+    right: npt.NDArray[np.bool_]  # (n,), about each test image of a known class after the last task
+    unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
 
 
 @stage(
@@ -52,13 +54,16 @@ class Scored(NamedTuple):
 def compare(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/comparison.json."""
     params = context.params
-    names = params.compare.methods
-    methods = {method: compared_method(method) for method in names}
     bases = read_bases(paths.bases(params.problems[name].source))
     with context.executor(params.problems[name].target) as executor:
         problem = context.project.labelled_problem(name, lazy=executor.lazy)
+        methods = {
+            method: found
+            for method in params.compare.methods
+            if (found := compared_method(method)).answers is None or problem.has_unknown
+        }
         seeds = executor.for_each_seed(
-            partial(run_seed, problem=problem, bases=bases, methods=names),
+            partial(run_seed, problem=problem, bases=bases, methods=list(methods)),
             len(problem.target.seeds),
             images=0,  # whole seeds are handed out: a method sees all rows at once
             views=0,
@@ -120,8 +125,15 @@ def accuracies_or_reason(
 ) -> Scored | str:
     """Return how a method scores on one seed, or in one line why it does not."""
     try:
-        predictions = method.run(seed)
-        return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]))
+        unknown = None
+        if method.answers is None:
+            predictions = method.run(seed)
+        else:
+            answers = method.answers(seed)
+            predictions = [one.classes() for one in answers]
+            unknown = problem.unknown_scores(index, answers)
+        accuracies = problem.accuracies(index, predictions)
+        return Scored(accuracies, problem.right(index, predictions[-1]), unknown)
     except StoreError:
         raise  # a damaged store is no method's fault
     except RefereeError as error:
@@ -133,7 +145,10 @@ def figures_or_reason(outcomes: Sequence[Scored | str], seeds: Sequence[int]) ->
     for seed, outcome in zip(seeds, outcomes, strict=True):
         if isinstance(outcome, str):
             return {"failed": f"seed {seed}: {outcome}"}
-    return accuracy_figures([one.accuracy for one in outcomes if not isinstance(one, str)])
+    scored = [one for one in outcomes if not isinstance(one, str)]
+    figures = accuracy_figures([one.accuracy for one in scored])
+    unknown = [one.unknown for one in scored if one.unknown is not None]
+    return {**figures, "label_space": label_space_figures(unknown)} if unknown else figures
 
 
 def covariance_of_methods(
