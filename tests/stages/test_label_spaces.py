@@ -12,6 +12,7 @@ from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.project import Project
 from pipeline.report.predictions import predicted_images
+from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
 from pipeline.store.source_store import read_source_classes
 from tests.small_project import SUITE_SECTIONS
@@ -163,3 +164,38 @@ def test_a_problem_in_no_label_space_of_its_dataset():
     suite = {key: params.pop(key) for key in SUITE_SECTIONS if key in params}
     with pytest.raises(ParamsError, match=r"problems\.a-b\.label_space"):
         parse_params(params, suite)
+
+
+def test_measures_and_baselines_reach_metrics_and_tables(project, capsys):
+    evaluated(project, capsys, label_space="open")
+    params = load_params()
+    methods = ["calibrated", "rejecting", "mcm", "nearest-mean-distance"]
+    project.change(compare={"methods": methods})
+    for stage in (["metrics"], ["compare", "a-b"], ["tables"]):
+        assert main(stage) == 0, capsys.readouterr().err
+    results = project.folder / "results/toy"
+    own = json.loads((results / "evaluations/a-b.json").read_text())["label_space"]
+    shown = json.loads((results / "metrics.json").read_text())["unknown"]["a-b"]
+    assert [shown[m] for m in MEASURES] == [own[m] for m in MEASURES]
+    assert shown["task 1"]["h_score"] == own["per_task"]["h_score"][0]
+    compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
+    assert list(compared) == methods
+    assert "label_space" not in compared["calibrated"]
+    assert (
+        compared["rejecting"]["label_space"] == own
+    )  # the stages and `compare` are the same method
+    (lines,) = [p.read_text().splitlines() for p in (results / "tables").glob("unknown*.csv")]
+    assert any("rejecting" in line and f"{own['h_score']:.2f}" in line for line in lines)
+    assert "mcm" not in (results / "tables/comparison.csv").read_text()
+    assert params.problems["a-b"].label_space == "open"
+
+
+def test_methods_that_answer_unknown_are_left_out_of_the_closed_set(project, capsys):
+    evaluated(project, capsys, reject="none")
+    project.change(compare={"methods": ["calibrated", "rejecting", "mcm"]})
+    for stage in (["metrics"], ["compare", "a-b"]):
+        assert main(stage) == 0, capsys.readouterr().err
+    results = project.folder / "results/toy"
+    compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
+    assert list(compared) == ["calibrated"]
+    assert "unknown" not in json.loads((results / "metrics.json").read_text())
