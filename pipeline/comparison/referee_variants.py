@@ -17,7 +17,7 @@ from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rejection import unknownness
+from pipeline.method.rejection import rejector
 from pipeline.method.rows import Labels
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.task_preparation import PreparedTask, prepared_tasks
@@ -80,8 +80,9 @@ def rejecting_answers(seed: Seed, options: MethodOptions) -> list[Answers]:
     found = []
     for label, task in zip(labels, tasks, strict=True):
         assert task.rejection is not None  # noqa: S101  the options reject
-        u = unknownness(task.rejection, seed.target.test, means)
-        found.append(Answers(label, u > task.rejection.threshold, u))
+        judge = rejector(task.rejection, means)
+        u = judge.unknownness(seed.target.test)
+        found.append(Answers(label, u > judge.threshold, u))
     return found
 
 

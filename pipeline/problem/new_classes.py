@@ -17,7 +17,7 @@ from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Matrix64, TargetTask, Vector64, row_blocks
+from pipeline.method.rows import Matrix64, TargetTask, Vector64, row_blocks, unit_rows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.opened_step import OpenedStep
@@ -26,18 +26,23 @@ BLOCK = 1024  # images whose features are in memory at once
 
 
 def source_with_new_classes(step: OpenedStep) -> SourceModel:
-    """Return the step's source model with prior means of the classes that the stream meets for the first time."""
+    """Return the step's source model with means of the classes that the stream meets for the first time."""
     new = np.flatnonzero(np.isnan(step.source.means).any(axis=1))
     if not len(new):
         return step.source
     task = step.task(np.arange(len(step.images)))
     clip = _clip(step, task)
-    means = step.source.means.copy()
+    means, embedding_means = step.source.means.copy(), step.source.embedding_means.copy()
     for label in new:
         p = clip[:, step.classes == label].ravel()
         taken = np.where(clip.argmax(axis=1) == np.searchsorted(step.classes, label), p, 0.0)
-        means[label] = _weighted_mean(step, task, taken if taken.any() else p)
-    return replace(step.source, means=means)
+        weight = taken if taken.any() else p
+        means[label] = _weighted_mean(step, task, weight)
+        if step.options.reject != "none":
+            g = (unit_rows(task.views["original"][i]) for i in row_blocks(len(task), BLOCK))
+            blocks = zip(row_blocks(len(task), BLOCK), g, strict=True)
+            embedding_means[label] = sum(weight[i] @ x for i, x in blocks) / weight.sum()
+    return replace(step.source, means=means, embedding_means=embedding_means)
 
 
 def first_labels(

@@ -225,6 +225,8 @@ def _of_classes(
     if before is not None:  # a new class keeps the mean with which it began
         met = np.flatnonzero(absent[: len(before.classes)])
         means[met] = before.statistics.prior_means[met]
+        if before.class_means is not None:
+            embedding_means[met] = before.class_means[met]
     scatter = model.scatter if options.source_covariance else None
     return SourceModel(means, Classifier(W, b), embedding_means, scatter)
 

@@ -18,7 +18,7 @@ from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.prediction import predict
-from pipeline.method.rejection import unknownness
+from pipeline.method.rejection import rejector
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.adapted_model import options_as_json
@@ -152,8 +152,9 @@ def label_space_seed(
         )
         u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
         if states is not None:
-            u = unknownness(states[k], rows, means)
-            rejected = u > states[k].threshold
+            judge = rejector(states[k], means)
+            u = judge.unknownness(rows)
+            rejected = u > judge.threshold
         answers.append(Answers(prediction.label, rejected, u))
     return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
 

@@ -13,7 +13,7 @@ from pipeline.method.rejection import (
     empty_state,
     otsu_threshold,
     reject,
-    unknownness,
+    rejector,
 )
 from pipeline.method.rows import UnlabelledRows
 from tests.reference import rejection as oracle
@@ -36,7 +36,7 @@ def test_the_score_is_that_of_the_equations(images):
     u, v = oracle.scores_of_task(
         rows.views["original"].tolist(), rows.cosines.tolist(), means.tolist()
     )
-    np.testing.assert_allclose(unknownness(state, rows, means), u, rtol=1e-9)
+    np.testing.assert_allclose(rejector(state, means).unknownness(rows), u, rtol=1e-9)
     assert state.histogram.tolist() == oracle.histogram([*u, *v], EDGES.tolist())
     assert unknown.tolist() == [x > oracle.threshold([*u, *v], EDGES.tolist()) for x in u]
 
@@ -46,7 +46,7 @@ def test_unknown_images_are_rejected_and_known_ones_stay(images):
     state, unknown = reject(empty_state(8), rows, means)
     assert unknown[label == 3].mean() > 0.9
     assert unknown[label < 3].mean() < 0.1
-    np.testing.assert_array_equal(unknownness(state, rows, means) > state.threshold, unknown)
+    np.testing.assert_array_equal(rejector(state, means).confidence(rows) > 0.5, unknown)
 
 
 def test_no_other_threshold_parts_the_values_better():

@@ -4,14 +4,17 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from safetensors import safe_open
 
 from benchmarks.imported_project import STATISTICS, ImportedProject, default_params
+from pipeline.cli.main import main as cli
 from pipeline.errors import ParamsError
 from pipeline.params import load_params, parse_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.project import Project
-from pipeline.report.predictions import predicted_images
+from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
 from pipeline.store.source_store import read_source_classes
@@ -70,19 +73,23 @@ def test_a_label_space_goes_through(project, capsys, space, classes, reject):
         assert unknown > known + 0.2
 
 
-def answered_unknown():
-    """Return which shares of the target's images of private and of shared classes the model takes for unknown."""
+def adapted_predictions():
+    """Return the adapted model, the rows of the target's images, and what it predicts for them."""
     params = load_params()
     opened = open_project(params)
     problem, target = opened.problem("a-b"), opened.labelled_target("a-b")
     options = method_options(params.method.variant, params.method.options)
     model = open_adapted_model(problem, options, params.rff.model_dump())
     rows = np.flatnonzero(target.tasks.task >= 0)
-    found = model.predict(target.views_at(rows, model.views), np.asarray(target.clip_rows[rows]))
-    answers = predicted_images([str(row) for row in rows], found, model.classes_seen, 1)
-    unknown = np.array([answer["class"] == "unknown" for answer in answers])
-    private = target.labels[rows] == -1
-    return unknown[private].mean(), unknown[~private].mean()
+    clip_rows = np.asarray(target.clip_rows[rows])
+    return model, rows, model.predict(target.views_at(rows, model.views), clip_rows)
+
+
+def answered_unknown():
+    """Return which shares of the target's images of private and of shared classes the model takes for unknown."""
+    _, rows, found = adapted_predictions()
+    private = open_project(load_params()).labelled_target("a-b").labels[rows] == -1
+    return found.rejected[private].mean(), found.rejected[~private].mean()
 
 
 def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(project, capsys):
@@ -199,3 +206,24 @@ def test_methods_that_answer_unknown_are_left_out_of_the_closed_set(project, cap
     compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
     assert list(compared) == ["calibrated"]
     assert "unknown" not in json.loads((results / "metrics.json").read_text())
+
+
+def test_predict_and_an_exported_classifier_answer_unknown_alike(project, capsys):
+    evaluated(project, capsys, label_space="open")
+    model, rows, found = adapted_predictions()
+    answers = predicted_images([str(row) for row in rows], found, model.classes_seen, 2)
+    lines = [line.split(",") for line in to_csv(answers).splitlines()[1:]]
+    first = [line for line in lines if line[1] == "1"]
+    assert [line[2] == "unknown" for line in first] == found.rejected.tolist()
+    assert 0 < found.rejected.mean() < 1
+    assert cli(["export", "--problem", "a-b", "--output", "c.safetensors"]) == 0
+    with safe_open("c.safetensors", "pt") as file:
+        example = json.loads(file.metadata()["referee"])["example"]
+    names = {}
+    exec(example.replace("classifier.safetensors", "c.safetensors"), names)
+    target = open_project(load_params()).labelled_target("a-b")
+    views = [torch.tensor(x) for x in target.views_at(rows, model.views).values()]
+    confidence = names["unknown"](views, torch.tensor(target.clip_rows[rows])).numpy()
+    np.testing.assert_allclose(confidence, found.unknown, atol=1e-6)
+    fused = names["classify"](views, torch.tensor(target.clip_rows[rows])).numpy()
+    np.testing.assert_allclose(fused, found.fused, atol=1e-4)
