@@ -197,16 +197,10 @@ def _check_options(store: ArrayStore, options: MethodOptions) -> None:
 
 def check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
     """Refuse bases that were drawn under other settings than params.yaml has now."""
-    recipe = problem.bases.recipe
-    recorded = {
-        "D": recipe.D,
-        "orthogonal": recipe.orthogonal,
-        "sigma": recipe.asked_sigma,
-        "convention": recipe.asked_convention,
-    }
-    for key, value in recorded.items():
-        if value != rff[key]:
+    for key, value in problem.bases.recipe.asked().items():
+        now = rff.get(key.removeprefix("rff."), value)  # the seeds are checked by their numbers
+        if value != now:
             raise StoreError(
-                f"{problem.bases.path}: drawn with rff.{key} = {value!r}, but params.yaml says {rff[key]!r}; "
+                f"{problem.bases.path}: drawn with {key} = {value!r}, but params.yaml says {now!r}; "
                 "run dvc repro, or put the section `rff` back"
             )

@@ -18,7 +18,6 @@ from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import LabelledRows, Matrix64, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask
-from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import Index, OpenedStep
 from pipeline.store.stream_state import StreamState
@@ -139,8 +138,7 @@ def _predicted(
         vote=options.vote_at_test,
         reduce_rows=reduce_rows,
     )
-    scale = options.clip_logit_scale(step.prompts.logit_scale)
-    clip = clip_probabilities(task.cosines, scale, task.classes)
+    clip = step.clip(task)
     fused = fuse(klda, clip, options.fusion(at_test=True))
     for row, label in step.corrected.items():
         fused[row] = task.classes == label
