@@ -56,11 +56,12 @@ def test_the_temperature_of_calibrated_clip_is_that_of_the_least_loss():
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 7, 200)
     k = 0.2 + 0.05 * np.eye(7)[labels] + 0.03 * rng.normal(size=(200, 7))
+    k[labels > 2, 0] += 0.1  # images of the classes that play the unknown look like the first class
     found = calibrated_temperature(k, labels, 0.01)
     losses = [
         oracle.calibration_loss(k.tolist(), labels.tolist(), t) for t in np.geomspace(1e-3, 1, 60)
     ]
-    assert oracle.calibration_loss(k.tolist(), labels.tolist(), found) < min(losses) + 0.02
+    assert oracle.calibration_loss(k.tolist(), labels.tolist(), found) < min(losses) + 0.01
     assert calibrated_temperature(k[:, :3], labels % 3, 0.01) == 0.01
 
 
