@@ -1,9 +1,10 @@
 """Closed, partial, open, universal and hidden label spaces, from the stages: ``python -m benchmarks.label_spaces``.
 
-In the folder of a project whose suite's features are cached (`dvc repro` up to `prompts`): every problem of the suite, or
-those that are named, in every label space of its dataset, with the classes of a task given and hidden, all seeds. The
-stages run in the folder label_spaces/ beside the caches. Prints a Markdown table of means over problems and seeds, in
-percent: accuracy on shared classes (mean per class), on unknown images, H-score, AUROC.
+In the folder of a project whose suite's features are cached (`dvc repro` up to `prompts`): every problem of the suite,
+or those that are named, in every label space of its dataset, with the classes of a task given and hidden, all seeds.
+The stages run in the folder label_spaces/ beside the caches. Prints a Markdown table of means over problems and seeds,
+in percent: accuracy on shared classes (A_T in closed and partial label spaces, else the mean per class, where a
+rejected image is wrong), on unknown images, H-score, AUROC.
 """
 
 import json
@@ -22,6 +23,7 @@ from pipeline.stage import main as run_stage
 
 FOLDER = Path("label_spaces")
 CLOSED = ["clip_zero_shot", "source_only", "nearest_mean", "calibrated"]
+UNKNOWN = {"open", "universal"}  # label spaces with classes that the source lacks
 COLUMNS = ("shared", "unknown", "h_score", "auroc")
 
 
@@ -58,16 +60,13 @@ def stages(made):
         yield from (("basis", source), ("source", source))
     for name, (space, hidden) in made.items():
         if hidden:  # of given classes `compare` has all figures
-            variant = "rejecting" if space in {"open", "universal"} else "calibrated"
+            variant = "rejecting" if space in UNKNOWN else "calibrated"
             params = YAML().load(Path("params.yaml"))
             params["method"]["variant"] = variant
             YAML().dump(params, Path("params.yaml"))
-            yield from ((stage, name) for stage in ADAPT)
+            yield from ((stage, name) for stage in ("adapt", "evaluate"))
         else:
             yield "compare", name
-
-
-ADAPT = ("pseudo_label", "refine", "adapt", "evaluate")
 
 
 def figures(made):
@@ -77,13 +76,13 @@ def figures(made):
     for name, (space, hidden) in made.items():
         if hidden:
             result = json.loads((results / f"evaluations/{name}.json").read_text())
-            values = result.get("label_space") or {"shared": result["A_T"]}
+            values = result["label_space"] if space in UNKNOWN else {"shared": result["A_T"]}
             found[space, "ours, classes hidden"].append([values.get(c) for c in COLUMNS])
             continue
         methods = json.loads((results / f"problems/{name}/comparison.json").read_text())["methods"]
         for entry in methods.values():
             values = entry.get("label_space") or {"shared": entry["A_T"]}
-            if "label_space" in entry or space in {"closed", "partial"}:
+            if "label_space" in entry or space not in UNKNOWN:
                 found[space, entry["title"]].append([values.get(c) for c in COLUMNS])
     return found
 
@@ -95,7 +94,9 @@ def main(only):
         for stage in stages(made):
             if run_stage(list(stage)):
                 raise SystemExit(f"{' '.join(stage)} failed")
-    print("| label space | method | shared | unknown | H-score | AUROC |\n|---|---|---|---|---|---|")
+    print(
+        "| label space | method | shared | unknown | H-score | AUROC |\n|---|---|---|---|---|---|"
+    )
     for (space, method), values in figures(made).items():
         columns = np.array(values, dtype=float).mean(axis=0)
         cells = ("–" if np.isnan(v) else f"{v:.1f}" for v in columns)

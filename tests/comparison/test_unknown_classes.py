@@ -61,7 +61,7 @@ def test_the_temperature_of_calibrated_clip_is_that_of_the_least_loss():
     losses = [
         oracle.calibration_loss(k.tolist(), labels.tolist(), t) for t in np.geomspace(1e-3, 1, 60)
     ]
-    assert oracle.calibration_loss(k.tolist(), labels.tolist(), found) < min(losses) + 0.01
+    assert oracle.calibration_loss(k.tolist(), labels.tolist(), found) < min(losses) + 0.003
     assert calibrated_temperature(k[:, :3], labels % 3, 0.01) == 0.01
 
 
