@@ -58,12 +58,20 @@ def suite_tables(
         Headline, comparison, ablation (if ablations were compared), unknown_classes (if a target has such) and
         sensitivity (if there are sweeps).
     """
-    tables = [headline_table(suite), comparison_table(suite, figures)]
+    comparison, *unknown = method_tables(suite, figures)
+    tables = [headline_table(suite), comparison]
     if any(entry.group == "ablation" for entry in suite.methods().values()):
         tables.append(ablation_table(suite, figures))
-    if any(entry.label_space for entry in suite.methods().values()):
-        tables.append(unknown_table(suite))
+    tables += unknown
     return [*tables, sensitivity_table(sweeps, [suite.test_images()])] if sweeps else tables
+
+
+def method_tables(suite: Suite, figures: Sequence[Published]) -> list[Table]:
+    """Return the tables with a row per method: the comparison and, if a target has such, unknown classes."""
+    if not suite.results:
+        return []
+    unknown = any(entry.label_space for entry in suite.methods().values())
+    return [comparison_table(suite, figures), *([unknown_table(suite)] if unknown else [])]
 
 
 def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
@@ -95,7 +103,8 @@ def unknown_table(suite: Suite) -> Table:
     for space, problems in groups.items():
         columns += [Column(p, p, space, space) for p in problems]
         columns += [
-            Column(f"{space}.{measure}", title, space, space) for measure, title in MEASURES.items()
+            Column(f"{space}.{measure}.mean", title, space, space)
+            for measure, title in MEASURES.items()
         ]
         for name, row in cells.items():
             figures = [suite.results[p][name].label_space for p in problems]

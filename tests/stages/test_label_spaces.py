@@ -175,10 +175,9 @@ def test_a_problem_in_no_label_space_of_its_dataset():
 
 def test_measures_and_baselines_reach_metrics_and_tables(project, capsys):
     evaluated(project, capsys, label_space="open")
-    params = load_params()
     methods = ["calibrated", "rejecting", "mcm", "nearest-mean-distance"]
     project.change(compare={"methods": methods})
-    for stage in (["metrics"], ["compare", "a-b"], ["tables"]):
+    for stage in (["metrics"], ["compare", "a-b"], ["tables"], ["report"]):
         assert main(stage) == 0, capsys.readouterr().err
     results = project.folder / "results/toy"
     own = json.loads((results / "evaluations/a-b.json").read_text())["label_space"]
@@ -194,7 +193,9 @@ def test_measures_and_baselines_reach_metrics_and_tables(project, capsys):
     (lines,) = [p.read_text().splitlines() for p in (results / "tables").glob("unknown*.csv")]
     assert any("rejecting" in line and f"{own['h_score']:.2f}" in line for line in lines)
     assert "mcm" not in (results / "tables/comparison.csv").read_text()
-    assert params.problems["a-b"].label_space == "open"
+    page = (results / "report.html").read_text()
+    for text in ("a → b, open", "H-score", "nearest source mean, distance"):
+        assert text in page
 
 
 def test_methods_that_answer_unknown_are_left_out_of_the_closed_set(project, capsys):
