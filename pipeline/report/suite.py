@@ -185,7 +185,7 @@ def suite_columns(suite: Suite) -> dict[Column, list[str]]:
 
 def problem_title(dataset: str, problem: str) -> str:
     """Return the paper's name of a problem, or its two domains."""
-    domains = problem.replace("-", " → ").replace("_", " ")
+    domains = problem.replace("-", " → ", 1).replace("_", " ")
     return published.problems_of(dataset).get(problem, domains)
 
 

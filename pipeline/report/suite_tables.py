@@ -113,16 +113,20 @@ def unknown_table(suite: Suite) -> Table:
                 values = [getattr(f, measure) for f in figures if f]
                 whole = len(values) == len(problems) and None not in values
                 row.append(_percent(statistics.fmean(values)) if whole else None)
-    rows = tuple(
-        Row(name, entry.title, tuple(cells[name]), note=suite.failures(name))
+    rows = {
+        name: Row(name, entry.title, tuple(cells[name]), note=suite.failures(name))
         for name, entry in methods.items()
-    )
+    }
+    by_group = grouped((entry.group, name) for name, entry in methods.items())
     return Table(
         "unknown_classes",
         f"Images of unknown classes, {suite.title}",
         "method",
         tuple(columns),
-        (Block("", rows),),
+        tuple(
+            Block(GROUPS[group], tuple(rows[name] for name in names))
+            for group, names in by_group.items()
+        ),
         (
             UNKNOWN_NOTE,
             suite.settings(),

@@ -38,7 +38,9 @@ def metrics(context: Context) -> str:
     )
     with write_aside(paths.metrics(suite)) as aside:
         aside.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return ", ".join(f"{name} {value}" for name, value in figures.items())
+    unknown = figures.pop("unknown", {})
+    h_scores = {f"H-score of {name}": of["h_score"] for name, of in unknown.items()}
+    return ", ".join(f"{name} {value}" for name, value in {**figures, **h_scores}.items())
 
 
 def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
