@@ -206,6 +206,8 @@ def test_methods_that_answer_unknown_are_left_out_of_the_closed_set(project, cap
     results = project.folder / "results/toy"
     compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
     assert list(compared) == ["calibrated"]
+    # label spaces of the dataset that no problem names cost nothing
+    assert not (project.folder / "cache/source/a.zarr/label_spaces").exists()
     assert "unknown" not in json.loads((results / "metrics.json").read_text())
 
 
