@@ -23,7 +23,7 @@ from pydantic_core import to_jsonable_python
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipeline.datasets.label_spaces import check_label_space
+from pipeline.datasets.label_spaces import parts_of
 from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
 
@@ -62,11 +62,19 @@ class Data(Section):
         return self
 
 
-class LabelSpaceLists(Section):
-    """Classes that only the source or only the target of a problem has; the others are shared."""
+Members = tuple[str, ...] | Annotated[int, Field(ge=0)]
 
-    source_private: tuple[str, ...] = ()
-    target_private: tuple[str, ...] = ()
+
+class LabelSpaceLists(Section):
+    """Classes that both, only the source or only the target of a problem have: names, or how many."""
+
+    shared: Members | None = None  # all others if omitted
+    source_private: Members = ()
+    target_private: Members = ()
+
+    def members(self) -> dict[str, Any]:
+        """Return what is given, as plain values."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 class Dataset(Section):
@@ -89,12 +97,7 @@ class Dataset(Section):
     def _label_spaces_are_possible(self) -> Dataset:
         for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
             try:
-                check_label_space(
-                    f"label_spaces.{key}",
-                    lists.source_private,
-                    lists.target_private,
-                    self.class_names,
-                )
+                parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
             except InputError as error:
                 raise ValueError(str(error)) from None
         return self

@@ -1,10 +1,11 @@
 """Write an adapted classifier as one safetensors file.
 
 The file serves torch alone, without this package: the Fourier basis, the
-weights of the classes so far, the class prompts for the CLIP branch; and in
-the header which backbones and which preprocessing it belongs to, and 20 lines
-of Python that use it. It holds no image and no backbone: embed images with the
-two models that the header names, and it classifies their embeddings.
+weights of the classes so far, the class prompts for the CLIP branch, and where
+the model rejects images what tells unknown ones; and in the header which
+backbones and which preprocessing it belongs to, and 20 lines of Python that use
+it. It holds no image and no backbone: embed images with the two models that the
+header names, and it classifies their embeddings.
 
 reads:  params.yaml, suite.yaml, and of cache/: target/PROBLEM.zarr, bases,
         source, prompts, embeddings; no image, no weights
@@ -37,11 +38,6 @@ def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
     from pipeline.store.embedding_store import BACKBONE
 
     options, target = model.options, model.problem.target
-    if options.reject != "none":
-        raise ParamsError(
-            "params.yaml: method.options.reject: an exported classifier cannot answer `unknown` yet; "
-            "set it to none, or adapt by a problem and use `referee predict`"
-        )
     if options.predictor == "nearest_mean":
         raise ParamsError(
             "params.yaml: method: a model with predictor: nearest_mean is no linear classifier and cannot be exported; "
@@ -79,6 +75,15 @@ def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
         "vision": {key: target.vision.provenance.get(key) for key in BACKBONE},
         "language": {key: target.clip.provenance.get(key) for key in BACKBONE},
     }
+    if (judge := model.judge) is not None:
+        tensors |= {
+            "centre": judge.centre,
+            "directions": judge.directions,
+            "similarity_mean": judge.mean,
+            "similarity_sd": judge.sd,
+            "all_text": target.prompts.text[: len(judge.directions)],
+        }
+        about["threshold"] = judge.threshold
     return tensors, about
 
 

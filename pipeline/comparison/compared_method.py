@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline.method.label_space_measures import Answers
 from pipeline.method.rows import Labels
 from pipeline.problem.seed import Seed
 
@@ -23,3 +24,15 @@ class ComparedMethod:
     group: Group  # section of the tables
     # whether source rows are read, or kept, once the source has been fitted: then it is not source-free
     source_samples: bool = False
+    # of a method that may answer `unknown`: what it says of every test row after each task. It is run where the target
+    # has classes that the source lacks
+    answers: Callable[[Seed], list[Answers]] | None = None
+
+
+def rejecting_method(
+    answers: Callable[[Seed], list[Answers]], title: str, group: Group
+) -> ComparedMethod:
+    """Return a method that may answer `unknown`; its ``run`` returns `UNKNOWN` for such rows."""
+    return ComparedMethod(
+        lambda seed: [one.classes() for one in answers(seed)], title, group, answers=answers
+    )

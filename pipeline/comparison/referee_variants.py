@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.compared_method import ComparedMethod, Group
+from pipeline.comparison.compared_method import ComparedMethod, Group, rejecting_method
 from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, adapt_tasks, pseudo_label
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import Sharing, kept_in_memory, kernel_rows, not_shared
+from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rejection import rejector
 from pipeline.method.rows import Labels
 from pipeline.method.source_model import SourceModel, fit_source
+from pipeline.method.task_preparation import PreparedTask, prepared_tasks
 from pipeline.method.variants import CALIBRATED, MethodOptions, variant
 from pipeline.problem.seed import Seed
 
@@ -52,13 +55,17 @@ TITLES: dict[str, tuple[str, Group]] = {
     "paper": ("REFEREE as printed", "referee"),
     "released": ("REFEREE as released", "referee"),
     "calibrated": ("REFEREE calibrated", "referee"),
+    "rejecting": ("REFEREE calibrated, rejecting", "referee"),
 }
 
 
 def referee_variant(name: str) -> ComparedMethod:
     """Return the variant of that name (see `pipeline.method.variants`) as a compared method."""
     title, group = TITLES.get(name, (name, "referee"))
-    return ComparedMethod(lambda seed: run_variant(seed, variant(name)), title, group)
+    options = variant(name)
+    if options.reject != "none":
+        return rejecting_method(lambda seed: rejecting_answers(seed, options), title, group)
+    return ComparedMethod(lambda seed: run_variant(seed, options), title, group)
 
 
 def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
@@ -66,16 +73,49 @@ def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
     return predict_test(seed, options, adapted_classifiers(seed, options))
 
 
-def adapted_classifiers(seed: Seed, options: MethodOptions) -> list[Classifier | None]:
+def rejecting_answers(seed: Seed, options: MethodOptions) -> list[Answers]:
+    """Adapt to the images of a seed's tasks that are not rejected; return what is said of every test row after each."""
+    tasks, means = prepared(seed, options), source_models(seed, options)[-1].embedding_means
+    labels = predict_test(seed, options, adapted_classifiers(seed, options, tasks))
+    found = []
+    for label, task in zip(labels, tasks, strict=True):
+        assert task.rejection is not None  # noqa: S101  the options reject
+        judge = rejector(task.rejection, means)
+        u = judge.unknownness(seed.target.test)
+        found.append(Answers(label, u > judge.threshold, u))
+    return found
+
+
+def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
+    """Return the seed's tasks without the images that the options reject, with the classes that are there."""
+    sources = source_models(seed, options)
+    return list(
+        prepared_tasks(
+            kernel_basis(seed, options),
+            seed.target.tasks,
+            sources,
+            options,
+            seed.target.clip_scale,
+            class_means=sources[-1].embedding_means,
+            estimate_classes=seed.target.estimate_classes,
+        )
+    )
+
+
+def adapted_classifiers(
+    seed: Seed, options: MethodOptions, tasks: Sequence[PreparedTask] | None = None
+) -> list[Classifier | None]:
     """Return the target's classifier after each task; None for reference rows, which do not adapt."""
     check_views(seed, options)
     sources = source_models(seed, options)
     if options.predictor != "adapted":
         return [None] * len(sources)
     basis, scale = kernel_basis(seed, options), seed.target.clip_scale
-    adapted = adapt_tasks(
-        basis, seed.target.tasks, sources, options, scale, shared=sharing(seed, basis)
-    )
+    images = [task.images for task in tasks or prepared(seed, options)]
+    # what is shared is known by the object of its images: only the seed's own tasks live as long as the seed
+    own = all(one is other for one, other in zip(images, seed.target.tasks, strict=True))
+    shared = sharing(seed, basis) if own else not_shared
+    adapted = adapt_tasks(basis, images, sources, options, scale, shared=shared)
     return [task.classifier for task in adapted]
 
 

@@ -40,28 +40,69 @@ def as_space_rows(rows: Iterable[tuple[str, str, int]]) -> list[SpaceRow]:
         ) from None
 
 
-def check_label_space(
-    key: str, source_private: Sequence[str], target_private: Sequence[str], classes: Collection[str]
-) -> None:
-    """Refuse lists that name a class twice, a class that there is not, or all classes; ``key`` is named."""
-    for name in (private := [*source_private, *target_private]):
-        if name not in classes:
-            raise InputError(
-                f"{key}: {name!r} is no class of the dataset{did_you_mean(name, classes)}"
-            )
-        if private.count(name) > 1:
-            raise InputError(f"{key}: {name!r} is listed twice; a class is shared or has one owner")
-    if set(private) >= set(classes):
-        raise InputError(f"{key}: source and target share no class; take one out of the lists")
+Members = Sequence[str] | int  # names of classes, or how many
 
 
-def label_space(
+def parts_of(
     key: str,
-    classes: Sequence[ClassRow],
-    source_private: Sequence[str],
-    target_private: Sequence[str],
-) -> list[SpaceRow]:
-    """Return who has each class, and its task.
+    classes: Collection[str],
+    *,
+    shared: Members | None = None,
+    source_private: Members = (),
+    target_private: Members = (),
+) -> dict[str, Part]:
+    """Return who has each class.
+
+    Parameters
+    ----------
+    key : str
+        Where the label space stands, for messages.
+    classes : collection of str
+        The names of all classes.
+    shared, source_private, target_private : sequence of str or int
+        Names, or a number: so many of the classes that no list names, in alphabetical order as in the literature's
+        splits, first for ``shared``. Without ``shared`` all that are left are shared.
+
+    Examples
+    --------
+    >>> parts_of("open", ["pen", "bike", "Mug", "lamp"], shared=2, target_private=2)
+    {'bike': 'shared', 'lamp': 'shared', 'Mug': 'target', 'pen': 'target'}
+    """
+    asked: dict[Part, Members] = {
+        **({} if shared is None else {"shared": shared}),
+        "source": source_private,
+        "target": target_private,
+    }
+    found: dict[str, Part] = {}
+    for part, members in asked.items():
+        for name in () if isinstance(members, int) else members:
+            if name not in classes:
+                hint = did_you_mean(name, classes)
+                raise InputError(f"{key}: {name!r} is no class of the dataset{hint}")
+            if name in found:
+                raise InputError(
+                    f"{key}: {name!r} is listed twice; a class is shared or has one owner"
+                )
+            found[name] = part
+    rest = sorted((name for name in classes if name not in found), key=str.casefold)
+    for part, members in asked.items():
+        if isinstance(members, int):
+            if members > len(rest):
+                raise InputError(
+                    f"{key}: asks for {members} more classes, but {len(rest)} of {len(classes)} are left"
+                )
+            found |= dict.fromkeys(rest[:members], part)
+            rest = rest[members:]
+    if shared is not None and rest:
+        raise InputError(f"{key}: nobody has {listed(rest)}; name them, or leave `shared` out")
+    found |= dict.fromkeys(rest, "shared")
+    if "shared" not in found.values():
+        raise InputError(f"{key}: source and target share no class; take one out of the lists")
+    return found
+
+
+def label_space(key: str, classes: Sequence[ClassRow], **members: Members) -> list[SpaceRow]:
+    """Return who has each class, and its task; ``members`` as in `parts_of`.
 
     Shared classes arrive as they do in the closed set; tasks without one are closed up. Source-private classes are
     dealt to the tasks one after another, in order of arrival, and so are target-private ones.
@@ -69,21 +110,19 @@ def label_space(
     Examples
     --------
     >>> rows = [ClassRow(0, "bike", 0), ClassRow(1, "lamp", 0), ClassRow(2, "mug", 1), ClassRow(3, "pen", 2)]
-    >>> for row in label_space("open", rows, [], ["lamp", "mug"]):
+    >>> for row in label_space("open", rows, target_private=["lamp", "mug"]):
     ...     print(*row)
     bike shared 0
     lamp target 0
     mug target 1
     pen shared 1
     """
-    check_label_space(key, source_private, target_private, [row.class_name for row in classes])
-    parts: dict[str, Part] = dict.fromkeys(source_private, "source")
-    parts |= dict.fromkeys(target_private, "target")
-    kept = sorted({row.task for row in classes if row.class_name not in parts})
+    parts = parts_of(key, [row.class_name for row in classes], **members)
+    kept = sorted({row.task for row in classes if parts[row.class_name] == "shared"})
     dealt = dict.fromkeys(PARTS, 0)
     found = []
     for row in classes:
-        part = parts.get(row.class_name, "shared")
+        part = parts[row.class_name]
         task = kept.index(row.task) if part == "shared" else dealt[part] % len(kept)
         dealt[part] += 1
         found.append(SpaceRow(row.class_name, part, task))

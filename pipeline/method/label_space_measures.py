@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,19 @@ from pipeline.method.rows import Labels, Vector64
 from pipeline.method.weight_quality import ranking_quality
 
 UNKNOWN = -1  # the label of an image of none of the classes that can be predicted
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a method that may answer `unknown` says of n images."""
+
+    label: Labels  # (n,) the class of each image if it is not rejected
+    rejected: npt.NDArray[np.bool_]  # (n,)
+    u: Vector64  # (n,) the greater, the rather rejected
+
+    def classes(self) -> Labels:
+        """Return the class (n,) of each image, `UNKNOWN` where it is rejected."""
+        return np.where(self.rejected, UNKNOWN, self.label)
 
 
 @dataclass(frozen=True)
@@ -37,33 +51,39 @@ def h_score(shared: float, unknown: float) -> float:
     return 0.0 if total == 0 else 2 * shared * unknown / total
 
 
-def label_space_scores(
-    labels: Labels, predicted: Labels, rejected: npt.NDArray[np.bool_], u: Vector64
-) -> LabelSpaceScores:
-    """Score n images.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        True classes, `UNKNOWN` for images of none of them.
-    predicted : ndarray of shape (n,)
-        The class of each image if it is not rejected.
-    rejected : ndarray of bool of shape (n,)
-    u : ndarray of shape (n,)
-        The greater, the rather rejected.
+def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
+    """Score the answers for n images of true classes ``labels`` (n,), `UNKNOWN` for images of none of them.
 
     Examples
     --------
     >>> label_space_scores(
     ...     np.array([0, 0, 1, -1]),
-    ...     np.array([0, 0, 1, 1]),
-    ...     np.array([False, True, False, True]),
-    ...     np.array([0.1, 0.8, 0.2, 0.9]),
+    ...     Answers(
+    ...         np.array([0, 0, 1, 1]),
+    ...         np.array([False, True, False, True]),
+    ...         np.array([0.1, 0.8, 0.2, 0.9]),
+    ...     ),
     ... )
     LabelSpaceScores(shared=0.75, unknown=1.0, h_score=0.8571428571428571, auroc=1.0)
     """
-    right = (predicted == labels) & ~rejected
+    rejected = answers.rejected
+    right = (answers.label == labels) & ~rejected
     known, classes = labels != UNKNOWN, np.unique(labels[labels != UNKNOWN])
     shared = float(np.mean([right[labels == c].mean() for c in classes])) if known.any() else np.nan
     unknown = float(rejected[~known].mean()) if not known.all() else float("nan")
-    return LabelSpaceScores(shared, unknown, h_score(shared, unknown), ranking_quality(u, ~known))
+    return LabelSpaceScores(
+        shared, unknown, h_score(shared, unknown), ranking_quality(answers.u, ~known)
+    )
+
+
+def scores_after_tasks(
+    labels: Labels, tasks: Labels, answers: Sequence[Answers]
+) -> list[LabelSpaceScores]:
+    """Return the scores after each task on the images of the tasks so far, given the task (n,) of each image."""
+    return [
+        label_space_scores(
+            labels[so_far], Answers(a.label[so_far], a.rejected[so_far], a.u[so_far])
+        )
+        for k, a in enumerate(answers)
+        for so_far in [tasks <= k]
+    ]

@@ -44,6 +44,13 @@ class Prediction:
         """The predicted class (n,)."""
         return np.asarray(self.fused.argmax(axis=1))
 
+    @property
+    def rejected(self) -> npt.NDArray[np.bool_]:
+        """Whether each image (n,) is answered `unknown`."""
+        if self.unknown is None:
+            return np.zeros(len(self.fused), dtype=np.bool_)
+        return np.asarray(self.unknown > 1 / 2)
+
 
 def logit_factor(options: MethodOptions) -> float:
     """Return what multiplies the scores of eq. (13): Mahalanobis logits are twice them."""

@@ -11,16 +11,9 @@ that is left out draws no rows to itself and keeps the source's statistics.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from pipeline.method.adaptation import first_probabilities
-from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import Index, Matrix64, TargetTask
-from pipeline.method.source_model import SourceModel
-from pipeline.method.variants import MethodOptions
+from pipeline.method.rows import Index, Matrix64
 
 # On Office-Caltech10 none of 40 classes is missed and one is added too many; twice as much misses more on pacs3.
 LEAST = 0.1
@@ -45,20 +38,3 @@ def present_classes(p: Matrix64) -> Index:
             break
         alive = np.delete(alive, share.argmin())
     return alive
-
-
-def with_present_classes(
-    basis: Basis,
-    task: TargetTask,
-    source: SourceModel,
-    options: MethodOptions,
-    clip_scale: float,
-    *,
-    reduce_rows: RowReduction = reduce_here,
-) -> TargetTask:
-    """Return the task with those of its candidate classes that its images are of.
-
-    p̂ is that of the first labels without alignment, which would have to know the shares of the classes.
-    """
-    p = first_probabilities(basis, task, source, options, clip_scale, reduce_rows=reduce_rows)
-    return replace(task, classes=task.classes[present_classes(p)])

@@ -1,12 +1,14 @@
 """Rejection of images of none of the candidate classes, before they enter the statistics (docs/method.md).
 
     s_c(x) = cos(g − ḡ, m_c − m̄)          k_c(x) = cos(CLIP's embeddings of x and of class c)
-    t_c(x) = (s_c − mean s_c) / sd(s) + (k_c − mean k_c) / sd(k)          u(x) = −max_c t_c(x)
+    u(x) = −max_c (s_c − mean s_c) / sd(s) − max_c (k_c − mean k_c) / sd(k)
 
 g is the unit vision embedding of the image, ḡ the mean over the target's images, m_c the source's mean of class c, m̄
-the mean of those means: what shifts all images alike cancels. Means are over the images that might have been of class
-c, one standard deviation is taken for all classes. An image is unknown if u exceeds Otsu's threshold, which parts a
-histogram of u in two with the greatest variance between the parts. No label, kernel or classifier is needed.
+the mean of those means: what shifts all images alike cancels. Means are over the target's images, one standard
+deviation is taken for all classes. v(x) is u(x) with the second largest in place of the largest: what u would be if the
+image's class were none of the candidates. An image is unknown if u exceeds Otsu's threshold, which parts a histogram
+of all u and v in two with the greatest variance between the parts; where all images are known, it parts the u from the
+v and rejects few. No label, kernel or classifier is needed.
 """
 
 from __future__ import annotations
@@ -18,10 +20,7 @@ import numpy.typing as npt
 
 from pipeline.method.rows import (
     BLOCK_IMAGES,
-    Index,
-    Labels,
     Matrix64,
-    Rows,
     UnlabelledRows,
     Vector64,
     row_blocks,
@@ -43,7 +42,7 @@ class RejectionState:
     moments : ndarray of shape (5, K)
         Of each class: the number of images, Σs, Σs², Σk, Σk².
     histogram : ndarray of shape (480,)
-        Numbers of images by u.
+        How many u and v are in each bin.
     """
 
     embedding: Vector64
@@ -67,10 +66,72 @@ class RejectionState:
             self.embedding + other.embedding, np.asarray(moments), self.histogram + other.histogram
         )
 
-    @property
-    def threshold(self) -> float:
-        """The u above which an image is unknown."""
-        return otsu_threshold(self.histogram)
+    def with_sums(
+        self,
+        *,
+        embedding: Vector64 | None = None,
+        moments: Matrix64 | None = None,
+        scores: Vector64 | None = None,
+    ) -> RejectionState:
+        """Return the state with more of some of its sums; ``scores`` are counted by bins."""
+        inside = np.clip([] if scores is None else scores, EDGES[0], np.nextafter(EDGES[-1], 0))
+        return self + RejectionState(
+            np.zeros_like(self.embedding) if embedding is None else embedding,
+            np.zeros((5, 0)) if moments is None else moments,
+            np.histogram(inside, EDGES)[0].astype(np.float64),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rejector:
+    """What a state and the source's class means come down to: it scores images."""
+
+    centre: Vector64  # (d,) ḡ
+    directions: Matrix64  # (K, d) unit m_c − m̄
+    mean: Matrix64  # (2, K) of s and of k
+    sd: Vector64  # (2,)
+    threshold: float  # the u above which an image is unknown
+
+    def scores(self, s: Matrix64, k: Matrix64) -> tuple[Vector64, Vector64]:
+        """Return u (n,) and v (n,) of s and k (n, K); of a single class there is no v."""
+        scores = np.zeros((min(s.shape[1], 2), len(s)))
+        for similarity, mean, sd in zip((s, k), self.mean, self.sd, strict=True):
+            ranked = np.sort((similarity - mean) / sd, axis=1)
+            scores -= ranked[:, : -len(scores) - 1 : -1].T
+        return scores[0], scores[1:].ravel()
+
+    def similarities(self, rows: UnlabelledRows) -> tuple[Matrix64, Matrix64]:
+        """Return s and k (n, K) of images."""
+        K = len(self.directions)
+        s, k = np.empty((len(rows), K)), np.empty((len(rows), K))
+        for index in row_blocks(len(rows), BLOCK_IMAGES):
+            g = unit_rows(rows.views["original"][index])
+            s[index] = unit_rows(g - self.centre) @ self.directions.T
+            k[index] = rows.cosines[index][:, :K]
+        return s, k
+
+    def unknownness(self, rows: UnlabelledRows) -> Vector64:
+        """Return u (n,) of images."""
+        return self.scores(*self.similarities(rows))[0]
+
+    def confidence(self, rows: UnlabelledRows) -> Vector64:
+        """Return 1 / (1 + exp(θ − u)), (n,): ½ at the threshold θ, as u counts standard deviations."""
+        return np.asarray(1 / (1 + np.exp(self.threshold - self.unknownness(rows))))
+
+
+def rejector(state: RejectionState, means: Matrix64) -> Rejector:
+    """Return what scores images over the K classes of source ``means`` (K, d) after the images of a state."""
+    K = len(means)
+    n, *sums = np.pad(state.moments, ((0, 0), (0, max(0, K - state.moments.shape[1]))))[:, :K]
+    first, second = (np.stack(sums[i::2]) / np.maximum(n, 1.0) for i in (0, 1))
+    return Rejector(
+        centre=state.embedding[:-1] / max(state.embedding[-1], 1.0),
+        # a single class has no other to be told from
+        directions=unit_rows(means - means.mean(axis=0)) if K > 1 else unit_rows(means),
+        mean=first,
+        sd=np.maximum(np.sqrt(np.maximum(second - first**2, 0.0).mean(axis=1)), 1e-12),
+        threshold=otsu_threshold(state.histogram),
+    )
 
 
 def empty_state(d: int) -> RejectionState:
@@ -79,9 +140,9 @@ def empty_state(d: int) -> RejectionState:
 
 
 def reject(
-    state: RejectionState, rows: UnlabelledRows, means: Matrix64, classes: Labels
+    state: RejectionState, rows: UnlabelledRows, means: Matrix64
 ) -> tuple[RejectionState, npt.NDArray[np.bool_]]:
-    """Return the state with a task's images, and which of them are of none of the task's classes.
+    """Return the state with a task's images, and which of them are of none of the source's classes.
 
     Parameters
     ----------
@@ -92,43 +153,25 @@ def reject(
     means : ndarray of shape (K, d)
         Source means of the unit embeddings of all the source's classes, the same for every task: with those seen so
         far alone, m̄ would move, and the sums of earlier tasks with it.
-    classes : ndarray of shape (c,)
-        The task's classes.
 
     Returns
     -------
     state : RejectionState
-        With these images scored over all K classes, as images are at test.
     unknown : ndarray of bool of shape (n,)
-        Whether u over the task's classes exceeds the threshold of the task's own images.
+        Whether u exceeds the threshold of all images so far, these included.
     """
-    n, none = len(rows), np.zeros(len(EDGES) - 1)
-    total = np.zeros_like(state.embedding)
-    for index in row_blocks(n, BLOCK_IMAGES):
-        total[:-1] += unit_rows(rows.views["original"][index]).sum(axis=0)
-    total[-1] = n
-    state += RejectionState(total, np.zeros((5, len(means))), none)
-    s, k = _similarities(state, rows, means)
-    moments = np.stack(
-        [np.full(len(means), float(n)), *(x.sum(axis=0) for x in (s, s**2, k, k**2))]
-    )
-    state += RejectionState(np.zeros_like(total), moments, none)
-    fit = _fit(state, s, k)
-    state += RejectionState(
-        np.zeros_like(total), np.zeros((5, len(means))), _histogram(-fit.max(axis=1))
-    )
-    u = -fit[:, classes].max(axis=1)
-    return state, u > otsu_threshold(_histogram(u))
-
-
-def unknownness(state: RejectionState, rows: UnlabelledRows, means: Matrix64) -> Vector64:
-    """Return u (n,) of images over the K classes of source ``means`` (K, d); unknown above ``state.threshold``."""
-    return np.asarray(-_fit(state, *_similarities(state, rows, means)).max(axis=1))
-
-
-def unknown_confidence(state: RejectionState, rows: UnlabelledRows, means: Matrix64) -> Vector64:
-    """Return 1 / (1 + exp(θ − u)), (n,): ½ at the threshold θ, as u counts standard deviations."""
-    return np.asarray(1 / (1 + np.exp(state.threshold - unknownness(state, rows, means))))
+    embedding = np.zeros_like(state.embedding)
+    for index in row_blocks(len(rows), BLOCK_IMAGES):
+        embedding[:-1] += unit_rows(rows.views["original"][index]).sum(axis=0)
+    embedding[-1] = len(rows)
+    state = state.with_sums(embedding=embedding)
+    s, k = rejector(state, means).similarities(rows)
+    n = np.full(len(means), float(len(rows)))
+    sums = [x.sum(axis=0) for x in (s, s**2, k, k**2)]
+    state = state.with_sums(moments=np.stack([n, *sums]))
+    u, v = rejector(state, means).scores(s, k)
+    state = state.with_sums(scores=np.concatenate([u, v]))
+    return state, u > otsu_threshold(state.histogram)
 
 
 def otsu_threshold(histogram: Vector64) -> float:
@@ -154,38 +197,3 @@ def otsu_threshold(histogram: Vector64) -> float:
         return float("inf")
     best = np.flatnonzero(between >= between.max() * (1 - 1e-12))
     return float((EDGES[best[0] + 1] + EDGES[best[-1] + 1]) / 2)
-
-
-def _histogram(u: Vector64) -> Vector64:
-    inside = np.clip(u, EDGES[0], np.nextafter(EDGES[-1], 0))
-    return np.histogram(inside, EDGES)[0].astype(np.float64)
-
-
-def _similarities(
-    state: RejectionState, rows: UnlabelledRows, means: Matrix64
-) -> tuple[Matrix64, Matrix64]:
-    """Return s and k (n, K)."""
-    K, mean = len(means), state.embedding[:-1] / max(state.embedding[-1], 1.0)
-    # a single class has no other to be told from
-    directions = unit_rows(means - means.mean(axis=0)) if K > 1 else unit_rows(means)
-    s, k = np.empty((len(rows), K)), np.empty((len(rows), K))
-    for index in row_blocks(len(rows), BLOCK_IMAGES):
-        s[index] = unit_rows(_centred(rows.views["original"], index, mean)) @ directions.T
-        k[index] = rows.cosines[index][:, :K]
-    return s, k
-
-
-def _centred(rows: Rows, index: Index, mean: Vector64) -> Matrix64:
-    return np.asarray(unit_rows(rows[index]) - mean)
-
-
-def _fit(state: RejectionState, s: Matrix64, k: Matrix64) -> Matrix64:
-    """Return t (n, K)."""
-    moments = state.moments[:, : s.shape[1]]
-    n = np.maximum(moments[0], 1.0)
-    t = np.zeros_like(s)
-    for similarity, first, second in ((s, moments[1], moments[2]), (k, moments[3], moments[4])):
-        mean = first / n
-        sd = np.sqrt(np.mean(np.maximum(second / n - mean**2, 0.0)))
-        t += (similarity - mean) / max(float(sd), 1e-12)
-    return t

@@ -231,6 +231,7 @@ VARIANTS: dict[str, MethodOptions] = {
     "no_rounds": replace(CALIBRATED, rounds=0),
     "hard_labels": replace(CALIBRATED, responsibilities="hard"),
     "clip_at_test": replace(CALIBRATED, fusion_test="max_probability"),
+    "rejecting": replace(CALIBRATED, reject="joint"),
     "clip_zero_shot": replace(CALIBRATED, predictor="clip"),
     "source_only": replace(CALIBRATED, predictor="source"),
     "nearest_mean": replace(CALIBRATED, predictor="nearest_mean"),

@@ -12,7 +12,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rejection import RejectionState, unknown_confidence
+from pipeline.method.rejection import Rejector, rejector
 from pipeline.method.rows import Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
@@ -56,7 +56,7 @@ class AdaptedModel:
     source: SourceModel
     classifier: Classifier
     options: MethodOptions
-    rejection: RejectionState | None = None  # None where no image is rejected
+    judge: Rejector | None = None  # says which images are unknown; None where none is rejected
 
     @property
     def classes_seen(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class AdaptedModel:
         -------
         Prediction
             ``label`` (n,), positions in ``classes_seen``, and the probabilities (n, K) of both branches and of their
-            fusion.
+            fusion; ``unknown`` (n,) where images are rejected.
         """
         by_view = self._by_view(views)
         if missing := [view for view in self.views if view not in by_view]:
@@ -106,10 +106,9 @@ class AdaptedModel:
             options=self.options,
             clip_scale=self.clip_scale,
         )
-        if self.rejection is None:
+        if self.judge is None:
             return prediction
-        means = self.problem.class_means(self.problem.bases.recipe.seeds.index(self.seed))
-        return replace(prediction, unknown=unknown_confidence(self.rejection, rows, means))
+        return replace(prediction, unknown=self.judge.confidence(rows))
 
     def _by_view(self, views: Mapping[str, Rows] | Rows) -> Mapping[str, Rows]:
         if isinstance(views, Mapping):
@@ -159,7 +158,9 @@ def open_adapted_model(
         source=list(problem.source_models(index))[task - 1],
         classifier=classifiers[task - 1],
         options=options,
-        rejection=None if rejections is None else rejections[task - 1],
+        judge=None
+        if rejections is None
+        else rejector(rejections[task - 1], problem.class_means(index)),
     )
 
 
@@ -196,16 +197,10 @@ def _check_options(store: ArrayStore, options: MethodOptions) -> None:
 
 def check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
     """Refuse bases that were drawn under other settings than params.yaml has now."""
-    recipe = problem.bases.recipe
-    recorded = {
-        "D": recipe.D,
-        "orthogonal": recipe.orthogonal,
-        "sigma": recipe.asked_sigma,
-        "convention": recipe.asked_convention,
-    }
-    for key, value in recorded.items():
-        if value != rff[key]:
+    for key, value in problem.bases.recipe.asked().items():
+        now = rff.get(key.removeprefix("rff."), value)  # the seeds are checked by their numbers
+        if value != now:
             raise StoreError(
-                f"{problem.bases.path}: drawn with rff.{key} = {value!r}, but params.yaml says {rff[key]!r}; "
+                f"{problem.bases.path}: drawn with {key} = {value!r}, but params.yaml says {now!r}; "
                 "run dvc repro, or put the section `rff` back"
             )

@@ -163,6 +163,11 @@ class Domain:
         return np.asarray(tasks.spaces[str(self.label_space)])
 
     @property
+    def estimate_classes(self) -> bool:
+        """Whether a task's classes are candidates, of which some may have no image: in all but the closed set."""
+        return self.hidden or self.label_space is not None
+
+    @property
     def class_names(self) -> list[str]:
         """The names of the class folders, in order."""
         return [row.class_name for row in self.classes]
@@ -261,10 +266,10 @@ class LabelledDomain(Domain):
         self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
         return [image.path for image in images]
 
-    def test_index(self, seed: int) -> Index:
-        """Return the row numbers of a seed's test images of classes that can be predicted."""
+    def test_index(self, seed: int, *, unknown: bool = False) -> Index:
+        """Return the row numbers of a seed's test images: of classes that can be predicted, or of all."""
         test = super().test_index(seed)
-        if self.label_space is None:
+        if self.label_space is None or unknown:
             return test
         return np.asarray(test[self.labels[test] != UNKNOWN])
 

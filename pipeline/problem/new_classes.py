@@ -7,7 +7,9 @@ that of the images which CLIP takes for it. From then on it has statistics like 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,27 +19,31 @@ from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Matrix64, TargetTask, Vector64, row_blocks
+from pipeline.method.rows import Index, Matrix, TargetTask, Vector64, row_blocks, unit_rows
 from pipeline.method.source_model import SourceModel
-from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.opened_step import OpenedStep
 
 BLOCK = 1024  # images whose features are in memory at once
 
 
 def source_with_new_classes(step: OpenedStep) -> SourceModel:
-    """Return the step's source model with prior means of the classes that the stream meets for the first time."""
+    """Return the step's source model with means of the classes that the stream meets for the first time."""
     new = np.flatnonzero(np.isnan(step.source.means).any(axis=1))
     if not len(new):
         return step.source
     task = step.task(np.arange(len(step.images)))
-    clip = _clip(step, task)
-    means = step.source.means.copy()
+    clip = step.clip(task)
+    features = kernel_rows(step.basis, task, step.options.clip_in_kernel)
+    means, embedding_means = step.source.means.copy(), step.source.embedding_means.copy()
     for label in new:
         p = clip[:, step.classes == label].ravel()
         taken = np.where(clip.argmax(axis=1) == np.searchsorted(step.classes, label), p, 0.0)
-        means[label] = _weighted_mean(step, task, taken if taken.any() else p)
-    return replace(step.source, means=means)
+        weight = taken if taken.any() else p
+        means[label] = _weighted_mean(partial(features.deviations, "original"), weight)
+        embedding_means[label] = _weighted_mean(
+            lambda index: unit_rows(task.views["original"][index]), weight
+        )
+    return replace(step.source, means=means, embedding_means=embedding_means)
 
 
 def first_labels(
@@ -47,7 +53,7 @@ def first_labels(
     options, new = step.options, np.isin(task.classes, step.unknown_to_source)
     if not new.any() or not len(task):
         return None
-    clip = _clip(step, task)
+    clip = step.clip(task)
     p = clip.copy()
     if not new.all():
         features = kernel_rows(step.basis, task, options.clip_in_kernel)
@@ -64,16 +70,7 @@ def first_labels(
     return PseudoLabels(label, fused, weight, gate(fused, options.threshold))
 
 
-def _clip(step: OpenedStep, task: TargetTask) -> Matrix64:
-    scale = step.options.clip_logit_scale(step.prompts.logit_scale)
-    return clip_probabilities(task.cosines, scale, task.classes)
-
-
-def _weighted_mean(step: OpenedStep, task: TargetTask, weight: Vector64) -> Vector64:
-    """Return the weighted mean of the original images' features, less the pivot."""
-    features = kernel_rows(step.basis, task, step.options.clip_in_kernel)
-    total = sum(
-        weight[index] @ features.deviations("original", index)
-        for index in row_blocks(len(task), BLOCK)
-    )
+def _weighted_mean(rows: Callable[[Index], Matrix], weight: Vector64) -> Vector64:
+    """Return the weighted mean of the rows that ``rows`` returns for row numbers, read in blocks."""
+    total = sum(weight[index] @ rows(index) for index in row_blocks(len(weight), BLOCK))
     return np.asarray(total / weight.sum(), dtype=np.float64)

@@ -22,10 +22,10 @@ from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import TargetTask, take
+from pipeline.method.rows import Matrix64, TargetTask, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import CosineRows
+from pipeline.method.zero_shot import CosineRows, clip_probabilities
 from pipeline.problem.corrections import read_corrections
 from pipeline.problem.domain import Domain
 from pipeline.problem.stream_origin import (
@@ -111,6 +111,11 @@ class OpenedStep:
     def prompts(self) -> Prompts:
         """Text embeddings of the classes of ``order``, then of the domain's other classes."""
         return self.domain.prompts.beginning_with(self.order)
+
+    def clip(self, task: TargetTask) -> Matrix64:
+        """Return CLIP's probabilities (n, c) of images over the classes that they may have."""
+        scale = self.options.clip_logit_scale(self.prompts.logit_scale)
+        return clip_probabilities(task.cosines, scale, task.classes)
 
     def task(self, index: Index) -> TargetTask:
         """Return what the method may see of the images at ``index``."""
@@ -225,6 +230,8 @@ def _of_classes(
     if before is not None:  # a new class keeps the mean with which it began
         met = np.flatnonzero(absent[: len(before.classes)])
         means[met] = before.statistics.prior_means[met]
+        if before.class_means is not None:
+            embedding_means[met] = before.class_means[met]
     scatter = model.scatter if options.source_covariance else None
     return SourceModel(means, Classifier(W, b), embedding_means, scatter)
 

@@ -1,43 +1,24 @@
-"""A target's task as adapting sees it: without the images that are rejected, with the classes that are there."""
+"""The tasks of a problem's target as adapting sees them, from the caches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from pipeline.method import task_preparation
 from pipeline.method.kernel_directions import lowered
-from pipeline.method.presence import with_present_classes
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rejection import RejectionState, empty_state, reject
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Index, TargetTask
-from pipeline.method.source_model import SourceModel
+from pipeline.method.rows import Index
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedTask:
-    """A task of a target.
+class PreparedTask(task_preparation.PreparedTask):
+    """A task of a problem's target; the source's model is along the basis's directions."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Row numbers of the train images that are not rejected.
-    images : TargetTask
-        These images, and the classes that they may have.
-    source : SourceModel
-        The source's model after the task, along the basis's directions.
-    rejection : RejectionState or None
-        After the task; None if nothing is rejected.
-    """
-
-    rows: Index
-    images: TargetTask
-    source: SourceModel
-    rejection: RejectionState | None
+    rows: Index  # (n,) row numbers of the train images that are not rejected
 
 
 def prepared_tasks(
@@ -49,7 +30,7 @@ def prepared_tasks(
     *,
     reduce_rows: RowReduction,
     with_scatter: bool = False,
-) -> Iterable[PreparedTask]:
+) -> Iterator[PreparedTask]:
     """Yield the tasks of the seed at ``index`` in order; the same for every stage that asks.
 
     Parameters
@@ -60,19 +41,21 @@ def prepared_tasks(
         Views of the images that are opened; ``options.label_views`` among them.
     """
     target, names = problem.target, list(views)
-    seed = target.seeds[index]
-    state, means = None, np.zeros((0, 0))
-    if options.reject != "none":
-        state, means = empty_state(target.vision.width), problem.class_means(index)
-    for task, model in enumerate(problem.source_models(index, with_scatter=with_scatter)):
-        source = replace(model, classifier=lowered(basis, model.classifier))
-        rows, images = target.train_index(seed, task), target.task(seed, task, names)
-        if state is not None:
-            state, unknown = reject(state, images, means, images.classes)
-            accepted = np.flatnonzero(~unknown)
-            rows, images = rows[accepted], images.take(accepted)
-        if target.hidden:
-            images = with_present_classes(
-                basis, images, source, options, target.prompts.logit_scale, reduce_rows=reduce_rows
-            )
-        yield PreparedTask(rows, images, source, state)
+    seed, tasks = target.seeds[index], range(len(target.class_sets))
+    sources = (
+        replace(model, classifier=lowered(basis, model.classifier))
+        for model in problem.source_models(index, with_scatter=with_scatter)
+    )
+    prepared = task_preparation.prepared_tasks(
+        basis,
+        (target.task(seed, task, names) for task in tasks),
+        sources,
+        options,
+        target.prompts.logit_scale,
+        class_means=None if options.reject == "none" else problem.class_means(index),
+        estimate_classes=target.estimate_classes,
+        reduce_rows=reduce_rows,
+    )
+    for task, one in zip(tasks, prepared, strict=True):
+        rows = target.train_index(seed, task)[one.accepted]
+        yield PreparedTask(one.images, one.accepted, one.source, one.rejection, rows)

@@ -13,6 +13,12 @@ import numpy.typing as npt
 from pipeline import paths
 from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
+from pipeline.method.label_space_measures import (
+    UNKNOWN,
+    Answers,
+    LabelSpaceScores,
+    scores_after_tasks,
+)
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Matrix64, Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
@@ -111,10 +117,15 @@ class LabelledProblem:
                 "a problem's two domains must have the same class folders and classes_per_task"
             )
 
+    @property
+    def has_unknown(self) -> bool:
+        """Whether the target has classes that the source lacks."""
+        return len(self.target.classes) < len(self.target.all_classes)
+
     def seed(self, index: int, basis: Basis) -> Seed:
         """Return what a method may see of the seed at ``index``, in memory."""
         number = self.target.seeds[index]
-        train, test = self.source.train_index(number), self.target.test_index(number)
+        train, test = self.source.train_index(number), self._test(index)
         source = self.source.views_at(train, _views_of(self.source))
         views = _views_of(self.target)
         tasks = [self.target.task(number, t, views) for t in range(len(self.target.class_sets))]
@@ -131,20 +142,31 @@ class LabelledProblem:
                 test=_in_memory(self.target.rows(test, views)),
                 clip_scale=self.target.prompts.logit_scale,
                 text=self.target.prompts.text,
+                estimate_classes=self.target.estimate_classes,
             ),
         )
 
     def accuracies(self, index: int, predictions: Sequence[Labels]) -> npt.NDArray[np.float64]:
-        """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task."""
-        test = self.target.test_index(self.target.seeds[index])
-        return accuracy_matrix(
-            list(predictions), self.target.labels[test], self.target.tasks.task[test]
-        )
+        """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task, on known classes."""
+        test = self._test(index)
+        labels, known = self.target.labels[test], self.target.labels[test] != UNKNOWN
+        tasks = self.target.tasks.task[test]
+        return accuracy_matrix([p[known] for p in predictions], labels[known], tasks[known])
 
     def right(self, index: int, predicted: Labels) -> npt.NDArray[np.bool_]:
-        """Return whether each of a seed's n test images is predicted right, (n,)."""
-        test = self.target.test_index(self.target.seeds[index])
-        return np.asarray(predicted == self.target.labels[test])
+        """Return whether each of a seed's m test images of known classes is predicted right, (m,)."""
+        labels = self.target.labels[self._test(index)]
+        known = labels != UNKNOWN
+        return np.asarray(predicted[known] == labels[known])
+
+    def unknown_scores(self, index: int, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
+        """Return how known and unknown test images of a seed are told after each task."""
+        test = self._test(index)
+        return scores_after_tasks(self.target.labels[test], self.target.tasks.task[test], answers)
+
+    def _test(self, index: int) -> npt.NDArray[np.intp]:
+        """Return the row numbers of all test images of a seed, those of unknown classes too."""
+        return self.target.test_index(self.target.seeds[index], unknown=True)
 
 
 def _views_of(domain: Domain) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.problem.domain import Domain, LabelledDomain, SourceDomain
 from pipeline.problem.problem import LabelledProblem, Problem
+
+Kind = TypeVar("Kind", bound=Domain)
 
 
 class LabelSpace(TypedDict):
@@ -42,56 +44,26 @@ class Project:
 
     def domain(self, name: str, *, lazy: bool = False) -> Domain:
         """Return a domain without its labels."""
-        return Domain(name, vision=self.vision, language=self.language, lazy=lazy, root=self.root)
+        return self._open(Domain, name, lazy)
 
     def labelled_domain(self, name: str, *, lazy: bool = False) -> LabelledDomain:
         """Return a domain with its labels."""
-        return LabelledDomain(
-            name, vision=self.vision, language=self.language, lazy=lazy, root=self.root
-        )
+        return self._open(LabelledDomain, name, lazy)
 
     def source_domain(
         self, name: str, *, lazy: bool = False, label_space: str | None = None
     ) -> SourceDomain:
         """Return a domain with its labels, without the classes that only the target of a label space has."""
-        return SourceDomain(
-            name,
-            vision=self.vision,
-            language=self.language,
-            lazy=lazy,
-            root=self.root,
-            label_space=label_space,
-        )
+        return self._open(SourceDomain, name, lazy, label_space)
 
     def labelled_target(self, problem: str, *, lazy: bool = False) -> LabelledDomain:
         """Return the target of a problem with its labels, to evaluate on."""
-        return LabelledDomain(
-            self._pair(problem)[1],
-            vision=self.vision,
-            language=self.language,
-            lazy=lazy,
-            root=self.root,
-            **self._space(problem),
-        )
-
-    def _space(self, problem: str) -> LabelSpace:
-        return self.label_spaces.get(problem, {"label_space": None, "hidden": False})
+        return self._open(LabelledDomain, self._pair(problem)[1], lazy, **self._space(problem))
 
     def problem(self, name: str, *, lazy: bool = False) -> Problem:
         """Return what adapting may read of a problem: the target without labels, and the source's model."""
         source, target = self._pair(name)
-        return Problem(
-            name,
-            source,
-            Domain(
-                target,
-                vision=self.vision,
-                language=self.language,
-                lazy=lazy,
-                root=self.root,
-                **self._space(name),
-            ),
-        )
+        return Problem(name, source, self._open(Domain, target, lazy, **self._space(name)))
 
     def labelled_problem(self, name: str, *, lazy: bool = False) -> LabelledProblem:
         """Return a problem with the rows and labels of both domains, to compare methods on.
@@ -102,16 +74,30 @@ class Project:
         space = self._space(name)["label_space"]
         return LabelledProblem(
             name,
-            self.source_domain(source, lazy=lazy, label_space=space),
-            LabelledDomain(
-                target,
-                vision=self.vision,
-                language=self.language,
-                lazy=lazy,
-                root=self.root,
-                label_space=space,
-            ),
+            self._open(SourceDomain, source, lazy, space),
+            self._open(LabelledDomain, target, lazy, space),
         )
+
+    def _open(
+        self,
+        kind: type[Kind],
+        name: str,
+        lazy: bool,
+        label_space: str | None = None,
+        hidden: bool = False,
+    ) -> Kind:
+        return kind(
+            name,
+            vision=self.vision,
+            language=self.language,
+            lazy=lazy,
+            root=self.root,
+            label_space=label_space,
+            hidden=hidden,
+        )
+
+    def _space(self, problem: str) -> LabelSpace:
+        return self.label_spaces.get(problem, {"label_space": None, "hidden": False})
 
     def _pair(self, name: str) -> tuple[str, str]:
         if name not in self.problems:

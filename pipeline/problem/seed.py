@@ -50,12 +50,15 @@ class Target:
         Logit scale of the CLIP model.
     text : ndarray of shape (C, d_clip), optional
         CLIP's embeddings of the classes' prompts.
+    estimate_classes : bool, default False
+        The classes of a task are candidates, of which some may have no image: REFEREE's variants estimate which.
     """
 
     tasks: Sequence[TargetTask]
     test: UnlabelledRows
     clip_scale: float
     text: Matrix | None = None
+    estimate_classes: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from pipeline.method.kernel_directions import lifted
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import Prediction, klda_probabilities
+from pipeline.method.rejection import RejectionState, empty_state, reject, rejector
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import LabelledRows, TargetTask, Vector64
+from pipeline.method.rows import LabelledRows, Matrix64, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask
-from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import Index, OpenedStep
 from pipeline.store.stream_state import StreamState
@@ -36,12 +36,18 @@ class StepResult:
         What the new classifier says of the step's n images, over the c classes of the step.
     weight : ndarray of shape (n,)
         With which each image entered the statistics.
+    rejection : RejectionState, optional
+        Of all images so far, where images are rejected.
+    class_means : ndarray of shape (K, d)
+        Of unit embeddings, which rejection rests on.
     """
 
     statistics: ExactStatistics
     classifier: Classifier
     prediction: Prediction
     weight: Vector64
+    rejection: RejectionState | None
+    class_means: Matrix64
 
 
 def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> StepResult:
@@ -73,7 +79,12 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
         statistics = statistics.update(labelled, reduce_rows)
         weight[corrected] = step.settings.correction_weight
     others = np.setdiff1d(everything, corrected)
-    task = step.task(others)
+    task, rejection = step.task(others), None
+    if options.reject != "none":
+        rejection = step.before.rejection if step.before else None
+        rejection = rejection or empty_state(source.embedding_means.shape[1])
+        rejection, unknown = reject(rejection, task, source.embedding_means)
+        others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
     statistics, adapted = adapt_task(
         step.basis,
         statistics,
@@ -87,8 +98,14 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
     if not isinstance(statistics, ExactStatistics):  # `open_step` refuses the other kinds
         raise TypeError(type(statistics).__name__)
     weight[others] = np.where(adapted.labels.kept, adapted.labels.weight, 0.0)
-    prediction = _predicted(step, step.task(everything), adapted.classifier, reduce_rows)
-    return StepResult(statistics, adapted.classifier, prediction, weight)
+    rows = step.task(everything)
+    prediction = _predicted(step, rows, adapted.classifier, reduce_rows)
+    if rejection is not None:
+        unknown_confidence = rejector(rejection, source.embedding_means).confidence(rows)
+        unknown_confidence[corrected] = 0.0
+        prediction = replace(prediction, unknown=unknown_confidence)
+    means = source.embedding_means
+    return StepResult(statistics, adapted.classifier, prediction, weight, rejection, means)
 
 
 def _corrected_task(step: OpenedStep, source: SourceModel, corrected: Index) -> LabelledTask:
@@ -121,8 +138,7 @@ def _predicted(
         vote=options.vote_at_test,
         reduce_rows=reduce_rows,
     )
-    scale = options.clip_logit_scale(step.prompts.logit_scale)
-    clip = clip_probabilities(task.cosines, scale, task.classes)
+    clip = step.clip(task)
     fused = fuse(klda, clip, options.fusion(at_test=True))
     for row, label in step.corrected.items():
         fused[row] = task.classes == label
@@ -141,4 +157,6 @@ def state_after(step: OpenedStep, result: StepResult, summary: dict[str, Any]) -
         statistics=result.statistics,
         classifier=lifted(step.basis, result.classifier),
         summary=summary,
+        rejection=result.rejection,
+        class_means=None if result.rejection is None else result.class_means,
     )

@@ -14,6 +14,7 @@ from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.prediction import Prediction
 
 DIGITS = 6  # decimals of a probability
+UNKNOWN = "unknown"  # the class of an image that is rejected
 ESTIMATE_ERROR = 8  # points by which the estimate is off on average, see docs/how-to/streams.md
 COLUMNS = {
     "path": str, "class": str, "confidence": float,
@@ -44,7 +45,9 @@ def images_csv(
     corrected : sequence of int
         The rows that a person looked at.
     """
-    confidence = prediction.fused.max(axis=1)
+    confidence, rejected = prediction.fused.max(axis=1), prediction.rejected
+    if prediction.unknown is not None:
+        confidence = np.where(rejected, prediction.unknown, confidence)
     order = np.lexsort(
         (np.arange(len(images)), confidence)
     )  # of equally certain ones the first leads
@@ -58,6 +61,8 @@ def images_csv(
             for p in (prediction.fused, prediction.klda, prediction.clip)
             for value in (classes[int(p[row].argmax())], _rounded(p[row].max()))
         ]
+        if rejected[row]:
+            branches[:2] = UNKNOWN, _rounded(confidence[row])
         yes = "yes" if int(row) in looked_at else ""
         writer.writerow([images[row], *branches, _rounded(weight[row]), yes])
     return text.getvalue()
@@ -82,16 +87,20 @@ def step_figures(
     Returns
     -------
     dict
-        ``shares`` of the classes among the labels; ``mean_confidence``; ``agreement``, the share of images for which
-        both branches name the same class; ``estimated_accuracy``, see `estimated_accuracy`; ``drift`` against the
-        step before: total variation distance of the shares (0 to 1) and difference of the mean confidence.
+        ``shares`` of the classes, and of `unknown` where images are rejected, among the answers; ``mean_confidence``;
+        ``agreement``, the share of images for which both branches name the same class; ``estimated_accuracy``, see
+        `estimated_accuracy`; ``drift`` against the step before: total variation distance of the shares (0 to 1) and
+        difference of the mean confidence.
     """
-    label = prediction.fused.argmax(axis=1)
-    share = np.bincount(label, minlength=len(classes)) / max(1, len(label))
+    rejected, label = prediction.rejected, prediction.fused.argmax(axis=1)
+    share = np.bincount(label[~rejected], minlength=len(classes)) / max(1, len(label))
+    shares = {name: _rounded(value) for name, value in zip(classes, share, strict=True)}
+    if prediction.unknown is not None:
+        shares[UNKNOWN] = _rounded(rejected.mean())
     figures: dict[str, Any] = {
         "images": len(label),
         "corrected": corrected,
-        "shares": {name: _rounded(value) for name, value in zip(classes, share, strict=True)},
+        "shares": shares,
         "mean_confidence": _rounded(prediction.fused.max(axis=1).mean()),
         "agreement": _rounded(
             (prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()

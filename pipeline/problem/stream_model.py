@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline import paths
 from pipeline.errors import ParamsError
+from pipeline.method.rejection import rejector
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.adapted_model import AdaptedModel, check_basis
@@ -73,7 +74,9 @@ def open_stream_model(
     require_same_origin(state, now)
     require_backbones(state, target)
     means = state.statistics.prior_means
-    steps = len(state.steps_before) + 1
+    steps, judge = len(state.steps_before) + 1, None
+    if state.rejection is not None and state.class_means is not None:
+        judge = rejector(state.rejection, state.class_means)
     return AdaptedModel(
         problem=problem,
         seed=problem.bases.recipe.seeds[0],
@@ -84,4 +87,5 @@ def open_stream_model(
         source=SourceModel(means, state.classifier, means),  # only its number of classes is used
         classifier=state.classifier,
         options=options,
+        judge=judge,
     )

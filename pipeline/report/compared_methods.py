@@ -28,6 +28,19 @@ GROUPS = {
 }
 
 
+class LabelSpaceFigures(BaseModel):
+    """How known and unknown test images are told, in percent: after the last task, and after each."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shared: Percent | None
+    unknown: Percent | None
+    h_score: Percent | None
+    h_score_sd: float | None
+    auroc: Percent | None
+    per_task: dict[str, tuple[Percent | None, ...]]
+
+
 class MethodFigures(BaseModel):
     """One method on one problem, as `compare` writes it: final accuracy A_T over the seeds, or why it failed."""
 
@@ -40,6 +53,7 @@ class MethodFigures(BaseModel):
     A_T_sd: Percent = math.nan
     A_T_per_seed: tuple[Percent, ...] = ()
     failed: Reason = ""
+    label_space: LabelSpaceFigures | None = None  # of methods that may answer `unknown`
 
     @model_validator(mode="after")
     def _has_figures_or_failed(self) -> MethodFigures:

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, FiniteFloat
 
+from pipeline.report.compared_methods import LabelSpaceFigures
+
 Classifiers = dict[str, tuple[float | None, int]]  # -> accuracy in percent, if known; of n images
 
 
@@ -23,6 +25,9 @@ class ProblemFigures(BaseModel):
     pseudo_label_accuracy: FiniteFloat | None = None  # none was kept
     weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
     ece: dict[str, FiniteFloat] = {}
+    label_space: LabelSpaceFigures | None = (
+        None  # where images are rejected, or not of the closed set
+    )
 
     def classifiers(self) -> Classifiers:
         """Return the classifiers that do not adapt."""

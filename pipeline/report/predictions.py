@@ -56,20 +56,23 @@ def predicted_images(
             for name, best in preferred.items()
         }
         best = {key: candidates[0][key] for key in ("class", "confidence")}
-        if prediction.unknown is not None and prediction.unknown[i] > 1 / 2:
+        if prediction.unknown is not None and prediction.rejected[i]:
             best = {"class": UNKNOWN, "confidence": round(float(prediction.unknown[i]), DIGITS)}
         predicted.append({"image": image, **best, **branch, "top": candidates})
     return predicted
 
 
 def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
-    """Return a line per image and rank; the prediction has rank 1."""
+    """Return a line per image and rank; the prediction has rank 1, `unknown` with its confidence alone."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("image", "rank", "class", "confidence", "klda", "clip"))
     for image in predicted:
-        for rank, candidate in enumerate(image["top"], start=1):
-            writer.writerow((image["image"], rank, *candidate.values()))
+        unknown = image["class"] != image["top"][0]["class"]
+        answers = [(UNKNOWN, image["confidence"], "", "")] if unknown else []
+        answers += [tuple(candidate.values()) for candidate in image["top"]]
+        for rank, answer in enumerate(answers, start=1):
+            writer.writerow((image["image"], rank, *answer))
     return text.getvalue()
 
 

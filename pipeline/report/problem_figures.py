@@ -17,12 +17,15 @@ from pipeline.method.continual_metrics import (
     forgetting,
 )
 from pipeline.method.evaluation import Scores
+from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.method.weight_quality import ranking_quality
 from pipeline.report.figures import percent
 
 Float = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
+
+MEASURES = ("shared", "unknown", "h_score", "auroc")  # of `LabelSpaceScores`
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +94,32 @@ def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
         "average_incremental": percent(np.mean(incremental)),
         "forgetting": percent(np.mean([forgetting(matrix) for matrix in matrices])),
         "A_T_per_seed": [percent(value) for value in final],
+    }
+
+
+def label_space_figures(seeds: Sequence[Sequence[LabelSpaceScores]]) -> dict[str, Any]:
+    """Return, in percent and as means over the seeds, how known and unknown test images are told.
+
+    Parameters
+    ----------
+    seeds : sequence of sequences of LabelSpaceScores
+        After each task (inner) of each seed (outer).
+
+    Returns
+    -------
+    dict
+        ``shared``, ``unknown``, ``h_score``, ``auroc`` after the last task, ``h_score_sd``, and ``per_task`` with a
+        list of each; None where there is nothing to measure.
+    """
+    values = np.array([[[getattr(k, name) for name in MEASURES] for k in tasks] for tasks in seeds])
+    per_task = {
+        name: [percent_where_known(column) for column in values[:, :, i].T]
+        for i, name in enumerate(MEASURES)
+    }
+    return {
+        **{name: per_task[name][-1] for name in MEASURES},
+        "h_score_sd": percent_where_known(values[:, -1:, MEASURES.index("h_score")].std(axis=0)),
+        "per_task": per_task,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pipeline.report import published
 from pipeline.report.compared_methods import Comparison, MethodFigures
@@ -23,6 +23,8 @@ class Suite:
     name: str
     comparisons: Mapping[str, Comparison]  # by problem
     datasets: Mapping[str, str]  # the dataset of each problem
+    # of each problem that is not of the closed set
+    label_spaces: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def results(self) -> dict[str, dict[str, MethodFigures]]:
@@ -183,7 +185,7 @@ def suite_columns(suite: Suite) -> dict[Column, list[str]]:
 
 def problem_title(dataset: str, problem: str) -> str:
     """Return the paper's name of a problem, or its two domains."""
-    domains = problem.replace("-", " → ").replace("_", " ")
+    domains = problem.replace("-", " → ", 1).replace("_", " ")
     return published.problems_of(dataset).get(problem, domains)
 
 

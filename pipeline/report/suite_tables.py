@@ -5,6 +5,7 @@ Published figures are in a block of their own below the measured ones; each has 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -28,6 +29,12 @@ HEADLINE = {  # method -> title of its column
     "no_weighting": "no weights",
 }
 ABLATIONS = "no CLIP, no views, no weights: calibrated without that part"
+MEASURES = {"shared": "shared", "unknown": "unknown", "h_score": "H-score", "auroc": "AUROC"}
+UNKNOWN_NOTE = (
+    "H-score of each problem in percent, mean ± standard deviation over the seeds, after the last task; then means "
+    "over the problems: accuracy on shared classes (mean per class, a rejected image is wrong), share of unknown "
+    "images that is rejected, their harmonic mean, AUROC of the score"
+)
 FULL, WITHOUT = "calibrated", "source_only"
 
 
@@ -48,19 +55,32 @@ def suite_tables(
     Returns
     -------
     list of Table
-        Headline, comparison, ablation (if ablations were compared) and sensitivity (if there are sweeps).
+        Headline, comparison, ablation (if ablations were compared), unknown_classes (if a target has such) and
+        sensitivity (if there are sweeps).
     """
-    tables = [headline_table(suite), comparison_table(suite, figures)]
+    comparison, *unknown = method_tables(suite, figures)
+    tables = [headline_table(suite), comparison]
     if any(entry.group == "ablation" for entry in suite.methods().values()):
         tables.append(ablation_table(suite, figures))
+    tables += unknown
     return [*tables, sensitivity_table(sweeps, [suite.test_images()])] if sweeps else tables
+
+
+def method_tables(suite: Suite, figures: Sequence[Published]) -> list[Table]:
+    """Return the tables with a row per method: the comparison and, if a target has such, unknown classes."""
+    if not suite.results:
+        return []
+    unknown = any(entry.label_space for entry in suite.methods().values())
+    return [comparison_table(suite, figures), *([unknown_table(suite)] if unknown else [])]
 
 
 def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
+    # methods that may answer `unknown` have a table of their own
+    known = {name: entry for name, entry in suite.methods().items() if not entry.label_space}
     # the ceiling, which reads labels, is never marked as the best
-    fair = [name for name, entry in suite.methods().items() if entry.group != "ceiling"]
-    groups = grouped((entry.group, name) for name, entry in suite.methods().items())
+    fair = [name for name, entry in known.items() if entry.group != "ceiling"]
+    groups = grouped((entry.group, name) for name, entry in known.items())
     blocks = [
         Block(heading, _measured_rows(suite, groups[group], fair))
         for group, heading in GROUPS.items()
@@ -69,6 +89,53 @@ def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     printed = [figure for figure in figures if figure.dataset != published.ABLATION]
     caption = "Final accuracy of every method"
     return _by_method("comparison", caption, suite, tuple(suite_columns(suite)), blocks, printed)
+
+
+def unknown_table(suite: Suite) -> Table:
+    """Return the methods that may answer `unknown`: H-score of every problem, means of all measures; by label space."""
+    methods = {name: entry for name, entry in suite.methods().items() if entry.label_space}
+    groups: dict[str, list[str]] = {}
+    for problem, compared in suite.results.items():
+        if any(entry.label_space for entry in compared.values()):
+            groups.setdefault(suite.label_spaces[problem], []).append(problem)
+    columns: list[Column] = []
+    cells: dict[str, list[Cell | None]] = {name: [] for name in methods}
+    for space, problems in groups.items():
+        columns += [Column(p, p, space, space) for p in problems]
+        columns += [
+            Column(f"{space}.{measure}.mean", title, space, space)
+            for measure, title in MEASURES.items()
+        ]
+        for name, row in cells.items():
+            figures = [suite.results[p][name].label_space for p in problems]
+            row += [_percent(f.h_score, f.h_score_sd) if f else None for f in figures]
+            for measure in MEASURES:
+                values = [getattr(f, measure) for f in figures if f]
+                whole = len(values) == len(problems) and None not in values
+                row.append(_percent(statistics.fmean(values)) if whole else None)
+    rows = {
+        name: Row(name, entry.title, tuple(cells[name]), note=suite.failures(name))
+        for name, entry in methods.items()
+    }
+    by_group = grouped((entry.group, name) for name, entry in methods.items())
+    return Table(
+        "unknown_classes",
+        f"Images of unknown classes, {suite.title}",
+        "method",
+        tuple(columns),
+        tuple(
+            Block(GROUPS[group], tuple(rows[name] for name in names))
+            for group, names in by_group.items()
+        ),
+        (
+            UNKNOWN_NOTE,
+            suite.settings(),
+        ),
+    )
+
+
+def _percent(mean: float | None, sd: float | None = None) -> Cell | None:
+    return None if mean is None else Cell(decimal(mean), None if sd is None else decimal(sd))
 
 
 def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:

@@ -24,12 +24,13 @@ from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, RefereeError, StoreError, one_line
 from pipeline.extraction.executor import Executor, for_each_item
+from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
 from pipeline.report.made_with import made_with
-from pipeline.report.problem_figures import accuracy_figures
+from pipeline.report.problem_figures import accuracy_figures, label_space_figures
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import Bases, read_bases
 from pipeline.write_aside import write_json
@@ -41,7 +42,8 @@ class Scored(NamedTuple):
     """What a method reaches on one seed."""
 
     accuracy: Matrix  # (T, T)
-    right: npt.NDArray[np.bool_]  # (n,), about each test image after the last task
+    right: npt.NDArray[np.bool_]  # (n,), about each test image of a known class after the last task
+    unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
 
 
 @stage(
@@ -51,12 +53,15 @@ class Scored(NamedTuple):
 def compare(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/comparison.json."""
     params = context.params
-    names = params.compare.methods
-    methods = {method: compared_method(method) for method in names}
     bases = read_bases(paths.bases(params.problems[name].source))
     with context.executor(params.problems[name].target) as executor:
         problem = context.project.labelled_problem(name, lazy=executor.lazy)
-        seeds = run_methods(problem, bases, names, executor)
+        methods = {
+            method: found
+            for method in params.compare.methods
+            if (found := compared_method(method)).answers is None or problem.has_unknown
+        }
+        seeds = run_methods(problem, bases, list(methods), executor)
     entries = {
         method: {
             "title": compared.title,
@@ -125,8 +130,15 @@ def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Sc
     seen = seen_by(method, problem)
     seed = own if seen is problem else seen.seed(index, own.basis)
     try:
-        predictions = method.run(seed)
-        return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]))
+        unknown = None
+        if method.answers is None:
+            predictions = method.run(seed)
+        else:
+            answers = method.answers(seed)
+            predictions = [one.classes() for one in answers]
+            unknown = problem.unknown_scores(index, answers)
+        accuracies = problem.accuracies(index, predictions)
+        return Scored(accuracies, problem.right(index, predictions[-1]), unknown)
     except StoreError:
         raise  # a damaged store is no method's fault
     except RefereeError as error:
@@ -138,7 +150,10 @@ def figures_or_reason(outcomes: Sequence[Scored | str], seeds: Sequence[int]) ->
     for seed, outcome in zip(seeds, outcomes, strict=True):
         if isinstance(outcome, str):
             return {"failed": f"seed {seed}: {outcome}"}
-    return accuracy_figures([one.accuracy for one in outcomes if not isinstance(one, str)])
+    scored = [one for one in outcomes if not isinstance(one, str)]
+    figures = accuracy_figures([one.accuracy for one in scored])
+    unknown = [one.unknown for one in scored if one.unknown is not None]
+    return {**figures, "label_space": label_space_figures(unknown)} if unknown else figures
 
 
 def covariance_of_methods(

@@ -7,7 +7,6 @@ they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc pl
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from pipeline.datasets.manifest_files import iterate_images
 from pipeline.errors import StoreError
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.kernel_rows import kernel_rows
-from pipeline.method.label_space_measures import LabelSpaceScores, label_space_scores
+from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.prediction import predict
-from pipeline.method.rejection import unknownness
+from pipeline.method.rejection import rejector
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.adapted_model import options_as_json
@@ -29,7 +28,7 @@ from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import (
     EvaluatedProblem,
     kept_weights,
-    percent_where_known,
+    label_space_figures,
     problem_figures,
 )
 from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
@@ -85,7 +84,14 @@ def evaluate(context: Context, name: str) -> str:
     )
     figures = {**problem_figures(evaluated), "made_with": made}
     if options.reject != "none" or params.problems[name].label_space is not None:
-        figures["label_space"] = label_space_figures(problem, target, model, options)
+        figures["label_space"] = label_space_figures(
+            [
+                label_space_seed(
+                    index, problem=problem, target=target, model=model, options=options
+                )
+                for index in range(len(target.seeds))
+            ]
+        )
     write_json(paths.evaluation(context.suite, name), figures)
     return (
         f"A_T {figures['A_T']} ± {figures['A_T_sd']}, source only {figures['source_only_A_T']}, "
@@ -118,28 +124,6 @@ def score_seed(
     )
 
 
-def label_space_figures(
-    problem: Problem, target: LabelledDomain, model: ArrayStore, options: MethodOptions
-) -> dict[str, Any]:
-    """Return how well known images are recognised and unknown ones rejected: percent, mean over the seeds, per task."""
-    seeds = [
-        label_space_seed(index, problem=problem, target=target, model=model, options=options)
-        for index in range(len(target.seeds))
-    ]
-    names = ("shared", "unknown", "h_score", "auroc")
-    values = np.array([[[getattr(k, n) for n in names] for k in tasks] for tasks in seeds])
-    per_task = {
-        n: [percent_where_known(column) for column in values[:, :, i].T]
-        for i, n in enumerate(names)
-    }
-    last = {n: per_task[n][-1] for n in names}
-    return {
-        **last,
-        "h_score_sd": percent_where_known(values[:, -1:, 2].std(axis=0)),
-        "per_task": per_task,
-    }
-
-
 def label_space_seed(
     index: int,
     *,
@@ -149,28 +133,28 @@ def label_space_seed(
     options: MethodOptions,
 ) -> list[LabelSpaceScores]:
     """Return the scores of a seed after each task, on the test images so far, those of unknown classes too."""
-    test = problem.target.test_index(target.seeds[index])
-    task, labels = target.tasks.task[test], target.labels[test]
+    test = target.test_index(target.seeds[index], unknown=True)
+    rows, basis = target.rows(test, options.test_views), problem.bases.basis(index)
+    features = kernel_rows(basis, rows, options.clip_in_kernel)
     states, means = read_rejections(model, index), problem.class_means(index)
-    scores = []
+    answers = []
     models = zip(problem.source_models(index), read_classifiers(model, index), strict=True)
     for k, (source, classifier) in enumerate(models):
-        so_far = np.flatnonzero(task <= k)
-        rows = target.rows(test[so_far], options.test_views)
         prediction = predict(
-            kernel_rows(problem.bases.basis(index), rows, options.clip_in_kernel),
+            features,
             rows.cosines,
             source=source,
             classifier=classifier,
             options=options,
             clip_scale=target.prompts.logit_scale,
         )
-        u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(so_far), dtype=np.bool_)
+        u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
         if states is not None:
-            u = unknownness(states[k], rows, means)
-            rejected = u > states[k].threshold
-        scores.append(label_space_scores(labels[so_far], prediction.label, rejected, u))
-    return scores
+            judge = rejector(states[k], means)
+            u = judge.unknownness(rows)
+            rejected = u > judge.threshold
+        answers.append(Answers(prediction.label, rejected, u))
+    return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
 
 
 def evaluated_problem(

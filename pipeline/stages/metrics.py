@@ -4,6 +4,9 @@ Writes results/SUITE/metrics.json: the mean of A_T over the problems, "A_T±sd" 
 with which these were made. They stand beside the numbers because DVC shows the file of the last run beside the
 params.yaml of today. A problem that was evaluated with other parameters than the first one is left out, and with it the
 mean.
+
+Where a target has classes that the source lacks, `unknown` has for its problem, in percent: accuracy on shared classes,
+share of unknown images that is rejected, H-score and AUROC after the last task, and the same after each task.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from pipeline import paths
 from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.figures import format_figure
 from pipeline.report.made_with import differences
+from pipeline.report.problem_figures import MEASURES
 from pipeline.report.result_file import read_json
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_json
@@ -32,7 +36,9 @@ def metrics(context: Context) -> str:
         }
     )
     write_json(paths.metrics(suite), figures)
-    return ", ".join(f"{name} {value}" for name, value in figures.items())
+    unknown = figures.pop("unknown", {})
+    h_scores = {f"H-score of {name}": of["h_score"] for name, of in unknown.items()}
+    return ", ".join(f"{name} {value}" for name, value in {**figures, **h_scores}.items())
 
 
 def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
@@ -45,9 +51,26 @@ def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
     return {
         **(mean if len(alike) == len(evaluated) else {}),
         **{name: format_figure(one.A_T, one.A_T_sd, plus_minus="±") for name, one in alike.items()},
+        **_unknown_figures(alike),
         "D": made["rff.D"],
         "sigma": made["rff.sigma"],
         "method": " ".join(
             [made["method.variant"], *(f"{k}={v}" for k, v in made["method.options"].items())]
         ),
     }
+
+
+def _unknown_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
+    """Return how images of unknown classes are told, of the problems that have such; nothing if there is none."""
+    found = {
+        name: {
+            **{measure: getattr(space, measure) for measure in MEASURES},
+            **{
+                f"task {task + 1}": {m: space.per_task[m][task] for m in MEASURES}
+                for task in range(len(space.per_task["h_score"]))
+            },
+        }
+        for name, one in evaluated.items()
+        if (space := one.label_space) is not None and space.unknown is not None
+    }
+    return {"unknown": found} if found else {}

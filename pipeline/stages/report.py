@@ -31,7 +31,7 @@ from pipeline.report.page.provenance import (
 from pipeline.report.page.stream_results import read_streams
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
-from pipeline.report.suite_tables import comparison_table, headline_table
+from pipeline.report.suite_tables import headline_table, method_tables
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 
@@ -64,11 +64,20 @@ def page_content(context: Context) -> PageContent:
     """Return all that the page shows."""
     params = context.params
     problems = [
-        read_problem(context.suite, name, one.source, one.target, swept=name in params.swept)
+        read_problem(
+            context.suite,
+            name,
+            one.source,
+            one.target,
+            swept=name in params.swept,
+            label_space=one.label_space,
+            hidden=one.classes == "seen",
+        )
         for name, one in params.problems.items()
     ]
+    spaces = {name: one.label_space for name, one in params.problems.items() if one.label_space}
     datasets = {p.name: params.domains[p.target].dataset for p in problems}
-    suite = Suite(context.suite, {p.name: p.comparison for p in problems}, datasets)
+    suite = Suite(context.suite, {p.name: p.comparison for p in problems}, datasets, spaces)
     album: dict[str, str] = {}
     pictures = {
         problem.name: read_pictures(
@@ -85,7 +94,9 @@ def page_content(context: Context) -> PageContent:
         suite=context.suite,
         variant=params.method.variant,
         headline=headline_table(suite) if problems else None,
-        methods=comparison_table(suite, read_published()).parts() if problems else [],
+        methods=[
+            part for table in method_tables(suite, read_published()) for part in table.parts()
+        ],
         problems=problems,
         pictures=pictures,
         album=album,

@@ -12,11 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import paths
-from pipeline.errors import ParamsError
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import StepSettings, open_step
 from pipeline.problem.step_adaptation import adapt_step, state_after
-from pipeline.problem.step_results import ESTIMATE_ERROR, images_csv, step_figures
+from pipeline.problem.step_results import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
 from pipeline.write_aside import write_aside, write_json
@@ -37,11 +36,6 @@ def step(context: Context, name: str) -> str:
         source_task=entry.source_task,
     )
     options = method_options(params.method.variant, params.method.options)
-    if options.reject != "none":
-        raise ParamsError(
-            "params.yaml: method.options.reject: steps of a stream do not reject images yet; "
-            "set it to none, or adapt by a problem and use `referee predict`"
-        )
     with context.executor(entry.domain) as executor:
         domain = context.project.domain(entry.domain, lazy=executor.lazy)
         opened = open_step(settings, domain, options)
@@ -73,6 +67,9 @@ def summary(figures: dict[str, object], classes: int, before: str | None) -> str
         f"{figures['images']} images, {classes} classes so far, branches agree on {figures['agreement']:.0%}, "
         f"accuracy perhaps {figures['estimated_accuracy']:.0%} (without labels: {ESTIMATE_ERROR} points off on average)"
     )
+    shares = figures["shares"]
+    if isinstance(shares, dict) and UNKNOWN in shares:
+        line += f"; {shares[UNKNOWN]:.0%} unknown"
     drift = figures["drift"]
     if isinstance(drift, dict):
         line += f"; shares moved by {drift['shares']:.0%} since {before}"

@@ -1,7 +1,7 @@
 """Stage `tables`: all problems of the suite in one table, with the paper's published figures apart.
 
-Writes results/SUITE/tables/{headline,comparison,ablation,sensitivity}.{csv,md,tex}. `ablation` is left out where no
-ablation was compared, `sensitivity` where no problem is swept.
+Writes results/SUITE/tables/{headline,comparison,ablation,unknown_classes,sensitivity}.{csv,md,tex}. `ablation` is left
+out where no ablation was compared, `unknown_classes` where no target has such, `sensitivity` where no problem is swept.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def tables(context: Context) -> str:
     datasets = {
         name: params.domains[problem.target].dataset for name, problem in params.problems.items()
     }
+    spaces = {name: p.label_space for name, p in params.problems.items() if p.label_space}
     swept = {
         name: read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}")
         for name in params.swept
@@ -47,7 +48,7 @@ def tables(context: Context) -> str:
     made = [
         replace(table, warnings=tuple(stale))
         for table in (
-            suite_tables(Suite(suite, results, datasets), sweeps, read_published())
+            suite_tables(Suite(suite, results, datasets, spaces), sweeps, read_published())
             if results
             else []
         )

@@ -18,10 +18,11 @@ from pipeline.stage import Context, stage
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what decides the tasks and splits of a domain."""
+    """Return what decides the tasks and splits of a domain; label spaces that no problem names do not."""
     dataset = params.datasets[params.domains[name].dataset]
-    spaces = dataset.label_spaces or {}
-    lists = {name: space.model_dump(mode="json") for name, space in spaces.items()}
+    problems = [p for p in params.problems.values() if name in (p.source, p.target)]
+    named = sorted({p.label_space for p in problems if p.label_space is not None})
+    lists = {space: (dataset.label_spaces or {})[space].members() for space in named}
     return {
         **({"label_spaces": lists} if lists else {}),
         "classes_per_task": dataset.classes_per_task,

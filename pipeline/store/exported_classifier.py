@@ -1,10 +1,11 @@
 """An adapted classifier as one safetensors file that needs nothing of this package.
 
-Tensors: omega (d + d', D) and beta (D,), the Fourier basis of vision and CLIP embeddings side by
-side; W (D, K) and b (K,), the classifier of the K classes seen; text, the class prompts (as many as
-the CLIP branch takes its softmax over). The header has one entry, `referee`, in JSON: safetensors
-keeps several entries in no fixed order, and the same model must give the same bytes. It carries the
-example, so that whoever is given the file can use it.
+Tensors: omega (d + d', D) and beta (D,), the Fourier basis of vision and CLIP embeddings side by side; W (D, K) and b
+(K,), the classifier of the K classes seen; text, the class prompts (as many as the CLIP branch takes its softmax over).
+Of a model that rejects, `method.rejection.Rejector` over all classes of the source: centre, directions,
+similarity_mean, similarity_sd, and their prompts, all_text. The header has one entry, `referee`, in JSON: safetensors
+keeps several entries in no fixed order, and the same model must give the same bytes. It carries the example, so that
+whoever is given the file can use it.
 """
 
 from __future__ import annotations
@@ -46,14 +47,27 @@ def classify(views, clip):
 '''
 
 
+UNKNOWN = '''
+
+def unknown(views, clip):
+    """Confidence (n,) that an image is of none of the classes; above 1/2 it is unknown."""
+    g, c = normalize(views[0].double(), dim=1), normalize(clip.double(), dim=1)
+    s, k = normalize(g - m["centre"], dim=1) @ m["directions"].T, c @ m["all_text"].T
+    mean, sd = m["similarity_mean"], m["similarity_sd"]
+    u = -((s - mean[0]) / sd[0]).amax(1) - ((k - mean[1]) / sd[1]).amax(1)
+    return (u - about["threshold"]).sigmoid()
+'''
+
+
 def write_classifier(
     path: Path, tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]
 ) -> None:
     """Write the tensors by name, with ``about`` and the example in the header, aside; then rename the file."""
     from safetensors.numpy import save_file
 
+    example = EXAMPLE + (UNKNOWN if "threshold" in about else "")
     content = json.dumps(
-        {"schema": SCHEMA, **about, "example": EXAMPLE}, sort_keys=True, ensure_ascii=False
+        {"schema": SCHEMA, **about, "example": example}, sort_keys=True, ensure_ascii=False
     )
     contiguous = {name: np.ascontiguousarray(values) for name, values in tensors.items()}
     with write_aside(path) as aside:

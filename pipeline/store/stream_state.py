@@ -11,6 +11,8 @@ Everything that the next step needs of all earlier ones is here, whatever their 
 ``prior_count``      (1, K)             how many rows they count as
 ``W``, ``b``         (1, D, K), (1, K)  the classifier after the step, of all D features
 ``text``             (1, C, d')         text embeddings of the classes seen, then of the others
+``rejection_…``      see `rejection`    the sums of `RejectionState`; only where images are rejected
+``class_means``      (1, K, d)          of the classes' unit embeddings, for rejection; likewise
 ===================  =================  =============================================================
 
 Classes are numbered in the order in which the stream met them.
@@ -27,10 +29,13 @@ import numpy.typing as npt
 
 from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.kernel_lda import Classifier
+from pipeline.method.rejection import RejectionState
+from pipeline.method.rows import Matrix64
 from pipeline.method.task_statistics import Arithmetic, ExactStatistics
 from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.seal import unusable
+from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
 _PER_CLASS = ("count", "weight", "squared_weight")
@@ -79,6 +84,10 @@ class StreamState:
         Of the K classes.
     summary : dict
         Figures of the step's images for the drift of the next one: shares of the classes, mean confidence.
+    rejection : RejectionState, optional
+        Of all images so far, where images are rejected.
+    class_means : ndarray of shape (K, d), optional
+        Of unit embeddings: the source's, of a class that it lacks the stream's. Where images are rejected.
     """
 
     step: str
@@ -89,6 +98,8 @@ class StreamState:
     statistics: ExactStatistics
     classifier: Classifier
     summary: dict[str, Any]
+    rejection: RejectionState | None = None
+    class_means: Matrix64 | None = None
 
 
 def write_stream_state(path: Path, state: StreamState) -> None:
@@ -102,6 +113,9 @@ def write_stream_state(path: Path, state: StreamState) -> None:
         "b": state.classifier.b,
         "text": state.prompts.text,
     }
+    if state.rejection is not None and state.class_means is not None:
+        sums = (state.rejection.embedding, state.rejection.moments, state.rejection.histogram)
+        arrays |= dict(zip(REJECTION, sums, strict=True)) | {"class_means": state.class_means}
     origin = state.origin
     attributes = {
         "step": state.step,
@@ -136,6 +150,10 @@ def read_stream_state(path: Path) -> StreamState:
     )
     if not (np.isfinite(sums).all() and np.isfinite(prior_means).all()):
         raise unusable(path, "holds a number that is not finite")
+    rejection = class_means = None
+    if "class_means" in store.arrays:
+        rejection = RejectionState(*(store.read(name, 0) for name in REJECTION))
+        class_means = store.read("class_means", 0, shape=(K, None))
     return StreamState(
         step=store.attribute("step", str),
         steps_before=tuple(store.attribute("steps_before", list)),
@@ -150,6 +168,8 @@ def read_stream_state(path: Path) -> StreamState:
         statistics=statistics,
         classifier=Classifier(store.read("W", 0, shape=(None, K)), store.read("b", 0, shape=(K,))),
         summary=store.attribute("summary", dict),
+        rejection=rejection,
+        class_means=class_means,
     )
 
 

@@ -16,6 +16,7 @@ from pipeline.store.classifier_store import write_classifiers
 from pipeline.store.pseudo_label_store import TaskLabels, add_pseudo_labels
 
 SCHEMA = "referee-target/4"
+REJECTION = ("rejection_embedding", "rejection_moments", "rejection_histogram")
 
 
 def write_target(
@@ -44,22 +45,17 @@ def _rejection_arrays(seeds: Sequence[Sequence[RejectionState]]) -> dict[str, np
     """Return Σg (S, T, d + 1), moments (S, T, 5, K) and histograms (S, T, bins); a class not met has zeros."""
     K = seeds[0][-1].moments.shape[1]
     pad = [[np.pad(s.moments, ((0, 0), (0, K - s.moments.shape[1]))) for s in t] for t in seeds]
-    return {
-        "rejection_embedding": np.array([[state.embedding for state in tasks] for tasks in seeds]),
-        "rejection_moments": np.array(pad),
-        "rejection_histogram": np.array([[state.histogram for state in tasks] for tasks in seeds]),
-    }
+    embedding = [[state.embedding for state in tasks] for tasks in seeds]
+    histogram = [[state.histogram for state in tasks] for tasks in seeds]
+    return dict(zip(REJECTION, map(np.array, (embedding, pad, histogram)), strict=True))
 
 
 def read_rejections(store: ArrayStore, seed_index: int) -> list[RejectionState] | None:
     """Return what rejects images after each task of a seed; None if the model rejects none."""
-    if "rejection_embedding" not in store.arrays:
+    if REJECTION[0] not in store.arrays:
         return None
-    names = ("rejection_embedding", "rejection_moments", "rejection_histogram")
-    return [
-        RejectionState(*arrays)
-        for arrays in zip(*(store.read(name, seed_index) for name in names), strict=True)
-    ]
+    read = (store.read(name, seed_index) for name in REJECTION)
+    return [RejectionState(*arrays) for arrays in zip(*read, strict=True)]
 
 
 def open_target(path: Path) -> ArrayStore:

@@ -1,17 +1,19 @@
 """Rejection, the classes that are there, and the measures, against naive oracles."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 
-from pipeline.method.label_space_measures import label_space_scores
-from pipeline.method.presence import present_classes
+from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
+from pipeline.method.presence import ITERATIONS, LEAST, present_classes
 from pipeline.method.rejection import (
     EDGES,
     RejectionState,
     empty_state,
     otsu_threshold,
     reject,
-    unknownness,
+    rejector,
 )
 from pipeline.method.rows import UnlabelledRows
 from tests.reference import rejection as oracle
@@ -30,22 +32,21 @@ def images():
 
 def test_the_score_is_that_of_the_equations(images):
     rows, _, means = images
-    state, _ = reject(empty_state(8), rows, means, np.arange(3))
-    wanted = [
-        -max(t)
-        for t in oracle.fit_of_task(
-            rows.views["original"].tolist(), rows.cosines.tolist(), means.tolist()
-        )
-    ]
-    np.testing.assert_allclose(unknownness(state, rows, means), wanted, rtol=1e-9)
+    state, unknown = reject(empty_state(8), rows, means)
+    u, v = oracle.scores_of_task(
+        rows.views["original"].tolist(), rows.cosines.tolist(), means.tolist()
+    )
+    np.testing.assert_allclose(rejector(state, means).unknownness(rows), u, rtol=1e-9)
+    assert state.histogram.tolist() == oracle.histogram([*u, *v], EDGES.tolist())
+    assert unknown.tolist() == [x > oracle.threshold([*u, *v], EDGES.tolist()) for x in u]
 
 
 def test_unknown_images_are_rejected_and_known_ones_stay(images):
     rows, label, means = images
-    state, unknown = reject(empty_state(8), rows, means, np.arange(3))
+    state, unknown = reject(empty_state(8), rows, means)
     assert unknown[label == 3].mean() > 0.9
     assert unknown[label < 3].mean() < 0.1
-    np.testing.assert_array_equal(unknownness(state, rows, means) > state.threshold, unknown)
+    np.testing.assert_array_equal(rejector(state, means).confidence(rows) > 0.5, unknown)
 
 
 def test_no_other_threshold_parts_the_values_better():
@@ -58,6 +59,12 @@ def test_no_other_threshold_parts_the_values_better():
     assert best == pytest.approx(max(oracle.between_variance(binned, edge) for edge in EDGES))
 
 
+def test_where_all_images_are_known_few_are_rejected(images):
+    rows, label, means = images
+    _, unknown = reject(empty_state(8), rows.take(np.flatnonzero(label < 3)), means)
+    assert unknown.mean() < 0.1
+
+
 def test_nothing_is_rejected_where_all_images_are_alike():
     assert otsu_threshold(np.zeros(480)) == np.inf
 
@@ -65,39 +72,40 @@ def test_nothing_is_rejected_where_all_images_are_alike():
 def test_states_add(images):
     rows, _, means = images
     first, second = rows.take(np.arange(30)), rows.take(np.arange(30, 60))
-    one, _ = reject(empty_state(8), first, means, np.arange(3))
-    both, _ = reject(one, second, means, np.arange(3))
-    assert both.embedding[-1] == both.histogram.sum() == 60
+    one, _ = reject(empty_state(8), first, means)
+    both, _ = reject(one, second, means)
+    assert both.embedding[-1] == both.histogram.sum() / 2 == 60  # u and v
     more = one + RejectionState(one.embedding, np.ones((5, 4)), one.histogram)
     assert more.moments[0].tolist() == [31, 31, 31, 1]
 
 
-def test_classes_that_no_image_is_of_are_left_out():
+def test_the_classes_that_are_there_are_those_of_the_naive_em():
     rng = np.random.default_rng(2)
-    logits = 2 * np.eye(6)[rng.choice([1, 4], 80)] + 0.7 * rng.normal(size=(80, 6))
-    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert present_classes(p).tolist() == [1, 4]
+    for true in ([1, 4], [0, 1, 2, 3, 4, 5], [3]):
+        logits = 2 * np.eye(6)[rng.choice(true, 60)] + 0.7 * rng.normal(size=(60, 6))
+        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        assert present_classes(p).tolist() == oracle.present(p.tolist(), LEAST, ITERATIONS) == true
     assert present_classes(p[:0]).tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_measures():
+def test_measures_after_every_task_are_those_of_the_naive_ones():
     rng = np.random.default_rng(3)
-    labels, predicted = rng.integers(-1, 3, 50), rng.integers(0, 3, 50)
-    u = rng.integers(0, 9, 50) / 10  # with ties
-    scores = label_space_scores(labels, predicted, u > 0.5, u)
-    right = [
-        [bool(p == c and v <= 0.5) for y, p, v in zip(labels, predicted, u, strict=True) if y == c]
-        for c in range(3)
+    labels, tasks = rng.integers(-1, 3, 60), rng.integers(0, 2, 60)
+    answers = [
+        Answers(rng.integers(0, 3, 60), rng.random(60) > 0.5, rng.integers(0, 9, 60) / 10)
+        for _ in range(2)
     ]
-    shared = sum(sum(r) / len(r) for r in right) / 3
-    unknown = np.mean([v > 0.5 for y, v in zip(labels, u, strict=True) if y == -1])
-    assert scores.shared == pytest.approx(shared)
-    assert scores.unknown == pytest.approx(unknown)
-    assert scores.h_score == pytest.approx(2 / (1 / shared + 1 / unknown))
-    assert scores.auroc == pytest.approx(oracle.auroc(u, labels == -1))
+    for k, (found, one) in enumerate(
+        zip(scores_after_tasks(labels, tasks, answers), answers, strict=True)
+    ):
+        index = np.flatnonzero(tasks <= k)
+        columns = (labels, one.label, one.rejected, one.u)  # u with ties
+        wanted = oracle.measures(*(column[index].tolist() for column in columns))
+        assert astuple(found) == pytest.approx(wanted)
 
 
 def test_without_unknown_images_there_is_no_h_score():
-    scores = label_space_scores(np.array([0]), np.array([0]), np.array([False]), np.array([0.0]))
+    known = Answers(np.array([0]), np.array([False]), np.array([0.0]))
+    scores = label_space_scores(np.array([0]), known)
     assert scores.shared == 1
     assert np.isnan([scores.unknown, scores.h_score, scores.auroc]).all()

@@ -10,7 +10,7 @@ def test_the_named_variants_and_the_default():
     assert set(VARIANTS) == {
         "calibrated", "paper", "released", "no_clip", "no_augmentation", "no_weighting",
         "no_alignment", "no_neighbours", "no_votes", "no_rounds", "hard_labels", "clip_at_test",
-        "clip_zero_shot", "source_only", "nearest_mean",
+        "rejecting", "clip_zero_shot", "source_only", "nearest_mean",
     }  # fmt: skip
     assert variant("calibrated") == MethodOptions()
 

@@ -1,4 +1,4 @@
-"""Naive oracles of rejection, of the shares of classes, and of the measures of label spaces: one image at a time."""
+"""Naive oracles of rejection, of the classes that are there, and of the measures of label spaces: image by image."""
 
 import math
 
@@ -12,22 +12,38 @@ def dot(x, y):
     return sum(a * b for a, b in zip(x, y, strict=True))
 
 
-def fit_of_task(images, cosines, means):
-    """Return t (n, K) of the images of a single task."""
+def scores_of_task(images, cosines, means):
+    """Return u and v (n,) of the images of a single task."""
     n, K, d = len(images), len(means), len(means[0])
     g = [unit(x) for x in images]
     g_mean = [sum(x[i] for x in g) / n for i in range(d)]
     m_mean = [sum(m[i] for m in means) / K for i in range(d)]
     directions = [unit([m[i] - m_mean[i] for i in range(d)]) for m in means]
     s = [[dot(unit([x[i] - g_mean[i] for i in range(d)]), w) for w in directions] for x in g]
-    total = [[0.0] * K for _ in range(n)]
+    u, v = [0.0] * n, [0.0] * n
     for table in (s, cosines):
         mean = [sum(row[c] for row in table) / n for c in range(K)]
         variance = sum((row[c] - mean[c]) ** 2 for row in table for c in range(K)) / (n * K)
         for i in range(n):
-            for c in range(K):
-                total[i][c] += (table[i][c] - mean[c]) / math.sqrt(variance)
-    return total
+            ranked = sorted((table[i][c] - mean[c]) / math.sqrt(variance) for c in range(K))
+            u[i] -= ranked[-1]
+            v[i] -= ranked[-2]
+    return u, v
+
+
+def histogram(values, edges):
+    """Return how many values are in each bin, the upper edge of a bin not in it."""
+    return [sum(low <= v < high for v in values) for low, high in zip(edges, edges[1:])]  # noqa: B905, RUF007
+
+
+def threshold(values, edges):
+    """Return the edge that parts the binned values best, the middle one of several."""
+    centres = [(low + high) / 2 for low, high in zip(edges, edges[1:])]  # noqa: B905, RUF007
+    counts = histogram(values, edges)
+    binned = [c for c, n in zip(centres, counts, strict=True) for _ in range(n)]
+    variance = {edge: between_variance(binned, edge) for edge in edges[1:-1]}
+    best = [e for e, v in variance.items() if v >= max(variance.values()) * (1 - 1e-9)]
+    return (best[0] + best[-1]) / 2
 
 
 def between_variance(values, threshold):
@@ -37,6 +53,36 @@ def between_variance(values, threshold):
         return 0.0
     a, b = (sum(part) / len(part) for part in parts)
     return len(parts[0]) * len(parts[1]) / len(values) ** 2 * (a - b) ** 2
+
+
+def present(p, least, iterations):
+    """Return the classes that are there, given probabilities (n, c): EM over their shares, the least one leaves."""
+    alive = list(range(len(p[0])))
+    while len(alive) > 1:
+        share = dict.fromkeys(alive, 1 / len(alive))
+        for _ in range(iterations):
+            new = dict.fromkeys(alive, 0.0)
+            for row in p:
+                total = sum(share[c] * row[c] for c in alive)
+                for c in alive:
+                    new[c] += share[c] * row[c] / total / len(p)
+            share = new
+        rarest = min(alive, key=lambda c: share[c])
+        if share[rarest] >= least / len(alive):
+            break
+        alive.remove(rarest)
+    return alive
+
+
+def measures(labels, predicted, rejected, u):
+    """Return accuracy on shared classes, on unknown images (label -1), H-score and AUROC."""
+    images = list(zip(labels, predicted, rejected, strict=True))
+    right = [[p == c and not r for y, p, r in images if y == c] for c in sorted(set(labels) - {-1})]
+    shared = sum(sum(one) / len(one) for one in right) / len(right)
+    of_unknown = [r for y, _, r in images if y == -1]
+    unknown = sum(of_unknown) / len(of_unknown)
+    h = 2 / (1 / shared + 1 / unknown) if shared and unknown else 0.0
+    return shared, unknown, h, auroc(u, [y == -1 for y in labels])
 
 
 def auroc(u, unknown):

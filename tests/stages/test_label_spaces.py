@@ -4,14 +4,18 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from safetensors import safe_open
 
 from benchmarks.imported_project import STATISTICS, ImportedProject, default_params
+from pipeline.cli.main import main as cli
 from pipeline.errors import ParamsError
 from pipeline.params import load_params, parse_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.project import Project
-from pipeline.report.predictions import predicted_images
+from pipeline.report.predictions import predicted_images, to_csv
+from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
 from pipeline.store.source_store import read_source_classes
 from tests.small_project import SUITE_SECTIONS
@@ -65,20 +69,27 @@ def test_a_label_space_goes_through(project, capsys, space, classes, reject):
     assert (figures["unknown"] is None) == (space == "partial")
     if space != "partial":
         assert figures["auroc"] > 70
-        assert unknown_of_private_classes() > 0.5
+        unknown, known = answered_unknown()
+        assert unknown > known + 0.2
 
 
-def unknown_of_private_classes():
-    """Return the share of the target's images of its private class that the adapted model takes for unknown."""
+def adapted_predictions():
+    """Return the adapted model, the rows of the target's images, and what it predicts for them."""
     params = load_params()
     opened = open_project(params)
     problem, target = opened.problem("a-b"), opened.labelled_target("a-b")
     options = method_options(params.method.variant, params.method.options)
     model = open_adapted_model(problem, options, params.rff.model_dump())
-    rows = np.flatnonzero(target.labels == -1)
-    found = model.predict(target.views_at(rows, model.views), np.asarray(target.clip_rows[rows]))
-    answers = predicted_images([str(row) for row in rows], found, model.classes_seen, 1)
-    return np.mean([answer["class"] == "unknown" for answer in answers])
+    rows = np.flatnonzero(target.tasks.task >= 0)
+    clip_rows = np.asarray(target.clip_rows[rows])
+    return model, rows, model.predict(target.views_at(rows, model.views), clip_rows)
+
+
+def answered_unknown():
+    """Return which shares of the target's images of private and of shared classes the model takes for unknown."""
+    _, rows, found = adapted_predictions()
+    private = open_project(load_params()).labelled_target("a-b").labels[rows] == -1
+    return found.rejected[private].mean(), found.rejected[~private].mean()
 
 
 def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(project, capsys):
@@ -117,6 +128,9 @@ def test_without_rejection_all_images_enter(project, capsys):
         ({"source_private": ["bike"], "target_private": ["bike"]}, ("'bike'", "twice")),
         ({"target_private": ["mugg"]}, ("'mugg'", "'mug'")),
         ({"source_private": ["bike"], "target_private": ["mug", "pen"]}, ("share no class",)),
+        ({"shared": 0, "source_private": 3}, ("share no class",)),
+        ({"shared": 2, "source_private": 2}, ("2 more", "1 of 3")),
+        ({"shared": ["bike"], "target_private": 1}, ("nobody has pen",)),
     ],
 )
 def test_a_bad_label_space_is_one_line(lists, words):
@@ -139,7 +153,9 @@ def test_without_class_names_the_stage_says_it(project, capsys):
                 "class_names": {},
                 "label_spaces": {"mine": {"target_private": ["mug"]}},
             }
-        }
+        },
+        problems={"a-b": {"source": "a", "target": "b", "label_space": "mine"}},
+        swept={},
     )
     assert main(["manifest", "a"]) == 0
     capsys.readouterr()
@@ -155,3 +171,62 @@ def test_a_problem_in_no_label_space_of_its_dataset():
     suite = {key: params.pop(key) for key in SUITE_SECTIONS if key in params}
     with pytest.raises(ParamsError, match=r"problems\.a-b\.label_space"):
         parse_params(params, suite)
+
+
+def test_measures_and_baselines_reach_metrics_and_tables(project, capsys):
+    evaluated(project, capsys, label_space="open")
+    methods = ["calibrated", "rejecting", "mcm", "nearest-mean-distance"]
+    project.change(compare={"methods": methods})
+    for stage in (["metrics"], ["compare", "a-b"], ["tables"], ["report"]):
+        assert main(stage) == 0, capsys.readouterr().err
+    results = project.folder / "results/toy"
+    own = json.loads((results / "evaluations/a-b.json").read_text())["label_space"]
+    shown = json.loads((results / "metrics.json").read_text())["unknown"]["a-b"]
+    assert [shown[m] for m in MEASURES] == [own[m] for m in MEASURES]
+    assert shown["task 1"]["h_score"] == own["per_task"]["h_score"][0]
+    compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
+    assert list(compared) == methods
+    assert "label_space" not in compared["calibrated"]
+    assert (
+        compared["rejecting"]["label_space"] == own
+    )  # the stages and `compare` are the same method
+    (lines,) = [p.read_text().splitlines() for p in (results / "tables").glob("unknown*.csv")]
+    assert any("rejecting" in line and f"{own['h_score']:.2f}" in line for line in lines)
+    assert "mcm" not in (results / "tables/comparison.csv").read_text()
+    page = (results / "report.html").read_text()
+    for text in ("a → b, open", "H-score", "nearest source mean, distance"):
+        assert text in page
+
+
+def test_methods_that_answer_unknown_are_left_out_of_the_closed_set(project, capsys):
+    evaluated(project, capsys, reject="none")
+    project.change(compare={"methods": ["calibrated", "rejecting", "mcm"]})
+    for stage in (["metrics"], ["compare", "a-b"]):
+        assert main(stage) == 0, capsys.readouterr().err
+    results = project.folder / "results/toy"
+    compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
+    assert list(compared) == ["calibrated"]
+    # label spaces of the dataset that no problem names cost nothing
+    assert not (project.folder / "cache/source/a.zarr/label_spaces").exists()
+    assert "unknown" not in json.loads((results / "metrics.json").read_text())
+
+
+def test_predict_and_an_exported_classifier_answer_unknown_alike(project, capsys):
+    evaluated(project, capsys, label_space="open")
+    model, rows, found = adapted_predictions()
+    answers = predicted_images([str(row) for row in rows], found, model.classes_seen, 2)
+    lines = [line.split(",") for line in to_csv(answers).splitlines()[1:]]
+    first = [line for line in lines if line[1] == "1"]
+    assert [line[2] == "unknown" for line in first] == found.rejected.tolist()
+    assert 0 < found.rejected.mean() < 1
+    assert cli(["export", "--problem", "a-b", "--output", "c.safetensors"]) == 0
+    with safe_open("c.safetensors", "pt") as file:
+        example = json.loads(file.metadata()["referee"])["example"]
+    names = {}
+    exec(example.replace("classifier.safetensors", "c.safetensors"), names)
+    target = open_project(load_params()).labelled_target("a-b")
+    views = [torch.tensor(x) for x in target.views_at(rows, model.views).values()]
+    confidence = names["unknown"](views, torch.tensor(target.clip_rows[rows])).numpy()
+    np.testing.assert_allclose(confidence, found.unknown, atol=1e-6)
+    fused = names["classify"](views, torch.tensor(target.clip_rows[rows])).numpy()
+    np.testing.assert_allclose(fused, found.fused, atol=1e-4)

@@ -8,6 +8,7 @@ import pytest
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.row_reduction import reduce_here
+from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
@@ -46,7 +47,7 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
         assert step.order == ("ant", "bee", "fox")
         task = step.task(np.arange(12))
         labels = first_labels(step, task, reduce_here)
-        means = source_with_new_classes(step).means
+        source = source_with_new_classes(step)
     features = kernel_rows(step.basis, task, options.clip_in_kernel)
     z = features.deviations("original", np.arange(12)).astype(float)
     scale = options.clip_logit_scale(step.prompts.logit_scale)
@@ -57,9 +58,14 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
         labels.fused, fuse(p, clip, options.fusion(at_test=False)), atol=1e-6
     )
     taken = clip.argmax(axis=1) == 2
-    expected = prior_mean(z, clip, 2) if taken.any() else (clip[:, 2] @ z) / clip[:, 2].sum()
-    np.testing.assert_allclose(means[2], expected, atol=1e-6)
-    np.testing.assert_array_equal(means[:2], step.source.means[:2])
+    g = unit_rows(task.views["original"][np.arange(12)])
+    for rows, means, known in (
+        (z, source.means, step.source.means),
+        (g, source.embedding_means, step.source.embedding_means),
+    ):
+        mean = prior_mean(rows, clip, 2) if taken.any() else clip[:, 2] @ rows / clip[:, 2].sum()
+        np.testing.assert_allclose(means[2], mean, atol=1e-6)
+        np.testing.assert_array_equal(means[:2], known[:2])
 
 
 def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
@@ -83,3 +89,14 @@ def test_a_step_may_hold_new_classes_only(foxes):
     foxes.change_params(steps={"camera-week1": week1 | {"classes": ["fox"]}})
     run(foxes, "step camera-week1")
     assert state(foxes, "camera-week1").classes == ("fox",)
+
+
+def test_a_stream_that_rejects_scores_images_by_the_new_class_too(foxes):
+    params = foxes.read_params()
+    params["method"] = {"variant": "rejecting", "options": {}}
+    foxes.write_params(params)
+    run(foxes, "step camera-week1", "step camera-week2")
+    first, second = state(foxes, "camera-week1"), state(foxes, "camera-week2")
+    assert np.isfinite(first.class_means).all()
+    np.testing.assert_array_equal(second.class_means[:3], first.class_means)
+    assert second.rejection.moments[0].tolist() == [24, 24, 24, 12, 12]  # images by class

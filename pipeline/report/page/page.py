@@ -11,6 +11,7 @@ from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pipeline.report.compared_methods import LabelSpaceFigures
 from pipeline.report.figures import format_figure
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_charts import gains, problem_charts
@@ -18,7 +19,7 @@ from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
 from pipeline.report.page.stream_charts import stream_charts
 from pipeline.report.page.stream_results import StreamResults
-from pipeline.report.suite_tables import FULL
+from pipeline.report.suite_tables import FULL, MEASURES
 from pipeline.report.table import Table, is_mean
 
 
@@ -63,7 +64,7 @@ def _environment() -> Environment:
     )
     compact = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     environment.policies["json.dumps_kwargs"] = compact
-    functions = (format_figure, is_mean, means_first, problem_charts, stream_charts)
+    functions = (format_figure, is_mean, means_first, problem_charts, stream_charts, unknown_rows)
     environment.globals |= {function.__name__: function for function in functions}
     return environment
 
@@ -112,3 +113,12 @@ def means_first(table: Table) -> Table:
     """Return the table with its means before the single problems, visible without scrolling."""
     order = range(len(table.columns))
     return table.with_columns(sorted(order, key=lambda i: not is_mean(table.columns[i].key)))
+
+
+def unknown_rows(space: LabelSpaceFigures) -> list[tuple[str, ...]]:
+    """Return the measures after each task as the texts of a table's rows."""
+    by_task = zip(*(space.per_task[measure] for measure in MEASURES), strict=True)
+    return [
+        (str(task), *("–" if value is None else format_figure(value) for value in values))
+        for task, values in enumerate(by_task, start=1)
+    ]

@@ -164,8 +164,9 @@ def spread_labels(centres: dict[str, tuple[float, float]]) -> dict[str, tuple[fl
 
 
 def methods(results: ProblemResults) -> Chart:
-    """Draw A_T of every compared method, the best on top."""
-    ran = [figures for figures in results.methods.values() if not figures.failed]
+    """Draw A_T of every compared method that answers all images, the best on top."""
+    every = results.methods.values()
+    ran = [figures for figures in every if not figures.failed and not figures.label_space]
     values = DataFrame(
         [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran],
         columns=["method", "group", "a", "sd"],

@@ -35,11 +35,18 @@ class ProblemResults:
     comparison: Comparison
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)  # empty without `sensitivity`
     swept_with: Mapping[str, Any] = field(default_factory=dict)  # made with, of the sweeps
+    label_space: str | None = None  # None: the closed set
+    hidden: bool = False  # whether the classes of tasks are
 
     @property
     def title(self) -> str:
         """The problem's name on the page."""
-        return f"{self.source} → {self.target}"
+        parts = (
+            f"{self.source} → {self.target}",
+            self.label_space,
+            "classes hidden" if self.hidden else None,
+        )
+        return ", ".join(part for part in parts if part)
 
     @property
     def methods(self) -> Mapping[str, MethodFigures]:
@@ -57,12 +64,24 @@ class ProblemResults:
         return Origin(f"evaluate@{self.name}", file.as_posix())
 
 
-def read_problem(suite: str, name: str, source: str, target: str, *, swept: bool) -> ProblemResults:
+def read_problem(
+    suite: str,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    swept: bool,
+    label_space: str | None = None,
+    hidden: bool = False,
+) -> ProblemResults:
     """Read the results of the problem ``name`` from ``source`` to ``target``, with its sweeps if it is ``swept``.
 
     A file that is missing or malformed is a `StoreError` that names it and the stage that writes it.
     """
     stage, folder = f"evaluate@{name}", paths.problem_tables(suite, name)
+    sweeps, swept_with = (
+        read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}") if swept else ({}, {})
+    )
     return ProblemResults(
         suite,
         name,
@@ -74,5 +93,8 @@ def read_problem(suite: str, name: str, source: str, target: str, *, swept: bool
             for table, columns in COLUMNS.items()
         },
         read_comparison(paths.comparison(suite, name), f"compare@{name}"),
-        *(read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}") if swept else ()),
+        sweeps,
+        swept_with,
+        label_space=label_space,
+        hidden=hidden,
     )

@@ -1,0 +1,189 @@
+"""Baselines that may answer `unknown`, for problems whose target has classes that the source lacks.
+
+None of them adapts. Each has a score u of every image, the greater the rather unknown, over the classes seen so far. An
+image is rejected if u exceeds Otsu's threshold on the train images of the tasks so far, or, as uniood has it (Deng and
+Jia, "Universal Domain Adaptation from Foundation Models: A Baseline Study", arXiv:2305.11092), if its entropy exceeds
+half of the largest, ln K.
+
+- ``mcm``: −max softmax of CLIP's cosines at temperature 1 (Ming et al., NeurIPS 2022).
+- ``clip-entropy``, ``clip-largest-cosine``: entropy at CLIP's own scale; −max cosine (the maximum logit).
+- ``clip-half-entropy``: uniood's CLIP zero-shot: entropy at CLIP's own scale against ½ ln K.
+- ``clip-calibrated``: uniood's calibrated CLIP without its distillation, which takes gradients: the same at the
+  temperature that source images choose, see `calibrated_temperature`.
+- ``source-max-softmax``, ``source-entropy``: of the source model.
+- ``nearest-mean-distance``: squared distance to the nearest source mean of unit embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import scipy.optimize
+
+from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
+from pipeline.comparison.labelled_tasks import VIEW, as_array
+from pipeline.comparison.referee_variants import kernel_basis, source_models
+from pipeline.errors import InputError
+from pipeline.method.continual_metrics import calibration_error
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.label_space_measures import Answers
+from pipeline.method.prediction import predict
+from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, unit_rows
+from pipeline.method.variants import CALIBRATED
+from pipeline.method.zero_shot import softmax
+from pipeline.problem.seed import Seed
+
+SOURCE = replace(CALIBRATED, predictor="source")
+# scores (n, K) of images after a task (from 0), of which the largest is the class
+Scores = Callable[[Seed, UnlabelledRows, int], Matrix64]
+
+
+def answers(
+    seed: Seed, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
+) -> list[Answers]:
+    """Return the answers for the test images after each task."""
+    found, train = [], []
+    for t in range(len(seed.tasks)):
+        p = scores(seed, seed.target.test, t)
+        if half_entropy:
+            threshold = np.log(p.shape[1]) / 2
+        else:
+            train = [u(scores(seed, task, t)) for task in seed.target.tasks[: t + 1]]
+            threshold = otsu(np.concatenate(train))
+        found.append(Answers(p.argmax(axis=1), u(p) > threshold, u(p)))
+    return found
+
+
+def otsu(values: Vector64) -> float:
+    """Return the threshold that parts the values with the greatest variance between the parts.
+
+    Examples
+    --------
+    >>> float(otsu(np.array([0.0, 1.0, 8.0, 9.0])))
+    4.5
+    """
+    v = np.sort(values)
+    if len(v) < 2:
+        return np.inf
+    left, sums = np.arange(1, len(v)), np.cumsum(v)
+    between = (sums[-1] * left / len(v) - sums[:-1]) ** 2 / (left * (len(v) - left))
+    best = int(np.argmax(between))
+    return float((v[best] + v[best + 1]) / 2)
+
+
+def entropy(p: Matrix64) -> Vector64:
+    """Return the entropy (n,) of probabilities (n, K)."""
+    return np.asarray(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=1))
+
+
+def smallest(scores: Matrix64) -> Vector64:
+    """Return −max of every row of ``scores`` (n, K)."""
+    return np.asarray(-scores.max(axis=1))
+
+
+def classes_seen(seed: Seed, task: int) -> int:
+    """Return the number of classes after a task (from 0)."""
+    return int(max(classes.max() for classes in seed.tasks[: task + 1])) + 1
+
+
+def cosines(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
+    """Return CLIP's cosines (n, K)."""
+    return as_array(rows.cosines)[:, : classes_seen(seed, task)].astype(np.float64)
+
+
+def clip(seed: Seed, rows: UnlabelledRows, task: int, scale: float | None = None) -> Matrix64:
+    """Return CLIP's probabilities (n, K), by default at its own scale."""
+    return softmax((scale or seed.target.clip_scale) * cosines(seed, rows, task))
+
+
+def calibrated_clip(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
+    """Return CLIP's probabilities (n, K) at the temperature that source images of the classes seen choose."""
+    K = classes_seen(seed, task)
+
+    def temperature() -> float:
+        if seed.source.clip is None or seed.target.text is None:
+            raise InputError("the source has no CLIP embeddings, which this method needs")
+        mine = np.flatnonzero(seed.source.labels < K)
+        k = unit_rows(as_array(seed.source.clip)[mine]) @ unit_rows(seed.target.text[:K]).T
+        return calibrated_temperature(k, seed.source.labels[mine], 1 / seed.target.clip_scale)
+
+    return clip(seed, rows, task, 1 / seed.shared(("CLIP's temperature", K), temperature))
+
+
+def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
+    """Return the temperature at which CLIP is sure of classes it is asked for and unsure of all others.
+
+    Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
+    negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
+    above chance. uniood follows gradients; here a bounded search over one number does.
+
+    Parameters
+    ----------
+    k : ndarray of shape (n, K)
+        Cosines of source images.
+    labels : ndarray of shape (n,)
+    own : float
+        The model's own temperature, which is returned where fewer than two classes would be asked for.
+    """
+    half = (k.shape[1] - 1) // 2
+    inside = labels < half
+    if half < 2 or inside.all():
+        return own
+
+    def loss(log_temperature: float) -> float:
+        p = softmax(k[:, :half] / np.exp(log_temperature))
+        mine, others = p[inside], p[~inside]
+        right = mine[np.arange(len(mine)), labels[inside]]
+        error = calibration_error(mine.max(axis=1), mine.argmax(axis=1) == labels[inside])
+        return float(
+            -np.log(np.maximum(right, 1e-300)).mean() + error + others.max(axis=1).mean() - 1 / half
+        )
+
+    bounds = (np.log(own) - 3, np.log(own) + 5)
+    found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
+    return float(np.exp(found.x))
+
+
+def source_probabilities(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
+    """Return the source model's probabilities (n, K)."""
+    source = source_models(seed, SOURCE)[task]
+    return predict(
+        kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel),
+        rows.cosines,
+        source=source,
+        classifier=source.classifier,
+        options=SOURCE,
+        clip_scale=seed.target.clip_scale,
+    ).fused
+
+
+def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
+    """Return −‖g − m‖² (n, K) between unit embeddings and source means."""
+    means = source_models(seed, SOURCE)[task].embedding_means
+    g = unit_rows(as_array(rows.views[VIEW]))
+    return np.asarray(2 * g @ means.T - (means**2).sum(axis=1) - (g**2).sum(axis=1)[:, None])
+
+
+def _method(
+    title: str, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
+) -> ComparedMethod:
+    return rejecting_method(
+        partial(answers, scores=scores, u=u, half_entropy=half_entropy), title, "reference"
+    )
+
+
+BASELINES = {
+    "mcm": _method("CLIP, maximum concept matching", partial(clip, scale=1.0), smallest),
+    "clip-entropy": _method("CLIP, entropy", clip, entropy),
+    "clip-largest-cosine": _method("CLIP, largest cosine", cosines, smallest),
+    "clip-half-entropy": _method("CLIP zero-shot of uniood", clip, entropy, half_entropy=True),
+    "clip-calibrated": _method(
+        "CLIP calibrated of uniood", calibrated_clip, entropy, half_entropy=True
+    ),
+    "source-max-softmax": _method("source model, maximum softmax", source_probabilities, smallest),
+    "source-entropy": _method("source model, entropy", source_probabilities, entropy),
+    "nearest-mean-distance": _method("nearest source mean, distance", negative_distances, smallest),
+}

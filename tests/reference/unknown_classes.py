@@ -1,0 +1,57 @@
+"""Naive oracles of the baselines that may answer `unknown`: image by image, from their definitions."""
+
+import math
+
+
+def softmax(scores):
+    weights = [math.exp(s - max(scores)) for s in scores]
+    return [w / sum(weights) for w in weights]
+
+
+def entropy(p):
+    return -sum(x * math.log(x) for x in p if x > 0)
+
+
+def otsu(values):
+    """Return the middle of the gap that parts the values best."""
+    v = sorted(values)
+
+    def between(i):
+        a, b = v[:i], v[i:]
+        return len(a) * len(b) * (sum(a) / len(a) - sum(b) / len(b)) ** 2
+
+    best = max(range(1, len(v)), key=between)
+    return (v[best - 1] + v[best]) / 2
+
+
+def scores(name, cosines, scale, distances):
+    """Return the class and u of an image, given its K cosines and squared distances to the source means."""
+    p = softmax([scale * c for c in cosines])
+    best, u = {
+        "mcm": (cosines, -max(softmax(cosines))),
+        "clip-entropy": (cosines, entropy(p)),
+        "clip-half-entropy": (cosines, entropy(p)),
+        "clip-largest-cosine": (cosines, -max(cosines)),
+        "nearest-mean-distance": ([-d for d in distances], min(distances)),
+    }[name]
+    return best.index(max(best)), u
+
+
+def calibration_loss(cosines, labels, temperature):
+    """Return uniood's loss of a temperature: NLL and calibration error (15 bins) of the first half of the classes, and
+    by how much the mean confidence in images of the others is above chance.
+    """
+    half = (len(cosines[0]) - 1) // 2
+    bins = [[] for _ in range(15)]
+    nll, inside, outside = 0.0, 0, []
+    for row, y in zip(cosines, labels, strict=True):
+        p = softmax([c / temperature for c in row[:half]])
+        if y >= half:
+            outside.append(max(p))
+            continue
+        nll, inside = nll - math.log(p[y]), inside + 1
+        bins[min(math.ceil(max(p) * 15) - 1, 14)].append((max(p), p.index(max(p)) == y))
+    error = sum(
+        abs(sum(c for c, _ in b) - sum(right for _, right in b)) / inside for b in bins if b
+    )
+    return nll / inside + error + sum(outside) / len(outside) - 1 / half

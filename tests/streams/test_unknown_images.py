@@ -1,0 +1,84 @@
+"""A stream that rejects images: they are answered `unknown` and enter no statistics; the next step goes on."""
+
+import csv
+import json
+from contextlib import chdir
+
+import numpy as np
+import pytest
+
+from pipeline import paths
+from pipeline.params import load_params
+from pipeline.problem.method_options import method_options
+from pipeline.problem.stream_model import open_stream_model
+from pipeline.stage import open_project
+from pipeline.store.stream_state import read_stream_state
+from stream_project import run
+
+
+@pytest.fixture
+def rejecting(weeks):
+    """Two weeks, the second with two candidate classes, of a method that rejects."""
+    params = weeks.read_params()
+    params["method"] = {"variant": "rejecting", "options": {}}
+    weeks.write_params(params)
+    run(weeks, "source left", "step camera-week1", "step camera-week2")
+    return weeks
+
+
+def answers(project, step):
+    with project.results("streams", f"{step}.csv").open(newline="") as file:
+        return {row["path"]: row for row in csv.DictReader(file)}
+
+
+def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
+    weeks = ("camera-week1", "camera-week2")
+    rows = {week: answers(rejecting, week) for week in weeks}
+    unknown = {w: [r for r in rows[w].values() if r["class"] == "unknown"] for w in weeks}
+    assert any(unknown.values())
+    for row in (row for some in unknown.values() for row in some):
+        assert float(row["confidence"]) > 0.5
+        assert float(row["weight"]) == 0
+    with chdir(rejecting.folder):
+        first, second = (read_stream_state(paths.stream_state(week)) for week in weeks)
+    kept = [12 - len(unknown[week]) for week in weeks]
+    assert first.statistics.rows.count.sum() == 3 * kept[0]  # three views
+    assert second.statistics.rows.count.sum() == 3 * sum(kept)
+    assert second.rejection.embedding[-1] == 24  # the threshold is that of all images so far
+    figures = json.loads(rejecting.results("streams", "camera-week2.json").read_text())
+    assert figures["shares"]["unknown"] == pytest.approx(
+        len(unknown["camera-week2"]) / 12, abs=1e-5
+    )
+    assert sum(figures["shares"].values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_predict_says_of_a_streams_images_what_the_step_said(rejecting):
+    with chdir(rejecting.folder):
+        params = load_params()
+        model = open_stream_model(
+            "camera-week2",
+            "week2",
+            method_options("rejecting", {}),
+            params.rff.model_dump(),
+            vision=params.vision,
+            language=params.language,
+        )
+        domain = open_project(params).domain("week2")
+        every = np.arange(12)
+        found = model.predict(domain.views_at(every, model.views), domain.clip_rows[every])
+    said = answers(rejecting, "camera-week2")
+    names = sorted(said)
+    assert found.rejected.tolist() == [said[name]["class"] == "unknown" for name in names]
+
+
+def test_a_corrected_image_is_never_unknown(rejecting):
+    name = next(
+        path
+        for path, row in answers(rejecting, "camera-week1").items()
+        if row["class"] == "unknown"
+    )
+    (rejecting.folder / "corrections.csv").write_text(f"path,class\n{name},bee\n")
+    run(rejecting, "step camera-week1")
+    row = answers(rejecting, "camera-week1")[name]
+    assert (row["class"], row["corrected"]) == ("bee", "yes")
+    assert float(row["weight"]) > 0
