@@ -35,7 +35,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.variants import MethodOptions
 
-TOLERANCE = 0.015  # of the scores may be left out
+TOLERANCE = 0.01  # of the scores may be left out
 SHARE = 2 / 3  # of D: with more directions than this little is gained
 
 
