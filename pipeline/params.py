@@ -25,6 +25,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.datasets.label_spaces import parts_of
 from pipeline.errors import InputError, ParamsError, did_you_mean
+from pipeline.method.view_names import VIEWS, View
 from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ SUITE_FILE = Path("suite.yaml")
 # Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
 DashedKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
-View = Literal["original", "zeros", "rand"]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 FeatureCount = Annotated[int, Field(ge=1, le=100_000)]
@@ -190,7 +190,7 @@ class Model(Section):
     # auto: half precision on an accelerator that is fast in it, float32 elsewhere; stores record which it was
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     stored_as: Literal["float16", "float32"] = "float16"
-    views: tuple[View, ...] = ("original", "zeros", "rand")  # of the domain's views, these
+    views: tuple[View, ...] = VIEWS  # of the domain's views, these
     arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> npz name
 
     @model_validator(mode="after")

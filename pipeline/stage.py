@@ -53,9 +53,9 @@ class Stage:
     per : tuple of str
         Sections of suite.yaml whose keys are the stage's arguments, e.g. ``("domains", "models")``.
     reads : tuple of str
-        Sections that the function reads; `Context.params` has no others. `Context.project` rests on ``vision``,
-        ``language`` and ``problems``: declare these where it is used. A section's defaults, too, are part of what the
-        stage depends on.
+        Sections whose values the function reads; `Context.params` has no others (``per`` gives only keys).
+        `Context.project` rests on ``vision``, ``language`` and ``problems``: declare those that can change the
+        outputs. A section's defaults, too, are part of what the stage depends on.
     settings : callable, optional
         ``settings(params, key)`` returns what decides the stage's outputs for a key, as plain JSON values. For stages
         that read a part of a section, or keys that may be absent, which DVC cannot track by name: `code` writes them to

@@ -35,6 +35,7 @@ from pipeline.datasets.manifest_files import read_classes
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
+from pipeline.method.view_names import VIEWS
 from pipeline.newest_step import newest_step, stream_states
 from pipeline.params import SUITE_FILE, Suite, named, parse_suite
 from pipeline.problem.corrections import EMPTY
@@ -44,7 +45,6 @@ from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
 CORRECTIONS = Path("corrections")
-VIEWS = ("original", "zeros", "rand")
 
 
 def add(

@@ -21,7 +21,7 @@ VIEW = "original"  # peers and heads know no frequency-aware views
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTask:
+class TaskRows:
     """Labelled rows of one task."""
 
     classes: Labels  # (C_t,) the task's class set, in ascending order
@@ -35,7 +35,7 @@ class LabelledTask:
         return int(self.classes.max()) + 1
 
 
-def source_tasks(seed: Seed) -> Iterator[LabelledTask]:
+def source_tasks(seed: Seed) -> Iterator[TaskRows]:
     """Yield the source's train rows of each task with their labels, every weight 1; a class needs a row."""
     check_task_order(seed.tasks)
     labels = seed.source.labels
@@ -45,10 +45,10 @@ def source_tasks(seed: Seed) -> Iterator[LabelledTask]:
             raise InputError(f"source: no train row of class {listed(missing)}")
         index = np.flatnonzero(np.isin(labels, classes))
         rows = np.asarray(seed.source.views[VIEW][index])
-        yield LabelledTask(np.sort(classes), rows, labels[index], np.ones(len(index)))
+        yield TaskRows(np.sort(classes), rows, labels[index], np.ones(len(index)))
 
 
-def pseudo_labelled_tasks(seed: Seed) -> Iterator[LabelledTask]:
+def pseudo_labelled_tasks(seed: Seed) -> Iterator[TaskRows]:
     """Yield the target's train rows of each task with the labels and weights of `first_labels`.
 
     Rows that were not kept, or have no weight, are left out. A class may have no row: each method says in its
@@ -57,7 +57,7 @@ def pseudo_labelled_tasks(seed: Seed) -> Iterator[LabelledTask]:
     for task, labels in zip(seed.target.tasks, first_labels(seed), strict=True):
         index = np.flatnonzero(labels.kept & (labels.weight > 0))
         rows = np.asarray(task.views[VIEW][index])
-        yield LabelledTask(np.sort(task.classes), rows, labels.label[index], labels.weight[index])
+        yield TaskRows(np.sort(task.classes), rows, labels.label[index], labels.weight[index])
 
 
 def target_test_rows(seed: Seed) -> Matrix:

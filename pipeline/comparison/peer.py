@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.labelled_tasks import LabelledTask, pseudo_labelled_tasks, source_tasks
+from pipeline.comparison.labelled_tasks import TaskRows, pseudo_labelled_tasks, source_tasks
 from pipeline.method.rows import Labels
 from pipeline.problem.seed import Seed
 
 Fitted = TypeVar("Fitted")
 Fallback = Callable[[], Sequence[Fitted]]
-Fit = Callable[[Seed, Iterable[LabelledTask], Fallback[Fitted] | None], list[Fitted]]
+Fit = Callable[[Seed, Iterable[TaskRows], Fallback[Fitted] | None], list[Fitted]]
 
 
 def peer_methods(

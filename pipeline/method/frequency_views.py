@@ -23,9 +23,9 @@ from torch import Tensor
 
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.method.image_noise import Words, draw_words, normal
+from pipeline.method.view_names import VIEWS
 from pipeline.method.wavelet_transform import Transform, detail_shape, largest_level, transform
 
-VIEWS = ("original", "zeros", "rand")
 NOISE_SCALES = ("unit", "matched")
 
 Size = tuple[int, int]

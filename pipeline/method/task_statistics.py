@@ -1,4 +1,4 @@
-"""The statistics that a sequence of tasks leaves behind: what `update`, ``+``, `means` and `within` are.
+"""The statistics that a sequence of tasks leaves behind: `update`, `means`, `weight`, `within`; exact ones add (``+``).
 
 Three kinds have the same methods, one for each column of the table in docs/method.md:
 

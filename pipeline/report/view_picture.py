@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, removed
+from pipeline.method.frequency_views import ViewSettings, frequency_views, removed
+from pipeline.method.view_names import VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,14 +31,14 @@ def view_pixels(
     """
     image = _batch(crop)
     views = frequency_views(image, VIEWS, settings, [digest])
-    panels = {view: _pixels(views[view]) for view in VIEWS}
+    panels: dict[str, Pixels] = {view: _pixels(views[view]) for view in VIEWS}
     difference = np.abs(_pixels(removed(image, settings)))
     panels["removed"] = difference * np.float32(contrast_gain(difference))
     return {name: panel.clip(0, 1) for name, panel in panels.items()}
 
 
 def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> Figure:
-    """Draw original, zeros, rand and what was removed from one crop side by side; arguments as of `view_pixels`."""
+    """Draw the views of one crop and what was removed from it side by side; arguments as of `view_pixels`."""
     # Imported here: the command line starts without matplotlib. Figure, not pyplot: no display.
     from matplotlib.figure import Figure
 
@@ -51,8 +52,8 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
         "rand": f"details replaced by noise: {noise}",
     }
     tall = min(PANEL * height / width, TALLEST) + CAPTIONS
-    figure = Figure(figsize=(4 * PANEL + 0.5, tall), dpi=120, layout="constrained")
-    for axis, (name, panel) in zip(figure.subplots(1, 4), panels.items(), strict=True):
+    figure = Figure(figsize=(len(panels) * PANEL + 0.5, tall), dpi=120, layout="constrained")
+    for axis, (name, panel) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         note = f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more"
         if name in notes:  # many values at an end of the range: the noise is too strong
             extreme = np.mean((panel <= 0) | (panel >= 1))

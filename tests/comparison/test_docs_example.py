@@ -1,4 +1,4 @@
-"""The example of docs/how-to-add-a-method.md, taken from the page and run through the registry."""
+"""The example of docs/how-to/add-a-method.md, taken from the page and run through the registry."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import ParamsError
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-method.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-method.md"
 NAME = "nearest-neighbour"
 FILE = "nearest_neighbour.py"
 
@@ -82,4 +82,4 @@ def test_a_file_that_does_not_export_its_name_is_named_in_the_error(folder, exam
 def test_the_page_names_files_that_exist():
     text = PAGE.read_text(encoding="utf-8")
     for path in re.findall(r"`((?:pipeline|tests)/[\w/.]+)`", text):
-        assert (PAGE.parents[1] / path).exists() or path.endswith(f"/{FILE}"), path
+        assert (PAGE.parents[2] / path).exists() or path.endswith(f"/{FILE}"), path

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
+from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, symmetric
@@ -67,9 +67,7 @@ def gelu(x: Matrix64) -> Matrix64:
     return np.asarray(x * scipy.special.ndtr(x))
 
 
-def fit(
-    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Fitted] | None
-) -> list[Fitted]:
+def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Fitted] | None) -> list[Fitted]:
     """Return the scores and sums after each task."""
     *heads, S = draws(seed)
     test = unit_rows(target_test_rows(seed))

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pipeline.comparison.labelled_tasks import LabelledTask, source_tasks, target_test_rows
+from pipeline.comparison.labelled_tasks import TaskRows, source_tasks, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.cholesky import forward
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, unit_rows
@@ -46,7 +46,7 @@ def are_nonnegative(seed: Seed) -> bool:
 
 
 def fit(
-    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Matrix64] | None
+    seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Matrix64] | None
 ) -> list[Matrix64]:
     """Return for each task the squared distances (n, C_t) of the test rows to its classes."""
     tukey = are_nonnegative(seed)

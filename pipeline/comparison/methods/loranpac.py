@@ -23,7 +23,7 @@ from collections.abc import Iterable
 import numpy as np
 import scipy.linalg
 
-from pipeline.comparison.labelled_tasks import LabelledTask
+from pipeline.comparison.labelled_tasks import TaskRows
 from pipeline.comparison.methods.ranpac import Regression, random_features
 from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC, empty
 from pipeline.comparison.peer import Fallback, peer_methods
@@ -35,7 +35,7 @@ SMALLEST = 1e-12  # of σ², as a share of the largest
 
 
 def fit(
-    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Regression] | None
+    seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None
 ) -> list[Regression]:
     """Return the regression after each task; its ridge is 0."""
     P = RANPAC.projection(seed)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
+from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.rows import Labels, Matrix64, unit_rows
@@ -20,7 +20,7 @@ from pipeline.problem.seed import Seed
 
 def fit(
     seed: Seed,  # noqa: ARG001
-    tasks: Iterable[LabelledTask],
+    tasks: Iterable[TaskRows],
     fallback: Fallback[Matrix64] | None,
 ) -> list[Matrix64]:
     """Return for each task the means (C_t, d) of its classes."""
@@ -30,7 +30,7 @@ def fit(
     return [np.where(np.isnan(a), b, a) for a, b in zip(means, fallback(), strict=True)]
 
 
-def task_means(task: LabelledTask) -> Matrix64:
+def task_means(task: TaskRows) -> Matrix64:
     """Return the weighted means (C_t, d) of a task's unit rows; NaN for a class with no row."""
     one_hot = (task.labels == task.classes[:, None]) * task.weights  # (C_t, n)
     weight = one_hot.sum(axis=1, keepdims=True)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.linalg import lapack
 
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
+from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.errors import InputError
 from pipeline.method import cholesky, class_statistics
@@ -71,7 +71,7 @@ class RidgeRegression:
         return seed.shared(f"{self.name}: projection", lambda: draw(size))
 
     def fit(
-        self, seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Regression] | None
+        self, seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None
     ) -> list[Regression]:
         """Return the regression after each task."""
         P = self.projection(seed)
@@ -117,7 +117,7 @@ def held_out(labels: Labels) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _fold(sums: Any, task: LabelledTask, P: Matrix64, index: npt.NDArray[np.intp]) -> None:
+def _fold(sums: Any, task: TaskRows, P: Matrix64, index: npt.NDArray[np.intp]) -> None:
     for block in row_blocks(len(index), BLOCK_ROWS):
         rows = index[block]
         sums.update(random_features(task.rows[rows], P), task.labels[rows], task.weights[rows])

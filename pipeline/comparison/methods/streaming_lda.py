@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.comparison.labelled_tasks import LabelledTask, target_test_rows
+from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method import class_statistics, kernel_lda
 from pipeline.method.kernel_lda import Classifier
@@ -35,7 +35,7 @@ class Discriminants:
 
 
 def fit(
-    seed: Seed, tasks: Iterable[LabelledTask], fallback: Fallback[Discriminants] | None
+    seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Discriminants] | None
 ) -> list[Discriminants]:
     """Return the discriminants after each task."""
     statistics = class_statistics.zeros(0, seed.basis.d)
