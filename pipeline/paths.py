@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 CACHE = Path("cache")
+CODE = CACHE / "code"
 LISTS = CACHE / "lists"
 RESULTS = Path("results")
 SCRATCH = Path(".referee/scratch")  # files of running stages; safe to remove when none runs
@@ -17,14 +18,9 @@ SCRATCH = Path(".referee/scratch")  # files of running stages; safe to remove wh
 PROGRESS = Path(".referee/progress")
 
 
-def stage_version(stage: str) -> Path:
-    """What decides a stage's outputs besides its inputs: its code or version, and the defaults it uses."""
-    return CACHE / "code" / f"{stage}.json"
-
-
-def stage_settings(stage: str, key: str) -> Path:
-    """The settings of a stage for a key, where DVC cannot track them by name."""
-    return CACHE / "code" / "settings" / f"{stage}-{key}.json"
+def stage_code(stage: str, *keys: str) -> Path:
+    """What decides a stage's outputs besides its inputs: its code or version, and settings or their defaults."""
+    return CODE / f"{'-'.join((stage, *keys))}.json"
 
 
 def manifest(domain: str) -> Path:

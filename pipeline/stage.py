@@ -38,8 +38,12 @@ if TYPE_CHECKING:
 
 STAGES = "pipeline.stages"
 ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
+BY_NAME = (
+    "method",
+    "rff",
+)  # what one changes all day: parameters of DVC in every stage that reads them
 
-Settings = Callable[[Params, str], dict[str, Any]]
+Settings = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,10 @@ class Stage:
         `Context.project` rests on ``vision``, ``language`` and ``problems``: declare those that can change the
         outputs. A section's defaults, too, are part of what the stage depends on.
     settings : callable, optional
-        ``settings(params, key)`` returns what decides the stage's outputs for a key, as plain JSON values. For stages
-        that read a part of a section, or keys that may be absent, which DVC cannot track by name: `code` writes them to
-        cache/code/settings/STAGE-KEY.json, on which the stage depends, and `Context.settings` has them.
+        ``settings(params, *keys)`` returns what decides the stage's outputs for its keys besides `BY_NAME`, as plain
+        JSON values: `code` writes them into the file on which the stage depends, and `Context.settings` has them. So a
+        stage may read a part of a section, or keys that may be absent, which DVC cannot track by name; and dvc.lock,
+        which DVC reads and writes once per stage, stays short.
     version : int, optional
         For stages whose outputs cost hours: they run again when this number is raised and not when code changes.
         ``tests/stages/test_golden_outputs.py`` fails where outputs change and the number does not.

@@ -67,8 +67,11 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 def former_version(stage: str) -> int | None:
     """Return the version under which a stage's outputs were made; None before stages had versions."""
     try:
-        version = json.loads(paths.stage_version(stage).read_text(encoding="utf-8")).get("version")
-    except (OSError, ValueError, AttributeError):
+        file = next(
+            file for name in (stage, f"{stage}-*") for file in paths.CODE.glob(f"{name}.json")
+        )
+        version = json.loads(file.read_text(encoding="utf-8")).get("version")
+    except (StopIteration, OSError, ValueError, AttributeError):
         return None
     return version if isinstance(version, int) else None
 

@@ -8,7 +8,6 @@ image of the pretraining, nor did a bold or italic cut of the same design.
 from functools import lru_cache
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
@@ -31,6 +30,8 @@ PRINT_FONTS: tuple[str, ...] = (
 
 def font_path(name: str) -> Path:
     """Return the path of the font file `name` inside matplotlib."""
+    import matplotlib as mpl  # a tenth of a second, and stage `code` imports every stage
+
     path = Path(mpl.get_data_path()) / "fonts" / "ttf" / name
     if not path.is_file():
         raise InputError(

@@ -1,17 +1,15 @@
 """Stage `code`: what decides the outputs of each stage besides its inputs.
 
-DVC sees neither imports nor defaults. For every stage this one writes cache/code/STAGE.json, on which the stage
-depends:
+DVC sees neither imports nor defaults. For every stage this one writes cache/code/STAGE.json, or a file per key of the
+stage, on which the stage depends:
 
 - for the stages whose outputs cost hours (`manifest`, `embed`, `prompts` and what they read), the version that their
   declaration states: refactoring and comments never throw features away;
 - for the others, a fingerprint of every module that they may import, blind to comments, docstrings and layout, and of
   the files of the package that these modules read;
-- the defaults of the sections that the stage reads, because a value that is not written in params.yaml is a
+- the stage's ``settings`` for its keys, if it declares any;
+- the defaults of the sections that DVC tracks by name for it, because a value that is not written in params.yaml is a
   dependency as well.
-
-Of stages that declare ``settings`` it writes these too, cache/code/settings/STAGE-KEY.json: DVC tracks keys of YAML
-files by name, so it can follow neither a key that may be absent nor a part of a list.
 
 It also makes the folders of results that `metrics`, `tables` and `report` read whole.
 
@@ -24,6 +22,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +32,7 @@ from pipeline import paths
 from pipeline.datasets.checked_csv import sha256_of
 from pipeline.installed_project import require_current_graph
 from pipeline.params import Params, load_params, section_defaults
-from pipeline.stage import Context, Stage, find_stage, stage, stage_names
+from pipeline.stage import BY_NAME, Context, Stage, find_stage, stage, stage_names
 from pipeline.write_aside import write_aside
 
 SOURCE = Path(__file__).parents[2]  # the folder in which the package is: a clone, or site-packages
@@ -61,40 +60,35 @@ DATA = {
 }
 
 
-@stage(
-    reads=(
-        *("data", "datasets", "domains", "lists", "models", "problems"),
-        *("refinement", "views", "vision"),
-    )
-)
+@stage(reads=("compare", "data", "refinement", "select", "sensitivity", "views"))
 def code(context: Context) -> str:
-    """Write cache/code/STAGE.json for every stage."""
+    """Write cache/code/STAGE.json or STAGE-KEY.json for every stage."""
     require_current_graph()
+    params = load_params()
     names = [name for name in stage_names() if name != "code"]
     for name in names:
-        content = json.dumps(dependencies(find_stage(name)), indent=1) + "\n"
-        _write(paths.stage_version(name), content)
-    for name, key, settings in all_settings(load_params()):
-        _write(paths.stage_settings(name, key), json.dumps(settings, indent=1) + "\n")
+        for keys, content in contents(find_stage(name), params):
+            _write(paths.stage_code(name, *keys), json.dumps(content, indent=1) + "\n")
     _write(paths.evaluations(context.suite) / "README.md", "Figures, one file per problem.\n")
     _write(paths.problems(context.suite) / "README.md", "Results, one folder per problem.\n")
     _write(paths.streams(context.suite) / "README.md", "Labels and figures, a pair per step.\n")
     return f"{len(names)} stages"
 
 
-def all_settings(params: Params) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield stage, key and settings of every stage that declares ``settings``."""
-    for name in stage_names():
-        declared = find_stage(name)
-        if declared.settings:
-            (section,) = declared.per
-            for key in getattr(params, section):
-                yield name, key, declared.settings(params, key)
+def contents(declared: Stage, params: Params) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Yield keys and content of the files of a stage; without ``settings`` it has one file, and no keys."""
+    found = dependencies(declared)
+    if declared.settings is None:
+        yield (), found
+        return
+    for keys in itertools.product(*(getattr(params, section) for section in declared.per)):
+        yield keys, {**found, "settings": declared.settings(params, *keys)}
 
 
 def dependencies(declared: Stage) -> dict[str, Any]:
-    """Return what decides a stage's outputs besides its inputs and the parameters that are written down."""
-    defaults = {section: section_defaults(section) for section in sorted(declared.reads)}
+    """Return what decides a stage's outputs besides its inputs, its settings and the parameters that DVC tracks."""
+    by_name = [s for s in sorted(declared.reads) if declared.settings is None or s in BY_NAME]
+    defaults = {section: section_defaults(section) for section in by_name}
     if declared.version is not None:
         return {"version": declared.version, "defaults": defaults}
     modules = imported_files(declared.name)
@@ -149,6 +143,7 @@ def _write(path: Path, content: str) -> None:
         aside.write_text(content, encoding="utf-8")
 
 
+@functools.cache  # stages share most of their modules
 def fingerprint(source: str) -> str:
     """Return the sha256 of what Python would execute of ``source``.
 

@@ -27,6 +27,7 @@ from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
+from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
 from pipeline.report.made_with import made_with
@@ -46,9 +47,20 @@ class Scored(NamedTuple):
     unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
 
 
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return the methods, and what their figures are shown with."""
+    sections = {"data", "language", "views", "vision"}
+    return {
+        "methods": params.compare.methods,
+        "made_with": made_with(params.model_dump(mode="json", include=sections)),
+        "problem": params.problems[name].model_dump(exclude_none=True),
+    }
+
+
 @stage(
     per=("problems",),
     reads=("compare", "data", "language", "problems", "rff", "views", "vision"),
+    settings=settings,
 )
 def compare(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/comparison.json."""

@@ -8,6 +8,7 @@ copied instead.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import ImageRow, read_images, rows_digest
@@ -16,12 +17,27 @@ from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
 from pipeline.extraction.views import views_in_both
 from pipeline.image_files.read import file_of
+from pipeline.params import Params
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import write_embeddings
 from pipeline.store.imported_embeddings import STORE, embeddings_file, import_store
 
 
-@stage(per=("domains", "models"), reads=("domains", "models", "views"), version=ROWS_VERSION)
+def settings(params: Params, domain: str, model: str) -> dict[str, Any]:
+    """Return what decides the rows: the views, and the model."""
+    return {
+        "views": params.views.model_dump(mode="json"),
+        "domain_views": params.domains[domain].views,
+        "model": params.models[model].model_dump(mode="json", exclude_none=True),
+    }
+
+
+@stage(
+    per=("domains", "models"),
+    reads=("domains", "models", "views"),
+    version=ROWS_VERSION,
+    settings=settings,
+)
 def embed(context: Context, domain: str, model: str) -> str:
     """Write cache/embeddings/DOMAIN/MODEL.zarr."""
     params = context.params

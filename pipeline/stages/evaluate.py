@@ -7,6 +7,7 @@ they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc pl
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from pipeline.method.prediction import predict
 from pipeline.method.rejection import rejector
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
+from pipeline.params import Params
 from pipeline.problem.adapted_model import options_as_json
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
@@ -40,9 +42,21 @@ from pipeline.store.target_store import open_target, read_rejections
 from pipeline.write_aside import write_json
 
 
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return what the figures are shown with, and what decides their tables."""
+    problem = params.problems[name]
+    sections = {"data", "language", "refinement", "views", "vision"}
+    return {
+        "made_with": made_with(params.model_dump(mode="json", include=sections)),
+        "problem": problem.model_dump(exclude_none=True),
+        "private": problem.target in params.data.private,
+    }
+
+
 @stage(
     per=("problems",),
     reads=("data", "language", "method", "problems", "refinement", "rff", "views", "vision"),
+    settings=settings,
 )
 def evaluate(context: Context, name: str) -> str:
     """Write results/SUITE/evaluations/PROBLEM.json and results/SUITE/problems/PROBLEM/tables."""

@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline import paths
+from pipeline.params import Params
 from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.figures import format_figure
 from pipeline.report.made_with import differences
@@ -25,7 +26,12 @@ from pipeline.stage import Context, stage
 from pipeline.write_aside import write_json
 
 
-@stage(reads=("problems",))
+def settings(params: Params) -> dict[str, Any]:
+    """Return the problems, in the order in which they are shown."""
+    return {"problems": list(params.problems)}
+
+
+@stage(reads=("problems",), settings=settings)
 def metrics(context: Context) -> str:
     """Write results/SUITE/metrics.json."""
     suite = context.suite

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,27 @@ from pipeline.datasets.prompts import prompts as sentences
 from pipeline.datasets.prompts import spoken
 from pipeline.extraction.imported import import_prompts
 from pipeline.method.rows import unit_rows
+from pipeline.params import Params
 from pipeline.stage import Context, stage
 from pipeline.store.prompt_store import Prompts, write_prompts
 
 
-@stage(per=("domains",), reads=("datasets", "domains", "language", "models"), version=1)
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return what decides the prompts of a domain: names, templates, and the model."""
+    domain = params.domains[name]
+    return {
+        "class_names": params.datasets[domain.dataset].class_names,
+        "templates": domain.templates,
+        "model": params.models[params.language].model_dump(mode="json", exclude_none=True),
+    }
+
+
+@stage(
+    per=("domains",),
+    reads=("datasets", "domains", "language", "models"),
+    version=1,
+    settings=settings,
+)
 def prompts(context: Context, name: str) -> str:
     """Write cache/prompts/DOMAIN.zarr."""
     params = context.params

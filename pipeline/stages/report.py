@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -19,21 +20,21 @@ from pipeline.errors import RefereeError
 from pipeline.params import Params
 from pipeline.report.chance import guessing
 from pipeline.report.made_with import MadeWith, made_with, stale_notes
-from pipeline.report.page.page import PageContent, drawing_library, render_page
-from pipeline.report.page.pictures import read_pictures
-from pipeline.report.page.problem_results import ProblemResults, read_problem
 from pipeline.report.page.provenance import (
     Provenance,
     StoreHash,
     figures_digest,
     lock_hashes,
 )
-from pipeline.report.page.stream_results import read_streams
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table, method_tables
-from pipeline.stage import Context, stage
+from pipeline.stage import BY_NAME, Context, stage
 from pipeline.write_aside import write_aside
+
+if TYPE_CHECKING:  # pandas, for which stage `code`, which imports every stage, need not wait
+    from pipeline.report.page.page import PageContent
+    from pipeline.report.page.problem_results import ProblemResults
 
 LOCK = Path("dvc.lock")
 DECIDING = (
@@ -50,9 +51,16 @@ SECTIONS = (
 )
 
 
-@stage(reads=SECTIONS)
+def settings(params: Params) -> dict[str, Any]:
+    """Return all that the page shows of the parameters."""
+    return params.model_dump(mode="json", include=set(SECTIONS) - set(BY_NAME), exclude_none=True)
+
+
+@stage(reads=SECTIONS, settings=settings)
 def report(context: Context) -> str:
     """Write results/SUITE/report.html."""
+    from pipeline.report.page.page import render_page
+
     html = render_page(page_content(context))
     path = paths.report(context.suite)
     with write_aside(path) as aside:
@@ -62,6 +70,11 @@ def report(context: Context) -> str:
 
 def page_content(context: Context) -> PageContent:
     """Return all that the page shows."""
+    from pipeline.report.page.page import PageContent, drawing_library
+    from pipeline.report.page.pictures import read_pictures
+    from pipeline.report.page.problem_results import read_problem
+    from pipeline.report.page.stream_results import read_streams
+
     params = context.params
     problems = [
         read_problem(

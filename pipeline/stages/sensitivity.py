@@ -22,6 +22,7 @@ from pipeline import paths
 from pipeline.comparison.selection import SCORES, choices
 from pipeline.comparison.sweep import Outcome, Run, outcomes_of, runs_over
 from pipeline.extraction.executor import for_each_item
+from pipeline.params import Params
 from pipeline.problem.method_options import method_options
 from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with
@@ -30,6 +31,17 @@ from pipeline.store.basis_file import BasisRecipe
 from pipeline.write_aside import write_aside, write_json
 
 Outcomes = Mapping[Run, Sequence[Outcome]]  # of every seed
+
+
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return the values of D, sigma and options, and what the accuracies are shown with."""
+    sections = {"data", "language", "views", "vision"}
+    return {
+        "sensitivity": params.sensitivity.model_dump(),
+        "select": params.select.model_dump(),
+        "made_with": made_with(params.model_dump(mode="json", include=sections)),
+        "problem": params.problems[name].model_dump(exclude_none=True),
+    }
 
 
 @stage(
@@ -46,6 +58,7 @@ Outcomes = Mapping[Run, Sequence[Outcome]]  # of every seed
         "views",
         "vision",
     ),
+    settings=settings,
 )
 def sensitivity(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/sensitivity and …/selection."""

@@ -7,8 +7,10 @@ out where no ablation was compared, `unknown_classes` where no target has such, 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pipeline import paths
+from pipeline.params import Params
 from pipeline.report.compared_methods import read_comparison, read_sweeps
 from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.published import read_published
@@ -21,8 +23,20 @@ from pipeline.write_aside import write_aside
 FORMATS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 
 
+def settings(params: Params) -> dict[str, Any]:
+    """Return which problems there are, of which dataset, and what their figures are compared with."""
+    sections = {"data", "language", "views", "vision"}
+    targets = {name: problem.target for name, problem in params.problems.items()}
+    return {
+        "made_with": made_with(params.model_dump(mode="json", include=sections)),
+        "datasets": {name: params.domains[target].dataset for name, target in targets.items()},
+        "swept": list(params.swept),
+    }
+
+
 @stage(
-    reads=("data", "domains", "language", "method", "problems", "rff", "swept", "views", "vision")
+    reads=("data", "domains", "language", "method", "problems", "rff", "swept", "views", "vision"),
+    settings=settings,
 )
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""

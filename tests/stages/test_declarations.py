@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline import paths
 from pipeline.params import Model, load_params
-from pipeline.stage import DeclaredParams, find_stage, main, stage_names
+from pipeline.stage import BY_NAME, DeclaredParams, find_stage, main, stage_names
 from pipeline.stages import code
 
 ROOT = Path(__file__).parents[2]
@@ -36,16 +37,20 @@ def test_every_stage_of_the_graph_is_a_module_and_the_other_way_round():
 
 
 @pytest.mark.parametrize("name", stage_names())
-def test_graph_lists_the_sections_that_a_stage_reads(name):
-    assert sections_in_graph(name) - {"suite"} == set(find_stage(name).reads) - {"suite"}
+def test_dvc_tracks_by_name_what_a_stage_reads_and_its_settings_do_not_hold(name):
+    declared = find_stage(name)
+    # in the paths of the graph, so that another model is another dependency
+    by_name = set(declared.reads) - {"language", "vision"}
+    assert sections_in_graph(name) == (by_name & set(BY_NAME) if declared.settings else by_name)
 
 
 @pytest.mark.parametrize("name", [name for name in stage_names() if name != "code"])
 def test_a_stage_depends_on_its_own_code_or_version(name):
+    declared = find_stage(name)
     own = [dep for dep in body(name)["deps"] if str(dep).startswith("cache/code")]
-    settings = [f"cache/code/settings/{name}-${{key}}.json"] if find_stage(name).settings else []
-    assert own == [f"cache/code/{name}.json", *settings]
-    assert {own[0], "cache/code/settings"} <= set(body("code")["outs"])
+    of_embed = ("${item.domain}", "${item.model}")
+    keys = {0: (), 1: ("${key}",), 2: of_embed}[len(declared.per) if declared.settings else 0]
+    assert own == [paths.stage_code(name, *keys).as_posix()]
 
 
 @pytest.mark.parametrize("name", stage_names())
@@ -137,8 +142,10 @@ def write_code_files(tmp_path, monkeypatch):
     return run
 
 
-def test_every_stage_has_its_file_and_the_folder_of_results_exists(write_code_files):
-    assert sorted(write_code_files()) == [name for name in stage_names() if name != "code"]
+def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_files):
+    files = set(write_code_files())
+    assert {"basis", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= files
+    assert {file.split("-")[0] for file in files} == set(stage_names()) - {"code"}
     assert Path("results/digits/problems/README.md").is_file()
     assert Path("results/digits/evaluations/README.md").is_file()
 
@@ -150,6 +157,14 @@ def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on
     assert "stored_as" not in (ROOT / "suite.yaml").read_text()
     monkeypatch.setattr(Model.model_fields["stored_as"], "default", "float32")
     after = write_code_files()
-    reading = {name for name in before if "models" in find_stage(name).reads}
-    assert {name for name in before if after[name] != before[name]} == reading
-    assert "embed" in reading
+    assert [name for name in before if after[name] != before[name]] == ["model"]
+    assert b'"stored_as": "float16"' in before["embed-uci-vit"]  # settings hold all values
+
+
+def test_settings_that_only_manifest_reads_run_nothing_else(write_code_files):
+    before = write_code_files()
+    text = Path("params.yaml").read_text()
+    Path("params.yaml").write_text(text.replace("unreadable: stop", "unreadable: skip"))
+    after = write_code_files()
+    changed = {name.split("-")[0] for name in before if after[name] != before[name]}
+    assert changed == {"manifest", "report"}
