@@ -26,10 +26,11 @@ FORMATS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 def settings(params: Params) -> dict[str, Any]:
     """Return which problems there are, of which dataset, and what their figures are compared with."""
     sections = {"data", "language", "views", "vision"}
-    targets = {name: problem.target for name, problem in params.problems.items()}
+    problems = params.problems.items()
     return {
         "made_with": made_with(params.model_dump(mode="json", include=sections)),
-        "datasets": {name: params.domains[target].dataset for name, target in targets.items()},
+        "problems": {name: problem.model_dump(exclude_none=True) for name, problem in problems},
+        "datasets": {name: params.domains[one.target].dataset for name, one in problems},
         "swept": list(params.swept),
     }
 
