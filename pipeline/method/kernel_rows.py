@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 class Sharing(Protocol):
     """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
 
-    Images are known by `id`: only those that live as long as what is shared may be given with another than `not_shared`.
+    Images are known by their `id`: those that may be freed before what is shared take `not_shared`.
     """
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:

@@ -199,7 +199,9 @@ def _solutions(matrix: Matrix64, right: Matrix64) -> Matrix64:
     def rotated(rows: Matrix64, trans: str) -> Matrix64:
         result = np.array(rows, order="F")
         if n > 1:
-            result[1:] = lapack.dormqr("L", trans, turned[1:, :-1], reflections, rows[1:], 64 * n)[0]
+            result[1:] = lapack.dormqr("L", trans, turned[1:, :-1], reflections, rows[1:], 64 * n)[
+                0
+            ]
         return result
 
     aside = rotated(right, "T")
