@@ -169,7 +169,7 @@ def sharing(seed: Seed, basis: Basis) -> Sharing:
 
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
     """Return the source model after each task, fitted once for all variants that fit the source alike."""
-    source, fitted, basis = seed.source, _source_options(options), kernel_basis(seed, options)
+    source, fitted, basis = seed.source, source_options(options), kernel_basis(seed, options)
     return seed.shared(
         ("source", fitted, basis.width),
         lambda: list(
@@ -186,7 +186,7 @@ def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
     )
 
 
-def _source_options(options: MethodOptions) -> MethodOptions:
+def source_options(options: MethodOptions) -> MethodOptions:
     """Return the options with those that the source fit does not read at their defaults.
 
     An option that is not listed in `TARGET_ONLY` counts as one that the source fit reads.

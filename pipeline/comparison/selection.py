@@ -11,14 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.comparison.referee_variants import kernel_basis, sharing, source_models
+from pipeline.comparison.referee_variants import (
+    kernel_basis,
+    sharing,
+    source_models,
+    source_options,
+)
 from pipeline.method import label_free_scores as measures
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import joined_rows, kernel_rows
+from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
 from pipeline.method.prediction import klda_probabilities, predict
+from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Matrix64, take
-from pipeline.method.source_model import model_of, source_statistics
+from pipeline.method.source_model import SourceModel, model_of, source_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.seed import Seed
 
@@ -87,9 +94,21 @@ def _train_predictions(
 
 def source_likelihood(seed: Seed, options: MethodOptions) -> float:
     """Return the mean log probability of every fifth source image under the source model of the others."""
-    source, basis = seed.source, kernel_basis(seed, options)
-    out = np.arange(len(source.labels)) % HELD_OUT == 0
-    outside, clip = np.flatnonzero(out), source.clip
+    basis, fitted = kernel_basis(seed, options), source_options(options)
+    out = np.arange(len(seed.source.labels)) % HELD_OUT == 0
+    model, features = seed.shared(
+        ("held-out source", fitted, basis.width), lambda: _held_out_fit(seed, basis, fitted, out)
+    )
+    everything = np.arange(len(model.means))
+    p = klda_probabilities(features, model.classifier, everything, options, vote=False)
+    return measures.log_likelihood(p, seed.source.labels[out])
+
+
+def _held_out_fit(
+    seed: Seed, basis: Basis, options: MethodOptions, out: npt.NDArray[np.bool_]
+) -> tuple[SourceModel, KernelRows]:
+    """Return the source model of the images that are not ``out`` (n,), and the rows of those that are."""
+    source, clip, outside = seed.source, seed.source.clip, np.flatnonzero(out)
     *_, (statistics, means) = source_statistics(
         basis,
         source.views,
@@ -100,16 +119,13 @@ def source_likelihood(seed: Seed, options: MethodOptions) -> float:
         shared=sharing(seed, basis),
         without=out,
     )
-    model = model_of(statistics, means, options, basis.D)
     features = joined_rows(
         basis,
         {"original": take(source.views["original"], outside)},
         None if clip is None else take(clip, outside),
         options.clip_in_kernel,
     )
-    everything = np.arange(len(model.means))
-    p = klda_probabilities(features, model.classifier, everything, options, vote=False)
-    return measures.log_likelihood(p, source.labels[outside])
+    return model_of(statistics, means, options, basis.D), features
 
 
 @dataclass(frozen=True)

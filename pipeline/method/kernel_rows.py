@@ -32,7 +32,10 @@ Value = TypeVar("Value")
 
 
 class Sharing(Protocol):
-    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours."""
+    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
+
+    Images are known by their `id`: those that may be freed before what is shared take `not_shared`.
+    """
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
         """Return what ``make`` returns, now or when the key was first asked for."""

@@ -19,7 +19,6 @@ from pipeline.comparison.methods import (
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
-from pipeline.method import class_statistics
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
 from reference import anacp as anacp_oracle
 from reference import fecam as fecam_oracle
@@ -328,6 +327,8 @@ def test_a_class_without_a_source_row_is_named():
 
 def test_ranpac_solves_with_a_ridge_below_rounding():
     h = np.full((4, 3), 1e3)  # of rank one: no Cholesky factor at 1e-8
-    statistics = class_statistics.zeros(1, 3).update(h, np.zeros(4, dtype=int))
-    W = ranpac.solve(statistics, 1e-8)
-    np.testing.assert_allclose(h @ W, np.ones((4, 1)), rtol=0.1)
+    for rows in (h, h[:2]):  # more and fewer than features
+        sums = ranpac.no_rows(1, 3)
+        sums.update(rows, np.zeros(len(rows), dtype=int), np.ones(len(rows)))
+        W = ranpac.solve(sums, 1e-8)
+        np.testing.assert_allclose(h @ W, np.ones((4, 1)), rtol=0.1)

@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import scipy.linalg
 
 from pipeline.comparison.labelled_tasks import TaskRows
-from pipeline.comparison.methods.ranpac import Regression, random_features
-from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC, empty
+from pipeline.comparison.methods.ranpac import Regression, no_rows, random_features
+from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.rows import Matrix64, Vector64
 from pipeline.problem.seed import Seed
@@ -43,27 +42,33 @@ def fit(
     B, Q, n = np.zeros((0, M)), np.zeros((M, 0)), 0
     regressions = []
     for t, task in enumerate(tasks):
-        rows = empty(task.classes_seen, M)
-        rows.update(random_features(task.rows, P), task.labels, task.weights)
-        absent = task.classes[rows.weight[task.classes] <= 0]
+        h, labels, weights = random_features(task.rows, P), task.labels, task.weights
+        absent = np.setdiff1d(task.classes, labels[weights > 0])
         if len(absent) and fallback is not None:
             source = fallback()[t]
-            rows.update(source.means[absent], absent, source.weight[absent])
-        n += len(task.rows) + len(absent)
-        B, squares = truncated(np.vstack([B, rows.B]), min(round(n * KEPT), round(M * KEPT)))
-        Q = np.pad(Q, ((0, 0), (0, task.classes_seen - Q.shape[1]))) + (rows.B.T @ rows.Y)
+            h = np.vstack([h, source.means[absent]])
+            labels = np.concatenate([labels, absent])
+            weights = np.concatenate([weights, source.weight[absent]])
+        n += len(h)
+        rows = np.vstack([B, np.sqrt(weights)[:, None] * h])
+        B, squares = truncated(rows, min(round(n * KEPT), round(M * KEPT)))
+        sums = no_rows(task.classes_seen, M)
+        sums.update(h, labels, weights)
+        Q = np.pad(Q, ((0, 0), (0, task.classes_seen - Q.shape[1]))) + sums.Q
         # U = Bᵀσ⁻¹, so U σ⁻² Uᵀ Q = Bᵀ σ⁻⁴ B Q
         W = B.T @ ((B @ Q) / squares[:, None] ** 2)
-        regressions.append(Regression(W, 0.0, rows.weight, rows.means()))
+        regressions.append(Regression(W, 0.0, sums.weight, sums.means()))
     return regressions
 
 
 def truncated(rows: Matrix64, rank: int) -> tuple[Matrix64, Vector64]:
     """Return (Uσ)ᵀ (r, M) and σ² (r,) of the ``rank`` largest singular values of rows (n, M), fewer if they vanish."""
-    squares, V = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
+    n, M = rows.shape
+    squares, V = np.linalg.eigh(rows @ rows.T if n <= M else rows.T @ rows)
     last = min(rank, int(np.sum(squares > SMALLEST * squares.max(initial=0))))
     kept = slice(len(squares) - last, None)
-    return (V[:, kept].T @ rows), squares[kept]
+    scaled = V[:, kept].T @ rows if n <= M else (V[:, kept] * np.sqrt(squares[kept])).T
+    return scaled, squares[kept]
 
 
 METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, RANPAC.predict)
