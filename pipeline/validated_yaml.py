@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from ruamel.yaml import YAML
@@ -82,7 +83,7 @@ def type_at(model: type[Section], location: list[int | str]) -> Any:
             here = here.model_fields[str(part)].annotation
         else:
             here = get_args(here)[-1 if get_origin(here) is dict else 0]
-        while get_origin(here) is Annotated:
+        while get_origin(here) in (Annotated, Union, UnionType):  # of `X | None`, X
             here = get_args(here)[0]
     return here
 

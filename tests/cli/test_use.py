@@ -105,7 +105,11 @@ def test_an_unknown_suite_names_the_nearest(project, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("vision: vit\n", "vision: vti\n", "vision: 'vti' is not in models; did you mean 'vit'"),
+        (
+            "vision: vit\n",
+            "vision: vti\n",
+            "vision: 'vti' is not in models or joined; did you mean 'vit'",
+        ),
         ("dataset: mine", "dataset: [", "not valid YAML"),
         ("    images: data/mine/photos ", "    images: []  #", "domains.photos.images: "),
         ("suite: template", "data: {}\nsuite: template", "data: belong in params.yaml"),
