@@ -153,3 +153,12 @@ def test_a_missing_result_is_named_and_the_former_tables_stay(project, capsys, m
     assert str(missing) in line
     assert f"dvc repro {stage}" in line
     assert written() == before
+
+
+def test_a_choice_of_other_parameters_is_named(project):
+    sweep(project, "amazon-dslr")
+    write(paths.selection(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
+    assert main(["tables"]) == 0
+    table = written()["selection.md"].decode()
+    assert "selection of amazon-dslr made with rff.D=7" in table
+    assert "sweep of amazon-dslr" not in table
