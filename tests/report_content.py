@@ -10,7 +10,7 @@ import pandas as pd
 
 from pipeline import paths
 from pipeline.method.evaluation import BRANCHES
-from pipeline.report.compared_methods import Comparison, MethodFigures
+from pipeline.report.compared_methods import CHOICES, Comparison, MethodFigures, Selection
 from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.page.page import PageContent
 from pipeline.report.page.pictures import ProblemPictures, add_picture
@@ -39,6 +39,24 @@ SWEEPS = {
     "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)},
 }
 OF = "n = 30 test images, 2 seeds, D=50"
+SELECTED = pd.DataFrame(
+    [
+        (OF, "sigma", "0.0001", 90.0, -0.2, 0.9),
+        (OF, "sigma", "0.01", 85.0, -0.1, 0.8),
+        (OF, "class_priors", "balanced", 90.0, -0.2, 0.8),
+        (OF, "class_priors", "counted", 91.0, -0.1, 0.7),
+    ],
+    columns=["of", "setting", "value", "A_T", "certainty", "views_agree"],
+)
+CHOSEN = pd.DataFrame(
+    [
+        ("sigma", "certainty", "0.01", "0.0001", 5.0, "-1.00"),
+        ("sigma", "views_agree", "0.0001", "0.0001", 0.0, "1.00"),
+        ("class_priors", "certainty", "counted", "counted", 0.0, "1.00"),
+        ("class_priors", "views_agree", "balanced", "counted", 1.0, "-1.00"),
+    ],
+    columns=list(CHOICES),
+)
 MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "method.variant": "calibrated", "method.options": {}}
 
 
@@ -78,7 +96,7 @@ def problem(name: str, classes: list[str], base: float, *, swept: bool = False) 
         weight_auroc=88.5,
         ece=dict.fromkeys(BRANCHES, 3.2),
     )
-    sweeps = (SWEEPS, MADE_WITH) if swept else ()
+    sweeps = (SWEEPS, MADE_WITH, Selection(SELECTED, CHOSEN, MADE_WITH)) if swept else ()
     compared = comparison(figures(base))
     return ProblemResults("toy", name, source, target, metrics, tables(classes), compared, *sweeps)
 
@@ -173,8 +191,10 @@ def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
 def write_results(results: ProblemResults) -> None:
     """Write what the stages write about a problem, below this folder."""
     key = ("toy", results.name)
-    folder, swept = paths.problem_tables(*key), paths.sensitivity(*key)
-    for path in (folder, swept, paths.evaluation(*key).parent):
+    folder, swept, chosen = (
+        of(*key) for of in (paths.problem_tables, paths.sensitivity, paths.selection)
+    )
+    for path in (folder, swept, chosen, paths.evaluation(*key).parent):
         path.mkdir(parents=True)
     paths.evaluation(*key).write_text(results.metrics.model_dump_json())
     paths.comparison(*key).write_text(comparison_json(results.comparison), encoding="utf-8")
@@ -186,6 +206,10 @@ def write_results(results: ProblemResults) -> None:
             swept / f"{name}.csv", index=False
         )
     (swept / "made_with.json").write_text(json.dumps(results.swept_with))
+    if results.selection:
+        results.selection.values.to_csv(chosen / "values.csv", index=False)
+        results.selection.choices.to_csv(chosen / "choices.csv", index=False)
+        (chosen / "made_with.json").write_text(json.dumps(results.selection.made_with))
 
 
 def comparison_json(compared: Comparison) -> str:

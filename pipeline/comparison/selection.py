@@ -137,7 +137,7 @@ class Choice:
     best: object  # the value that target labels would have chosen
     regret: float  # A_T of the best value less that of the chosen one
     rank_correlation: (
-        float  # Spearman's, of score and A_T over the values; NaN where either is constant
+        float  # Spearman's, of score and A_T over the values; NaN where A_T is constant
     )
 
 
@@ -151,7 +151,7 @@ def choices(
     accuracy : mapping of value to float
         A_T of each value, which takes labels: for comparison only.
     scores : mapping of value to mapping of str to float
-        The label-free scores of each value. A score that is not finite for some value chooses nothing.
+        The label-free scores of each value. One that is not finite for some value, or equal for all, chooses nothing.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def choices(
     found = []
     for name in next(iter(scores.values())):
         column = [scores[value][name] for value in values]
-        if not np.isfinite(column).all():
+        if not np.isfinite(column).all() or len(set(column)) < 2:
             continue
         chosen = values[int(np.argmax(column))]
         regret = accuracy[best] - accuracy[chosen]
@@ -174,7 +174,7 @@ def choices(
 
 
 def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    if len(set(one)) < 2 or len(set(other)) < 2:
+    if len(set(other)) < 2:
         return float("nan")
     from scipy.stats import spearmanr  # takes a second to import
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.report.result_file import malformed, read_json, read_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
 Sweep = Mapping[float, tuple[float, float]]  # value of the parameter -> (A_T, sd)
 
 SWEPT = ("D", "sigma")
+VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # then a column per score
+CHOICES = {
+    **dict.fromkeys(("setting", "score", "chosen", "best"), str),
+    "regret": float,
+    "rank_correlation": str,  # empty where it is not defined
+}
 
 # group of a method in results files: its heading in tables
 GROUPS = {
@@ -26,6 +36,15 @@ GROUPS = {
     "head": "heads",
     "ceiling": "ceiling, not a method",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What label-free scores choose on one problem."""
+
+    values: DataFrame  # columns `VALUES` and one per score; a row per value of a setting
+    choices: DataFrame  # columns `CHOICES`; a row per setting and score; empty if the variant does not adapt
+    made_with: Mapping[str, Any]
 
 
 class LabelSpaceFigures(BaseModel):
@@ -97,6 +116,15 @@ def read_sweeps(folder: Path, stage: str) -> tuple[dict[str, Sweep], dict[str, A
     """
     sweeps = {name: _read_sweep(folder / f"{name}.csv", name, stage) for name in SWEPT}
     return sweeps, read_json(folder / "made_with.json", dict[str, Any], stage)
+
+
+def read_selection(folder: Path, stage: str) -> Selection:
+    """Read what label-free scores choose on one problem; ``folder`` is the one that `sensitivity` wrote."""
+    return Selection(
+        read_table(folder / "values.csv", VALUES, stage),
+        read_table(folder / "choices.csv", CHOICES, stage),
+        read_json(folder / "made_with.json", dict[str, Any], stage),
+    )
 
 
 def _read_sweep(path: Path, name: str, stage: str) -> Sweep:

@@ -61,6 +61,20 @@ class Cell:
         return plus_minus.join(text for text in self.texts(signed=signed) if text is not None)
 
 
+@dataclass(frozen=True)
+class Word:
+    """A cell that holds a word, or a number that is a setting and no figure."""
+
+    mean: str
+    sd: None = None
+    best: bool = False
+
+    def text(self, *, signed: bool = False, plus_minus: str = "") -> str:
+        """Return the word."""
+        del signed, plus_minus
+        return self.mean
+
+
 def format_figure(
     mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± "
 ) -> str:

@@ -9,10 +9,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from pipeline.report import published
-from pipeline.report.compared_methods import GROUPS, Sweep
-from pipeline.report.figures import Cell, decimal
+from pipeline.report.compared_methods import GROUPS, Selection, Sweep
+from pipeline.report.figures import Cell, Word, decimal
 from pipeline.report.published import Published
 from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
 from pipeline.report.table import Block, Column, Row, Table
@@ -39,7 +40,10 @@ FULL, WITHOUT = "calibrated", "source_only"
 
 
 def suite_tables(
-    suite: Suite, sweeps: Mapping[str, Mapping[str, Sweep]], figures: Sequence[Published]
+    suite: Suite,
+    sweeps: Mapping[str, Mapping[str, Sweep]],
+    selections: Mapping[str, Selection],
+    figures: Sequence[Published],
 ) -> list[Table]:
     """Return all tables of a suite.
 
@@ -49,21 +53,27 @@ def suite_tables(
         What `compare` measured; at least one problem.
     sweeps : mapping
         Problem -> ``D`` or ``sigma`` -> sweep, of the problems for which `sensitivity` ran.
+    selections : mapping
+        Of the same problems, what label-free scores choose.
     figures : sequence of Published
         From `read_published`.
 
     Returns
     -------
     list of Table
-        Headline, comparison, ablation (if ablations were compared), unknown_classes (if a target has such) and
-        sensitivity (if there are sweeps).
+        Headline, comparison, ablation (if ablations were compared), unknown_classes (if a target has such),
+        sensitivity (if there are sweeps) and selection (if anything was chosen).
     """
     comparison, *unknown = method_tables(suite, figures)
     tables = [headline_table(suite), comparison]
     if any(entry.group == "ablation" for entry in suite.methods().values()):
         tables.append(ablation_table(suite, figures))
     tables += unknown
-    return [*tables, sensitivity_table(sweeps, [suite.test_images()])] if sweeps else tables
+    if sweeps:
+        tables.append(sensitivity_table(sweeps, [suite.test_images()]))
+    if any(len(one.choices) for one in selections.values()):
+        tables.append(selection_table(selections))
+    return tables
 
 
 def method_tables(suite: Suite, figures: Sequence[Published]) -> list[Table]:
@@ -243,6 +253,49 @@ def sensitivity_table(
         tuple(columns),
         (Block("", tuple(rows)),),
         ("A_T in percent, mean ± standard deviation over the seeds", *notes),
+    )
+
+
+def selection_table(selections: Mapping[str, Selection]) -> Table:
+    """Return what each label-free score chooses on each problem, and how good that was; a section per setting."""
+    found = {name: one.choices.to_dict("records") for name, one in selections.items()}
+    every = [choice for choices in found.values() for choice in choices]
+    settings = dict.fromkeys(choice["setting"] for choice in every)
+    scores = dict.fromkeys(choice["score"] for choice in every)
+    titles = {"chosen": "chosen", "best": "by labels", "regret": "regret", "rank": "rank"}
+
+    def row(problem: str, score: str, choices: Sequence[Mapping[Any, Any]]) -> Row:
+        cells: list[Cell | Word | None] = []
+        for setting in settings:
+            these = [c for c in choices if (c["setting"], c["score"]) == (setting, score)]
+            cells += [
+                Word(these[0][key]) if len(these) == 1 else None for key in ("chosen", "best")
+            ]
+            ranks = [float(c["rank_correlation"]) for c in these if c["rank_correlation"]]
+            for figures in ([c["regret"] for c in these], ranks):
+                mean = decimal(statistics.fmean(figures)) if figures else None
+                cells.append(None if mean is None else Cell(mean, digits=2))
+        return Row(f"{problem}.{score}", score.replace("_", " "), tuple(cells))
+
+    blocks = {**found, "mean": every} if len(found) > 1 else found
+    return Table(
+        "selection",
+        "Values chosen without target labels",
+        "score",
+        tuple(
+            Column(f"{setting}.{key}", title, setting, f"values of {setting}", count=True)
+            for setting in settings
+            for key, title in titles.items()
+        ),
+        tuple(
+            Block(name, tuple(row(name, score, choices) for score in scores))
+            for name, choices in blocks.items()
+        ),
+        (
+            "by labels: the value of the highest A_T",
+            "regret: A_T of that value less that of the chosen one, in points",
+            "rank: Spearman's correlation of score and A_T over the values",
+        ),
     )
 
 

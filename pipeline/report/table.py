@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.report.figures import Cell
+from pipeline.report.figures import Cell, Word
 
 DAGGER = "†"
 EQUAL = "with all that differ from it by at most two standard errors (paired over images and seeds)"
@@ -21,7 +21,7 @@ class Column:
     section: str = ""
     section_title: str = ""
     signed: bool = False  # holds differences, printed with their sign and without deviation
-    count: bool = False  # holds whole numbers, without deviation
+    count: bool = False  # holds figures without deviation
     note: str = ""  # what its figures are, if the title does not say it
 
 
@@ -31,7 +31,7 @@ class Row:
 
     key: str
     title: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[Cell | Word | None, ...]
     source_samples: bool = False  # read by the method; marked with a dagger
     note: str = ""  # printed below the table, under a letter
     always: bool = False  # shown even in sections where it has no figure at all
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; its name is that of its files, a row of it is a ``method`` or a ``problem``."""
+    """A table; its name is that of its files, a row of it is a ``method``, a ``problem`` or a ``score``."""
 
     name: str
     caption: str

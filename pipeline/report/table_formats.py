@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures import Cell
+from pipeline.report.figures import Cell, Word
 from pipeline.report.table import DAGGER, Column, Row, Table
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def align(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     ]
 
 
-def cell_text(cell: Cell | None, column: Column, plus_minus: str = " ± ") -> str:
+def cell_text(cell: Cell | Word | None, column: Column, plus_minus: str = " ± ") -> str:
     """Return the text of a cell, without emphasis."""
     return NONE if cell is None else cell.text(signed=column.signed, plus_minus=plus_minus)
 
@@ -131,10 +131,12 @@ def tex_title(title: str) -> str:
     return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
 
 
-def tex_cell(cell: Cell | None, column: Column) -> str:
+def tex_cell(cell: Cell | Word | None, column: Column) -> str:
     """Return a cell in LaTeX."""
     if cell is None:
         return "--"
+    if isinstance(cell, Word):
+        return tex(cell.mean)
     text = cell.text(signed=column.signed, plus_minus=r" $\pm$ ")
     if cell.best:
         return rf"\textbf{{{text}}}"

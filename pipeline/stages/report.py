@@ -139,6 +139,7 @@ def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
         "evaluation": {problem.name: problem.metrics.made_with for problem in problems},
         "comparison": {problem.name: problem.comparison.made_with for problem in problems},
         "sweep": {problem.name: problem.swept_with for problem in problems},
+        "selection": {p.name: p.selection.made_with for p in problems if p.selection},
     }
     stale = [
         note

@@ -5,7 +5,8 @@ its standard deviation over the seeds at every value of the section `sensitivity
 
 Every value of the section `select` is also scored without a label of the target; labels are read afterwards, to say how
 good the choice was. Writes results/SUITE/problems/PROBLEM/selection/values.csv (A_T and every label-free score of each
-value, means over the seeds) and choices.csv (what each score chooses, its regret and its rank correlation).
+value, means over the seeds; without the scores that some value does not have) and choices.csv (what each score chooses,
+its regret and its rank correlation).
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def sensitivity(context: Context, name: str) -> str:
         aside.mkdir()
         write_json(aside / "made_with.json", made)
         means = {one: mean_outcome(by_run[one]) for one in scored}
-        write_values(aside / "values.csv", chosen, means)
+        write_values(aside / "values.csv", chosen, means, of)
         write_choices(aside / "choices.csv", chosen, means)
     return f"{len(shown)} values of D and sigma, {len(chosen)} to choose from, {len(runs)} runs"
 
@@ -126,15 +127,18 @@ def write_sweep(path: Path, swept: str, settings: Settings, outcomes: Outcomes, 
                 writer.writerow((of, value, percent(np.mean(scores)), percent(np.std(scores))))
 
 
-def write_values(path: Path, settings: Settings, means: Mapping[Run, Outcome]) -> None:
-    """Write A_T in percent and the label-free scores of every value."""
+def write_values(path: Path, settings: Settings, means: Mapping[Run, Outcome], of: str) -> None:
+    """Write what the numbers are of, then A_T in percent and the label-free scores of every value."""
+    defined = [
+        name for name in SCORES if np.isfinite([m.scores[name] for m in means.values()]).all()
+    ]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("setting", "value", "A_T", *SCORES))
+        writer.writerow(("of", "setting", "value", "A_T", *defined))
         for setting, value, one in settings:
             mean = means[one]
-            written = (f"{mean.scores[name]:.6g}" for name in SCORES)
-            writer.writerow((setting, value, percent(mean.accuracy), *written))
+            written = (f"{mean.scores[name]:.6g}" for name in defined)
+            writer.writerow((of, setting, value, percent(mean.accuracy), *written))
 
 
 def write_choices(path: Path, settings: Settings, means: Mapping[Run, Outcome]) -> None:
@@ -148,6 +152,7 @@ def write_choices(path: Path, settings: Settings, means: Mapping[Run, Outcome]) 
                 {value: mean.accuracy for value, mean in tried.items()},
                 {value: mean.scores for value, mean in tried.items()},
             ):
-                regret, rank = percent(choice.regret), f"{choice.rank_correlation:.2f}"
-                row = (setting, choice.score, choice.chosen, choice.best, regret, rank)
+                rank, regret = choice.rank_correlation, percent(choice.regret)
+                written = "" if np.isnan(rank) else f"{rank:.2f}"  # empty: A_T is constant
+                row = (setting, choice.score, choice.chosen, choice.best, regret, written)
                 writer.writerow(row)

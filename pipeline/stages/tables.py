@@ -1,7 +1,8 @@
 """Stage `tables`: all problems of the suite in one table, with the paper's published figures apart.
 
-Writes results/SUITE/tables/{headline,comparison,ablation,unknown_classes,sensitivity}.{csv,md,tex}. `ablation` is left
-out where no ablation was compared, `unknown_classes` where no target has such, `sensitivity` where no problem is swept.
+Writes results/SUITE/tables/{headline,comparison,ablation,unknown_classes,sensitivity,selection}.{csv,md,tex}. Left out
+are `ablation` where no ablation was compared, `unknown_classes` where no target has such, and the last two where no
+problem is swept.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.params import Params
-from pipeline.report.compared_methods import read_comparison, read_sweeps
+from pipeline.report.compared_methods import read_comparison, read_selection, read_sweeps
 from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
@@ -55,15 +56,26 @@ def tables(context: Context) -> str:
         for name in params.swept
     }
     sweeps = {name: values for name, (values, _) in swept.items()}
+    selections = {
+        name: read_selection(paths.selection(suite, name), f"sensitivity@{name}")
+        for name in params.swept
+    }
     now = made_with(params.selected())
     stale = [
         *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
-        *stale_notes({f"sweep of {name}": of for name, (_, of) in swept.items()}, now, "dvc repro"),
+        *stale_notes(
+            {f"sweep of {name}": of for name, (_, of) in swept.items()}
+            | {f"selection of {name}": one.made_with for name, one in selections.items()},
+            now,
+            "dvc repro",
+        ),
     ]
     made = [
         replace(table, warnings=tuple(stale))
         for table in (
-            suite_tables(Suite(suite, results, datasets, spaces), sweeps, read_published())
+            suite_tables(
+                Suite(suite, results, datasets, spaces), sweeps, selections, read_published()
+            )
             if results
             else []
         )

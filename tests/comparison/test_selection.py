@@ -46,5 +46,6 @@ def test_regret_and_rank_correlation_are_those_of_the_values():
     assert wrong.chosen == "b"
     assert wrong.regret == pytest.approx(0.2)
     assert wrong.rank_correlation == -1.0
-    (same,) = choices(accuracy, {value: {"s": 1.0} for value in accuracy})
+    assert choices(accuracy, {value: {"s": 1.0} for value in accuracy}) == []  # no preference
+    (same,) = choices(dict.fromkeys(up, 0.5), up)
     assert np.isnan(same.rank_correlation)

@@ -64,7 +64,7 @@ def read_table(project, name):
 def assert_tables(project, problems):
     """Every problem in every table, every figure a percentage, what the paper published apart."""
     folder = project.results("tables")
-    names = ("ablation", "comparison", "headline", "sensitivity")
+    names = ("ablation", "comparison", "headline", "selection", "sensitivity")
     assert sorted(file.name for file in folder.iterdir()) == [
         f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")
     ]

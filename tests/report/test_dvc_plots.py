@@ -9,7 +9,7 @@ from dvc_render.vega import VegaRenderer
 from ruamel.yaml import YAML
 
 from pipeline.report.dvc_plots import PAGE, plots_page
-from report_content import tables
+from report_content import SELECTED, tables
 
 ROOT = Path(__file__).parents[2]
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -28,6 +28,7 @@ TEXTS = {  # beside the label: what one sees of each plot
     "reliability": {"kernel LDA", "CLIP", "fusion"},
     "D": {"50", "500"},
     "sigma": {"0.0001", "0.01"},
+    "values": {"A_T, by labels", "certainty", "views agree", "sigma = 0.01", "85"},
 }
 
 
@@ -36,6 +37,8 @@ def points(name):
     if name in ("D", "sigma"):
         values = ("50", "500") if name == "D" else ("1e-4", "1e-2")
         rows = [{**row, name: value} for row, value in zip(SWEEP, values, strict=True)]
+    elif name == "values":
+        rows = SELECTED.astype(str).to_dict("records")
     else:
         rows = tables(["ant", "bee", "cat"])[name].astype(str).to_dict("records")
     return [{**row, "rev": rev} for rev in ("workspace", "HEAD") for row in rows]

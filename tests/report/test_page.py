@@ -41,6 +41,7 @@ def test_every_chart_names_the_stage_and_file_it_comes_from():
     assert list(charts) == [
         *("tasks", "matrix", "forgetting", "confusion", "map", "methods", "weights"),
         *("reliability-klda", "reliability-clip", "reliability-fused", "over-D", "over-sigma"),
+        "selection",
     ]
     assert charts["matrix"].origin == (
         "evaluate@left-right",
@@ -51,6 +52,23 @@ def test_every_chart_names_the_stage_and_file_it_comes_from():
     page = render_page(report_content())
     for chart in charts.values():
         assert f"dvc repro {chart.origin.stage}</code>" in page
+
+
+def test_selection_marks_what_each_score_and_what_labels_choose():
+    chart = {c.key: c for c in problem_charts(report_content().problems[0])}["selection"]
+    cells = chart.spec["data"]["values"]
+    assert {(cell["score"], cell["at"]) for cell in cells if cell["taken"]} == {
+        ("A_T, by labels", "sigma = 0.0001"),
+        ("A_T, by labels", "class_priors = counted"),
+        ("certainty", "sigma = 0.01"),
+        ("certainty", "class_priors = counted"),
+        ("views agree", "sigma = 0.0001"),
+        ("views agree", "class_priors = balanced"),
+    }
+    shares = {(cell["score"], cell["at"]): cell["share"] for cell in cells}
+    assert shares["certainty", "sigma = 0.0001"] == 0
+    assert shares["views agree", "class_priors = balanced"] == 1
+    assert ["sigma", "certainty", "0.01", "0.0001", 5.0, "-1.00"] in chart.rows
 
 
 def test_confusion_adds_up_and_lists_the_worst():

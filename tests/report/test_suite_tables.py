@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.compared_methods import Comparison, MethodFigures
+from pipeline.report.compared_methods import Comparison, MethodFigures, Selection
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import (
@@ -13,9 +13,12 @@ from pipeline.report.suite_tables import (
     ablation_table,
     comparison_table,
     headline_table,
+    selection_table,
     sensitivity_table,
     suite_tables,
 )
+from pipeline.report.table_formats import to_csv
+from report_content import CHOSEN, SELECTED
 
 MADE_WITH = {"rff.D": 1000, "rff.sigma": 1e-4}
 PAPER = read_published()
@@ -286,6 +289,27 @@ def test_sensitivity_has_a_section_per_parameter():
     assert [part.name for part in table.parts()] == ["sensitivity-D", "sensitivity-sigma"]
 
 
+def test_selection_has_a_section_per_setting_a_block_per_problem_and_their_mean():
+    other = CHOSEN.assign(regret=1.0, rank_correlation="")  # of an A_T that is constant
+    chosen = {"a-b": Selection(SELECTED, CHOSEN, {}), "b-a": Selection(SELECTED, other, {})}
+    table = selection_table(chosen)
+    assert [part.name for part in table.parts()] == ["selection-sigma", "selection-class_priors"]
+    assert [block.heading for block in table.blocks] == ["a-b", "b-a", "mean"]
+    figures = {
+        (r.key, c.key): x and x.text()
+        for r in table.rows()
+        for c, x in zip(table.columns, r.cells, strict=True)
+    }
+    assert figures["a-b.certainty", "class_priors.chosen"] == "counted"
+    assert figures["a-b.certainty", "sigma.best"] == "0.0001"
+    assert figures["mean.certainty", "sigma.regret"] == "3.00"
+    assert figures["mean.certainty", "sigma.chosen"] is None
+    assert figures["b-a.views_agree", "sigma.rank"] is None
+    assert figures["mean.views_agree", "sigma.rank"] == "1.00"
+    line = next(line for line in to_csv(table).splitlines() if line.startswith("a-b.certainty"))
+    assert line == "a-b.certainty,0.01,0.0001,5.00,-1.00,counted,counted,0.00,1.00"
+
+
 def test_a_method_that_failed_has_a_note_and_no_mean():
     results = suite(OFFICE)
     failed = figures(1, method="ewc").model_copy(update={"failed": "too few images"})
@@ -300,7 +324,11 @@ def test_a_method_that_failed_has_a_note_and_no_mean():
 
 def test_suite_tables_are_those_with_figures():
     sweeps = {"amazon-dslr": {"D": {50.0: (80.0, 1.0)}}}
-    names = [table.name for table in suite_tables(suite(OFFICE), sweeps, PAPER)]
-    assert names == ["headline", "comparison", "ablation", "sensitivity"]
+    chosen = {"amazon-dslr": Selection(SELECTED, CHOSEN, {})}
+    names = [table.name for table in suite_tables(suite(OFFICE), sweeps, chosen, PAPER)]
+    assert names == ["headline", "comparison", "ablation", "sensitivity", "selection"]
     plain = suite({"amazon-dslr": {"calibrated": (1, 2)}})
-    assert [table.name for table in suite_tables(plain, {}, PAPER)] == ["headline", "comparison"]
+    assert [table.name for table in suite_tables(plain, {}, {}, PAPER)] == [
+        "headline",
+        "comparison",
+    ]

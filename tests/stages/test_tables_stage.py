@@ -76,6 +76,13 @@ def sweep(project, problem):
     write(folder / "D.csv", "of,D,A_T,sd\no,50,80.5,1.0\no,500,85.0,0.5\n")
     write(folder / "sigma.csv", "of,sigma,A_T,sd\no,1e-4,85.0,0.5\n")
     write(folder / "made_with.json", MADE_WITH)
+    chosen = paths.selection(SUITE, problem)
+    write(chosen / "values.csv", "of,setting,value,A_T,certainty\no,D,50,80.5,1\no,D,500,85,2\n")
+    write(
+        chosen / "choices.csv",
+        "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n",
+    )
+    write(chosen / "made_with.json", MADE_WITH)
     params = project.read_params()
     project.write_params(params | {"swept": {problem: params["problems"][problem]}})
 
@@ -88,7 +95,7 @@ def written():
 def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
     sweep(project, "amazon-dslr")
     assert main(["tables"]) == 0
-    names = ("ablation", "comparison", "headline", "sensitivity")
+    names = ("ablation", "comparison", "headline", "selection", "sensitivity")
     assert list(written()) == [f"{name}.{e}" for name in names for e in ("csv", "md", "tex")]
     output = capsys.readouterr().out
     assert "dslr-amazon" in output
@@ -132,6 +139,7 @@ def test_a_suite_without_problems_has_no_tables(project):
     [
         (paths.comparison(SUITE, "dslr-amazon"), "compare@dslr-amazon"),
         (paths.sensitivity(SUITE, "amazon-dslr") / "D.csv", "sensitivity@amazon-dslr"),
+        (paths.selection(SUITE, "amazon-dslr") / "choices.csv", "sensitivity@amazon-dslr"),
     ],
 )
 def test_a_missing_result_is_named_and_the_former_tables_stay(project, capsys, missing, stage):
@@ -145,3 +153,12 @@ def test_a_missing_result_is_named_and_the_former_tables_stay(project, capsys, m
     assert str(missing) in line
     assert f"dvc repro {stage}" in line
     assert written() == before
+
+
+def test_a_choice_of_other_parameters_is_named(project):
+    sweep(project, "amazon-dslr")
+    write(paths.selection(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
+    assert main(["tables"]) == 0
+    table = written()["selection.md"].decode()
+    assert "selection of amazon-dslr made with rff.D=7" in table
+    assert "sweep of amazon-dslr" not in table

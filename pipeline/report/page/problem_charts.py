@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from pipeline import paths
 from pipeline.report.chance import guessing
-from pipeline.report.compared_methods import GROUPS
+from pipeline.report.compared_methods import GROUPS, VALUES
 from pipeline.report.figures import format_figure
 from pipeline.report.page.chart import Chart, Origin, Spec, draw
 from pipeline.report.page.problem_results import ProblemResults
@@ -39,6 +39,7 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         weights(results),
         *(reliability(results, branch) for branch in BRANCHES),
         *(sensitivity(results, swept) for swept in results.sweeps),
+        selection(results),
     ]
     return [chart for chart in charts if chart is not None]
 
@@ -241,6 +242,41 @@ def sensitivity(results: ProblemResults, swept: str) -> Chart:
         swept=swept,
         n=results.metrics.test_images,
     )
+
+
+def selection(results: ProblemResults) -> Chart | None:
+    """Draw A_T and every label-free score over the values of each setting; None where nothing was chosen."""
+    found = results.selection
+    if found is None or found.choices.empty:
+        return None
+    scores = [name for name in found.values.columns if name not in VALUES]
+    cells = found.values.melt(["setting", "value"], ["A_T", *scores], "score", "figure")
+    group = cells.groupby(["setting", "score"], sort=False)["figure"]
+    lowest, highest = group.transform("min"), group.transform("max")
+    # 0 to 1 within a setting, since no two scores have the same unit; all alike where one is constant
+    share = ((cells["figure"] - lowest) / (highest - lowest)).fillna(0.5)
+    chosen = found.choices.set_index(["setting", "score"])["chosen"].to_dict()
+    chosen |= {(c.setting, "A_T"): c.best for c in found.choices.itertuples()}
+    taken = [chosen.get((c.setting, c.score)) == c.value for c in cells.itertuples()]
+    file = paths.selection(results.suite, results.name) / "values.csv"
+    return draw(
+        "selection",
+        cells.assign(
+            at=cells["setting"] + " = " + cells["value"],
+            score=cells["score"].map(_words),
+            text=cells["figure"].map("{:.4g}".format),
+            share=share.round(4),
+            taken=taken,
+        ),
+        Origin(f"sensitivity@{results.name}", file.as_posix()),
+        rows=found.choices.assign(score=found.choices["score"].map(_words)),
+        names=[_words(score) for score in ("A_T", *scores)],
+        settings=list(dict.fromkeys(cells["setting"])),
+    )
+
+
+def _words(score: str) -> str:
+    return "A_T, by labels" if score == "A_T" else score.replace("_", " ")
 
 
 def gains(problems: Sequence[ProblemResults]) -> Chart | None:

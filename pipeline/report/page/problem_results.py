@@ -12,8 +12,10 @@ from pipeline import paths
 from pipeline.report.compared_methods import (
     Comparison,
     MethodFigures,
+    Selection,
     Sweep,
     read_comparison,
+    read_selection,
     read_sweeps,
 )
 from pipeline.report.evaluation import ProblemFigures
@@ -35,6 +37,7 @@ class ProblemResults:
     comparison: Comparison
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)  # empty without `sensitivity`
     swept_with: Mapping[str, Any] = field(default_factory=dict)  # made with, of the sweeps
+    selection: Selection | None = None  # None without `sensitivity`
     label_space: str | None = None  # None: the closed set
     hidden: bool = False  # whether the classes of tasks are
 
@@ -79,9 +82,8 @@ def read_problem(
     A file that is missing or malformed is a `StoreError` that names it and the stage that writes it.
     """
     stage, folder = f"evaluate@{name}", paths.problem_tables(suite, name)
-    sweeps, swept_with = (
-        read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}") if swept else ({}, {})
-    )
+    sweep = f"sensitivity@{name}"
+    sweeps, swept_with = read_sweeps(paths.sensitivity(suite, name), sweep) if swept else ({}, {})
     return ProblemResults(
         suite,
         name,
@@ -95,6 +97,7 @@ def read_problem(
         read_comparison(paths.comparison(suite, name), f"compare@{name}"),
         sweeps,
         swept_with,
+        read_selection(paths.selection(suite, name), sweep) if swept else None,
         label_space=label_space,
         hidden=hidden,
     )

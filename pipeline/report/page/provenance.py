@@ -20,6 +20,7 @@ NUMBERS = (
     ("per task, per class, confusion, weights, reliability, map", paths.problem_tables, "evaluate"),
     ("every method on the same features", paths.comparison, "compare"),
     ("accuracy over D and sigma", paths.sensitivity, "sensitivity"),
+    ("values chosen without target labels", paths.selection, "sensitivity"),
     ("labels and figures of a step of a stream", paths.step_images, "step"),
 )
 

@@ -124,8 +124,8 @@ def requested(browser):
 
 def test_every_chart_is_drawn_without_the_network(opened, report_file):
     drawn = opened.execute_script(DRAWN)
-    # the overview; of the first problem, the two sweeps as well
-    assert len(drawn) == 1 + 12 + 10 + 10
+    # the overview; of the first problem, the two sweeps and the chosen values as well
+    assert len(drawn) == 1 + 13 + 10 + 10
     for chart in drawn:
         assert chart["width"] > 150, chart
         assert chart["height"] > 90, chart
