@@ -106,8 +106,10 @@ def change_sigma_and_run(
     needed = needed_entries(owner)
     made = [out for stage in COMPUTED_ANEW for out in locked(mate)[stage]["outs"]]
     kept = [out for out in made if out["path"] not in NEVER_PUSHED]
-    assert in_cache(mate) - {out["md5"] for out in made if out not in kept} == (
-        objects_of(needed, owner) | objects_of(kept, mate)
+    lists = {str(out["md5"]) for out in locked(owner)["code"]["outs"]}  # of the files in cache/code
+    never_pushed = {out["md5"] for out in made if out not in kept}
+    assert in_cache(mate) - never_pushed == (
+        objects_of(needed, owner) | objects_of(kept, mate) | lists
     )
     size = {entry["path"]: entry["size"] for entry in needed}
     assert sum(size[path] for path in size if "embeddings" in path) > 0.8 * sum(size.values())
