@@ -137,6 +137,7 @@ class ImportedProject:
             self.run("model", model)
         for domain in ("a", "b"):
             self.run("manifest", domain)
+            self.run("order", domain)
             self.run("tasks", domain)
             for model in ("vit", "clip"):
                 self.run("embed", domain, model)

@@ -74,6 +74,7 @@ def manifests(folder: Path) -> Figures:
     seeds = {"seeds": [0, 1, 2, 3, 4], "test_fraction": 0.1}
     project.write(source=40_000, target=100, classes=40, per_task=8, width=64, data=seeds)
     project.run("manifest", "a")
+    project.run("order", "a")
     project.run("tasks", "a")
     written = folder / "cache" / "manifests" / "a"
     tracemalloc.start()

@@ -95,6 +95,7 @@ def seeds(project: ImportedProject, values: list[int], D: int) -> Row:
     def seconds(chosen: list[int]) -> float:
         project.change(data={"seeds": chosen, "test_fraction": 0.1})
         for domain in ("a", "b"):
+            project.run("order", domain)
             project.run("tasks", domain)
         return sum(project.run(stage, key)[0] for stage, key in STATISTICS)
 

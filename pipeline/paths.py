@@ -28,6 +28,11 @@ def manifest(domain: str) -> Path:
     return CACHE / "manifests" / domain
 
 
+def order(domain: str) -> Path:
+    """The order in which a domain's classes arrive, kept by git so that a new class moves no other."""
+    return Path("orders") / f"{domain}.json"
+
+
 def image_list(domain: str, name: str) -> Path:
     """A checked copy of a list of a domain's images."""
     return LISTS / domain / f"{name}.txt"

@@ -15,7 +15,11 @@ PROBLEM = "mnist-uci"
 DOMAINS = ("mnist", "uci")
 UP_TO_FEATURES = (
     ("code",),
-    *((stage, domain) for stage in ("generate", "manifest", "tasks") for domain in DOMAINS),
+    *(
+        (stage, domain)
+        for stage in ("generate", "manifest", "order", "tasks")
+        for domain in DOMAINS
+    ),
     *(("model", model) for model in ("vit", "clip")),
     *(("embed", domain, model) for domain in DOMAINS for model in ("vit", "clip")),
     *(("prompts", domain) for domain in DOMAINS),

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.datasets.kept_order import order_of_arrival
 from pipeline.datasets.manifest import build
 from pipeline.datasets.manifest_files import write_manifest, write_tasks
 from pipeline.datasets.sources.source import FoundImages, LabelledImage
@@ -53,15 +54,12 @@ def build_manifest(found=TWO_CLASSES, **changes):
 
 def arranged(manifest, **changes):
     """Return classes and tasks of a manifest."""
-    settings = {
-        "classes_per_task": 1,
-        "tasks": None,
-        "class_order_seed": None,
-        "seeds": (0, 7),
-        "test_fraction": 0.1,
-    }
+    settings = {"classes_per_task": 1, "seeds": (0, 7), "test_fraction": 0.1} | changes
+    asked = {"classes_per_task": settings.pop("classes_per_task")}
+    asked |= {key: settings.pop(key, None) for key in ("tasks", "class_order_seed")}
+    order = order_of_arrival(manifest.class_names, [], **asked)
     contents = [image.sha256 for image in manifest.images]
-    return arrange("d", manifest.class_names, manifest.labels, contents, **(settings | changes))
+    return arrange("d", order, manifest.labels, contents, **settings)
 
 
 def write_all(folder, found=TWO_CLASSES, *, private=False, arrangement=(), **changes):

@@ -115,7 +115,7 @@ def small_params() -> dict[str, Any]:
 # Every stage of the small project in an order in which each finds its inputs.
 MODELS, DOMAINS, PROBLEM = ("vit", "clip"), ("left", "right"), "left-right"
 FEATURES = (
-    *((stage, domain) for stage in ("manifest", "tasks") for domain in DOMAINS),
+    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in DOMAINS),
     *(("model", model) for model in MODELS),
     *(("embed", domain, model) for domain in DOMAINS for model in MODELS),
     *(("prompts", domain) for domain in DOMAINS),

@@ -19,6 +19,7 @@ def prepare(project, domain):
     run(
         project,
         f"manifest {domain}",
+        f"order {domain}",
         f"tasks {domain}",
         f"embed {domain} vit",
         f"embed {domain} clip",

@@ -75,7 +75,7 @@ def share(args: argparse.Namespace) -> str:
     push = "dvc push --run-cache"
     if config["core"].get("remote", name) != name:
         push += f" --remote {name}"
-    following = f"{push} && git add dvc.lock .dvc/config && git commit"
+    following = f"{push} && git add dvc.lock orders .dvc/config && git commit"
     return f"{name}: {url} can be read and written; next: {following}"
 
 

@@ -201,6 +201,8 @@ def forget(step: str) -> list[str]:
         raise RefereeError(
             f"dvc commit past@{step}: {' '.join(done.stderr.split())}; {SUITE_FILE} is as it was"
         )
+    if entry.domain not in used:
+        paths.order(entry.domain).unlink(missing_ok=True)
     domain = f"; its domain {entry.domain} is out of the graph, so its images may go"
     return [
         f"{SUITE_FILE}: {step} is past, its state {state} is kept"

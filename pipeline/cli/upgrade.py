@@ -2,16 +2,15 @@
 
 Run it once after an upgrade, with the caches on disk (`dvc pull` before the
 upgrade, or `dvc repro` of the older version). Images and weights are not
-needed. It writes manifests in today's form and records manifests, models,
-embeddings and prompts in dvc.lock as outputs of today's stages, so that
-nothing is extracted again. What it cannot take over is said, and the next
-`dvc repro` makes it. Change no setting in the same step.
+needed. It brings your params.yaml and the manifests to today's form and
+records manifests, models, embeddings and prompts in dvc.lock as outputs of
+today's stages, so that nothing is extracted again. What it cannot take over
+is said, and the next `dvc repro` makes it. Change no setting in the same step.
 
 reads:  dvc.lock, params.yaml, suite.yaml, cache/
-writes: cache/manifests, cache/code, dvc.lock, sections that suite.yaml lacks
-        and that may be empty; in a project of `referee init`
-        also dvc.yaml (stages of your own are kept), docs/, .dvc/plots, and
-        new sections of params.yaml
+writes: params.yaml, suite.yaml, cache/manifests, cache/code, dvc.lock; in a
+        project of `referee init` also dvc.yaml (stages of your own are kept),
+        docs/ and .dvc/plots
 examples:
   referee upgrade && dvc repro --allow-missing
 """
@@ -22,46 +21,24 @@ import argparse
 import csv
 import json
 import logging
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline import paths
+from pipeline.cli.former_params import renew_params
 from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import is_private
 from pipeline.datasets.manifest_files import ImageRow, Manifest
 from pipeline.errors import InputError, RefereeError
 from pipeline.installed_project import bring_up_to_date
-from pipeline.params import SUITE_FILE, load_params
+from pipeline.params import load_params
 from pipeline.stage import find_stage
 from pipeline.stage import main as run_stage
 from pipeline.store.embedding_store import open_embeddings
-from pipeline.write_aside import write_aside
 
-EMPTY = {
-    "generated": "{}",
-    "lists": "{}",
-    "joined": "[]",
-    "swept": "{}",
-    "steps": "{}",
-    "past": "{}",
-}
 TAKEN_OVER = ("image_list", "manifest", "model", "embed", "prompts")
-
-
-def complete_suite() -> Iterator[str]:
-    """Add to suite.yaml the sections that later versions brought, empty; yield a line for each."""
-    if not SUITE_FILE.is_file():
-        return
-    text = SUITE_FILE.read_text(encoding="utf-8")
-    for section, empty in EMPTY.items():
-        if not re.search(f"^{section}:", text, re.MULTILINE):
-            text = f"{text.rstrip()}\n{section}: {empty}\n"
-            with write_aside(SUITE_FILE) as aside:
-                aside.write_text(text, encoding="utf-8")
-            yield f"{SUITE_FILE}: the new section {section}, empty"
 
 
 def convert_manifest(folder: Path) -> None:
@@ -128,7 +105,7 @@ def upgrade() -> Iterator[str]:
     from dvc.repo import Repo
 
     logging.getLogger("dvc").setLevel(logging.ERROR)  # a line for every entry of dvc.lock otherwise
-    yield from (changed := [*bring_up_to_date(), *complete_suite()])
+    yield from (changed := [*bring_up_to_date(), *renew_params()])
     if not Path("dvc.lock").is_file():
         if changed:
             return

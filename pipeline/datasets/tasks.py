@@ -81,13 +81,10 @@ def _given_tasks(
 
 def arrange(
     domain: str,
-    names: Iterable[str],
+    order: Iterable[Iterable[str]],
     labels: Sequence[str],
     contents: Sequence[str],
     *,
-    classes_per_task: int,
-    tasks: Sequence[Sequence[str]] | None,
-    class_order_seed: int | None,
     seeds: Sequence[int],
     test_fraction: float,
 ) -> tuple[list[ClassRow], Tasks]:
@@ -97,16 +94,14 @@ def arrange(
     ----------
     domain : str
         Key of the domain; it enters the splits.
-    names : iterable of str
-        All classes of the domain, those without images too.
+    order : iterable of iterables of str
+        The classes of each task, those without images too.
     labels, contents : sequences of str
         Class and sha256 of each of the n images; empty for a domain without labels.
-    classes_per_task, tasks, class_order_seed
-        In which order classes arrive, see `task_of_classes`.
     seeds, test_fraction
         See `splits.is_test`.
     """
-    task_of = task_of_classes(names, classes_per_task, tasks=tasks, order_seed=class_order_seed)
+    task_of = {name: task for task, names in enumerate(order) for name in names}
     classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
     test = [
         splits.is_test(domain, seed, labels, contents, test_fraction=test_fraction)

@@ -1,7 +1,7 @@
-"""Stage `tasks@DOMAIN`: in which order a domain's classes arrive, and which images are train and test for each seed.
+"""Stage `tasks@DOMAIN`: the task of every image, and which images are train and test for each seed.
 
-Writes {tasks,classes}.csv, a digest beside each, into cache/manifests/DOMAIN, from the manifest alone: whoever has no
-images changes seeds, fractions and the order of classes all the same.
+Writes {tasks,classes}.csv, a digest beside each, into cache/manifests/DOMAIN, from the manifest and the order of the
+classes: whoever has no images changes seeds, fractions and the order of classes all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline import paths
-from pipeline.datasets import manifest_files
+from pipeline.datasets import kept_order, manifest_files
 from pipeline.datasets.label_spaces import label_space, target_tasks
 from pipeline.datasets.tasks import arrange
 from pipeline.params import Params
@@ -25,9 +25,6 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     lists = {space: (dataset.label_spaces or {})[space].members() for space in named}
     return {
         **({"label_spaces": lists} if lists else {}),
-        "classes_per_task": dataset.classes_per_task,
-        "tasks": dataset.tasks and [list(task) for task in dataset.tasks],
-        "class_order_seed": dataset.class_order_seed,
         "seeds": list(params.data.seeds),
         "test_fraction": params.data.test_fraction,
     }
@@ -40,10 +37,10 @@ def tasks(context: Context, name: str) -> str:
     how = dict(context.settings)
     spaces = how.pop("label_spaces", {})
     names = manifest_files.read_class_names(folder / "names.csv")
-    how["tasks"] = how["tasks"] or manifest_files.read_source_tasks(folder / "names.csv")
+    order = kept_order.present(kept_order.in_force(paths.order(name)), names)
     rows = list(manifest_files.iterate_labelled(folder))
     labels, contents = [row.class_name for row in rows], [row.sha256 for row in rows]
-    classes, arranged = arrange(name, names, labels, contents, **how)
+    classes, arranged = arrange(name, order, labels, contents, **how)
     parts = {
         space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)
         for space, lists in spaces.items()

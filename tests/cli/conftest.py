@@ -22,6 +22,7 @@ def embedded(tmp_path_factory):
     embeddings = (("embed", "left", model) for model in ("vit", "clip"))
     stages = (
         ("manifest", "left"),
+        ("order", "left"),
         ("tasks", "left"),
         *embeddings,
         ("prompts", "left"),

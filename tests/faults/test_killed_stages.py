@@ -25,6 +25,7 @@ STAGES = [
     ("generate", ("print",), ["data/print"]),
     ("image_list", ("few",), ["cache/lists/print/few.txt"]),
     ("manifest", ("right",), manifest_files("images.csv", "names.csv", "labels.csv")),
+    ("order", ("right",), ["orders/right.json"]),
     ("tasks", ("right",), manifest_files("tasks.csv", "classes.csv")),
     ("model", ("vit",), ["cache/models/vit.json"]),
     ("embed", ("right", "vit"), ["cache/embeddings/right/vit.zarr"]),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from small_project import VIT_KWARGS, SmallProject, draw_image
+from pipeline.cli.use import use
+from pipeline.stage import main as run_stage
+from small_project import ROOT, VIT_KWARGS, SmallProject, draw_image
 
 Change = Callable[[SmallProject, pytest.MonkeyPatch], object]
 
@@ -71,6 +75,24 @@ def domain_added(project: SmallProject, _: pytest.MonkeyPatch) -> None:
                 draw_image(project.folder / f"data/third/{name}/{number}.png", 900 + number)
 
 
+def unlabelled_domain(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the classes and add a domain without a problem, so that its labels may be taken away."""
+    entry("datasets", "toy", class_names=WORDS)(project, monkeypatch)
+    domain_added(project, monkeypatch)
+
+
+def other_suite(project: SmallProject, _: pytest.MonkeyPatch) -> None:
+    """Use another suite, let `code` run in it, and come back."""
+    (project.folder / "suites").mkdir()
+    shutil.copy(project.folder / "suite.yaml", project.folder / "suites/toy.yaml")
+    shutil.copy(ROOT / "suites/digits.yaml", project.folder / "suites")
+    with contextlib.chdir(project.folder):
+        use("digits")
+        assert run_stage(["code"]) == 0
+        use("toy")
+        assert run_stage(["code"]) == 0
+
+
 def other_weights(project: SmallProject, _: pytest.MonkeyPatch) -> None:
     """Put another checkpoint where the features' own was."""
     folder = project.folder / "weights/clip"
@@ -117,6 +139,10 @@ def add_class(folder: Path) -> None:
 PINNED = [["ant", "bee"], ["cat", "dog"]]
 WORDS = {name: f"{name} animal" for name in ("ant", "bee", "cat", "dog")}
 
+# what must be there, and have run, before a change
+BEFORE: dict[str, Change] = {
+    "`domains.DOMAIN.labels: none`, or without it again": unlabelled_domain
+}
 CHANGES: dict[str, Change] = {
     "a comment, a docstring, formatting": edit("stages/embed.py", "# a comment\n"),
     "code that makes features, refactored": edit("encoders/preprocessing.py", "UNUSED = 1\n"),
@@ -140,6 +166,7 @@ CHANGES: dict[str, Change] = {
     "`datasets.DATASET.class_names` (named for the first time)": entry(
         "datasets", "toy", class_names=WORDS
     ),
+    "`domains.DOMAIN.labels: none`, or without it again": entry("domains", "third", labels="none"),
     "`domains.DOMAIN.templates`": entry("domains", "right", templates=["a drawing of a {}"]),
     "`domains.DOMAIN.views`": entry("domains", "right", views=["original", "zeros"]),
     "`views.wavelet`": settings("views", wavelet="db2"),
@@ -150,6 +177,7 @@ CHANGES: dict[str, Change] = {
     "weights replaced": other_weights,
     "weights replaced, `REFEREE_NEW_WEIGHTS=1`": other_weights_meant,
     "weights absent": no_weights,
+    "`referee use OTHER`, and back": other_suite,
     "`rff.D`": settings("rff", D=80),
     "`rff.sigma`": settings("rff", sigma=1e-3),
     "`method.variant`": settings("method", variant="no_weighting"),

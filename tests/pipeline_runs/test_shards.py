@@ -14,7 +14,7 @@ from shards import files_in, write_parquet, write_tar
 from small_project import SmallProject, draw_image, tree_digest
 
 STORE = "cache/embeddings/left/vit.zarr"
-EMBED = (("manifest", "left"), ("tasks", "left"), ("embed", "left", "vit"))
+EMBED = (("manifest", "left"), ("order", "left"), ("tasks", "left"), ("embed", "left", "vit"))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
         images = write_tar(tmp_path / "x.tar", members)
     params["domains"]["left"]["images"] = images.name
     project.write_params(params)
-    project.run_here(("manifest", "left"), ("tasks", "left"))
+    project.run_here(("manifest", "left"), ("order", "left"), ("tasks", "left"))
     manifest = tmp_path / "cache/manifests/left"
     expected = [("dog", 0), ("ant", 1), ("bee", 1), ("cat", 2)]
     assert [row[1:] for row in read_classes(manifest / "classes.csv")] == expected
@@ -113,7 +113,7 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
 
     params["datasets"]["toy"]["tasks"] = [["cat", "dog"], ["ant", "bee"]]
     project.write_params(params)
-    project.run_here(("tasks", "left"))
+    project.run_here(("order", "left"), ("tasks", "left"))
     assert [row.class_name for row in read_classes(manifest / "classes.csv")][:2] == ["cat", "dog"]
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 FEATURES = (
-    *(("manifest", "a"), ("manifest", "b"), ("tasks", "a"), ("tasks", "b")),
+    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in "ab"),
     *(("model", "vit"), ("model", "clip")),
     *(("embed", "a", "vit"), ("embed", "a", "clip"), ("embed", "b", "vit"), ("embed", "b", "clip")),
     *(("prompts", "a"), ("prompts", "b"), ("basis", "a")),

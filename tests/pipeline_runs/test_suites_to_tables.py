@@ -4,54 +4,18 @@ The commands of README.md's "Your benchmark".
 """
 
 import csv
-import shutil
 
 import pytest
 
-from downloaded_datasets import PER_CLASS, UNPACK
+from downloaded_datasets import PER_CLASS
 from pipeline.params import load_params
-from small_project import ROOT, VIT_KWARGS, SmallProject, write_tiny_weights
+from suite_project import suite_project
 
 pytestmark = pytest.mark.slow
 
 PROBLEMS = {"office31": 6, "officehome": 12, "visda": 1, "domainnet": 2}
 # one of every group; `paper` divides by the weight of a task less one, and these tasks have too few images for it
 METHODS = ("clip_zero_shot", "source_only", "no_clip", "released", "calibrated", "ranpac-pseudo")
-SMALL = {
-    "data": {"seeds": [0]},
-    "rff": {"D": 30},
-    "sensitivity": {"D": [10, 30], "sigma": [1e-5, 1e-4]},
-    "compare": {"methods": list(METHODS)},
-    "runtime": {"device": "cpu"},
-    "models": {
-        "vit": {
-            "library": "timm",
-            "name": "vit_tiny_patch16_224",
-            "origin": "weights/vit",
-            "kwargs": VIT_KWARGS,
-        },
-        "clip": {"library": "open_clip", "name": "tiny", "origin": "weights/clip"},
-    },
-}
-
-
-def suite_project(folder, suite):
-    """Return a project as a user has it after unpacking the dataset and `referee use SUITE`, then made small."""
-    project = SmallProject(folder)
-    for name in ("params.yaml", "suite.yaml", "suites"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, folder / name)
-    write_tiny_weights(folder / "weights")
-    for origin in ("vit_base_patch16_224", "clip_vit_b32_openai"):  # as in a clone: no weights yet
-        shutil.copytree(ROOT / "weights" / origin, folder / "weights" / origin)
-    project.add_graph()
-    project.run("referee", "use", suite)  # to learn the names of the classes
-    classes = list(load_params(project.folder).datasets[suite].class_names)
-    UNPACK[suite](folder / "data" / suite, classes)
-    project.run("referee", "use", suite)  # again: it writes the folders that it finds
-    assert f"data/{suite}" not in project.run("referee", "doctor", ok=False).stderr
-    project.change_params(**SMALL)
-    return project
 
 
 def read_table(project, name):
@@ -86,7 +50,8 @@ def assert_tables(project, problems):
 
 def run_suite(folder, suite, **changes):
     project = suite_project(folder, suite)
-    project.change_params(**changes)
+    assert f"data/{suite}" not in project.run("referee", "doctor", ok=False).stderr
+    project.change_params(compare={"methods": list(METHODS)}, **changes)
     params = project.read_params()
     for entry in params["lists"].values():  # as the comments of the suite say
         params["domains"][entry["domain"]]["images"] = f"cache/lists/{entry['domain']}"

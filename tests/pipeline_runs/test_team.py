@@ -1,148 +1,214 @@
-"""A team over a project's life, with real git, real DVC and real clones, in the folders that git gives to a clone.
+"""A team of three over a project's life, with real git, real DVC, real clones and a shared folder.
 
-A extracts and pushes. B, who has neither images nor weights, changes what can be changed on features.
-The queue is that of docs/how-to/sharing.md, with other values.
+Ada has images and weights, and extracts. Ben has neither. Eva joins with a domain of her own. The tests go one after
+another: each starts from what the one before left. The queue is that of docs/how-to/sharing.md, with other values.
 """
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from sharing_story import SharedRemote, give, in_clone, join, metrics, without_encoders
-from small_project import ROOT, draw_image, stages_run
+from small_project import ROOT, SmallProject, draw_image, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COSTLY = ("generate", "image_list", "manifest", "model", "embed", "prompts")
+CLASSES = ("ant", "bee", "cat", "dog")
+PULL = ("dvc", "repro", "--pull", "--allow-missing")
 
 
 @pytest.fixture(scope="module")
-def remote(tmp_path_factory):
+def team(run_project, tmp_path_factory):
+    """Ada has run and shared the project; git's one place for all of them is a bare repository."""
     folder = tmp_path_factory.mktemp("team")
-    return SharedRemote("A shared folder", {"/mnt/team/referee": str(folder)})
+    remote = SharedRemote("A shared folder", {"/mnt/team/referee": str(folder / "remote")})
+    ada = run_project
+    (ada.folder / "suites").mkdir()
+    shutil.copy(ada.folder / "suite.yaml", ada.folder / "suites/toy.yaml")
+    shutil.copy(ROOT / "suites/digits.yaml", ada.folder / "suites")
+    ada.run("git", "add", "suites")
+    give(ada, remote)
+    ada.run("git", "clone", "--quiet", "--bare", str(ada.folder), str(folder / "git"))
+    ada.run("git", "remote", "add", "origin", str(folder / "git"))
+    origin = SmallProject(folder / "git")
+    ben, eva = (join(origin, folder / name, remote) for name in ("ben", "eva"))
+    assert not [name for name in in_clone(ben) if not name.endswith("README.md")]
+    shutil.copytree(ada.folder / "weights", eva.folder / "weights", dirs_exist_ok=True)
+    return SimpleNamespace(ada=ada, ben=ben, eva=eva, apart=without_encoders(folder))
 
 
-@pytest.fixture(scope="module")
-def owner(run_project, remote):
-    (run_project.folder / "suites").mkdir()
-    shutil.copy(run_project.folder / "suite.yaml", run_project.folder / "suites/toy.yaml")
-    shutil.copy(ROOT / "suites/digits.yaml", run_project.folder / "suites")
-    run_project.run("git", "add", "suites")
-    give(run_project, remote)
-    return run_project
-
-
-@pytest.fixture
-def mate(owner, remote, tmp_path):
-    mate = join(owner, tmp_path / "mate", remote)
-    assert not [name for name in in_clone(mate) if not name.endswith("README.md")]
-    mate.apart = without_encoders(tmp_path)
-    return mate
-
-
-def repro(mate):
-    """Run the one command of a teammate; no stage above `basis` but `code` and `tasks` may run."""
-    done = mate.run("dvc", "repro", "--pull", "--allow-missing", **mate.apart)
-    ran = stages_run(done.stdout)
+def without_images(team):
+    """Run Ben's one command; no stage above `basis` but `code` and `tasks` may run."""
+    ran = stages_run(team.ben.run(*PULL, **team.apart).stdout)
     assert not {stage for stage in ran if stage.split("@")[0] in COSTLY}, ran
     return ran
 
 
-def edit(project, module, text):
-    with (project.folder / "pipeline" / module).open("a") as file:
+def hand_over(person, message):
+    """Commit and push everything; the others pull it."""
+    person.run("dvc", "push", "--quiet")
+    person.run("git", "add", ".")
+    person.run("git", "commit", "--quiet", "-m", message)
+    person.run("git", "push", "--quiet", "origin", "HEAD")
+
+
+def take_over(person):
+    """Do what docs/how-to/sharing.md says: outputs of the former commit go before anything runs."""
+    person.run("git", "pull", "--quiet", "--no-rebase", "origin", "HEAD")
+    person.run("dvc", "pull", "--quiet", "--allow-missing")
+
+
+def draw_class(folder, name, count=6):
+    for number in range(count):
+        draw_image(folder / name / f"{number}.png", sum(name.encode()) + number)
+
+
+def describe_domain(person, name):
+    params = person.read_params()
+    params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}"}
+    person.write_params(params)
+
+
+def extract_domain(person, name):
+    """Add a domain of one's own images, and extract it."""
+    describe_domain(person, name)
+    for animal in CLASSES:
+        draw_class(person.folder / "data" / name, animal)
+    features = (f"embed@{name}-vit", f"embed@{name}-clip", f"prompts@{name}", f"tasks@{name}")
+    person.run(*PULL, *features)
+
+
+def edit(person, module, text):
+    with (person.folder / "pipeline" / module).open("a") as file:
         file.write(text)
 
 
-def test_seeds_classes_the_package_and_the_suite_change_without_an_image(mate):
-    mate.change_params(
-        data={"seeds": [0, 1, 2]}, datasets={"toy": {"classes_per_task": 1, "class_names": {}}}
+def test_ben_changes_sigma_seeds_and_tasks_and_ada_takes_over_his_result(team):
+    ada, ben = team.ada, team.ben
+    ben.change_params(
+        rff={"sigma": 1e-2},
+        data={"seeds": [0, 1, 2]},
+        datasets={"toy": {"classes_per_task": 1, "class_names": {}}},
     )
-    assert {"tasks@left", "tasks@right", "evaluate@left-right"} <= repro(mate)
+    assert {"tasks@left", "tasks@right", "basis@left", "evaluate@left-right"} <= without_images(
+        team
+    )
+    hand_over(ben, "sigma 1e-2, one class at a time")
+    take_over(ada)
+    ran = stages_run(ada.run("dvc", "repro", "--pull").stdout)
+    assert ran <= {"report"}, ran
+    assert metrics(ada) == metrics(ben)
+
+
+def test_ada_and_eva_extract_two_domains_and_merge(team):
+    """Both extractions survive the merge, and nothing runs after it."""
+    ada, eva = team.ada, team.eva
+    take_over(eva)
+    extract_domain(eva, "eva")
+    hand_over(eva, "domain eva")
+    extract_domain(ada, "ada")
+    ada.run("dvc", "push", "--quiet")
+    ada.run("git", "add", ".")
+    ada.run("git", "commit", "--quiet", "-m", "domain ada")
+    ada.run("git", "pull", "--quiet", "--no-rebase", "origin", "HEAD", ok=False)
+    ada.run("git", "checkout", "--theirs", "suite.yaml")
+    describe_domain(ada, "ada")
+    ada.run("referee", "merge-lock")
+    done = ada.run(*PULL, "embed", "prompts", "tasks")
+    assert stages_run(done.stdout) <= {"code"}, done.stdout
+    hand_over(ada, "both domains")
+
+
+def test_a_new_class_arrives_last_in_every_domain_and_ben_needs_no_image(team):
+    ada, ben, eva = team.ada, team.ben, team.eva
+    for person, domains in ((ada, ("left", "right", "ada")), (eva, ("eva",))):
+        take_over(person)
+        for domain in domains:
+            draw_class(person.folder / "data" / domain, "bat")
+        targets = [f"{stage}@{d}" for d in domains for stage in ("embed", "tasks", "prompts")]
+        targets = [
+            target
+            for name in targets
+            for target in ((f"{name}-vit", f"{name}-clip") if name.startswith("embed") else (name,))
+        ]
+        done = person.run(*PULL, *targets)
+        assert done.stdout.count("arrive last: bat") == len(domains)
+        hand_over(person, f"bats of {person.folder.name}")
+    take_over(ben)
+    assert not [s for s in without_images(team) if s.startswith("tasks")]
+    orders = [
+        (ben.folder / f"orders/{d}.json").read_text() for d in ("left", "right", "ada", "eva")
+    ]
+    assert '["dog"],\n  ["bat"]' in orders[0]
+    assert len({order.rpartition('{"asked"')[2] for order in orders}) == 1
+    hand_over(ben, "five classes")
+
+
+def test_an_upgrade_of_the_package_costs_no_image(team):
+    ada, ben = team.ada, team.ben
+    take_over(ada)
     for module in ("datasets/manifest_files.py", "stages/embed.py", "encoders/preprocessing.py"):
-        edit(mate, module, "# upgraded\nUPGRADED = True\n")
-    edit(mate, "method/rows.py", "UPGRADED = True\n")
-    assert "adapt@left-right" in repro(mate)
-    before = metrics(mate)
-    mate.run("git", "checkout", "--quiet", "suite.yaml")
-    mate.run("referee", "use", "digits")
-    mate.run("referee", "use", "toy")
-    mate.change_params(datasets={"toy": {"classes_per_task": 1, "class_names": {}}})
-    assert repro(mate) <= {"code", "report"}
-    assert metrics(mate) == before
+        edit(ada, module, "# upgraded\nUPGRADED = True\n")
+    edit(ada, "method/rows.py", "UPGRADED = True\n")
+    ada.run("git", "commit", "--quiet", "-am", "a new version")
+    ada.run("git", "push", "--quiet", "origin", "HEAD")
+    take_over(ben)
+    assert "adapt@left-right" in without_images(team)
+    hand_over(ben, "results of the new version")
 
 
-def test_queued_experiments_of_a_teammate_succeed(mate):
-    repro(mate)
-    mate.run("git", "commit", "--quiet", "-am", "mine", ok=False)
-    grid = ("-S", "rff.D=20,30", "-S", "rff.sigma=1e-3")
-    mate.run("dvc", "exp", "run", "--queue", "--pull", "--allow-missing", *grid)
-    mate.run("dvc", "exp", "run", "--run-all", **mate.apart)
-    states = mate.run("dvc", "queue", "status").stdout
-    assert states.count("Success") == 2, states
-    assert "Failed" not in states
+def test_queues_of_experiments_succeed_with_and_without_images(team):
+    ada, ben = team.ada, team.ben
+    take_over(ada)
+    ada.run(*PULL)
+    for person, grid in ((ben, "rff.D=20,30"), (ada, "rff.D=25,35")):
+        pull = ["--pull"] if person is ben else []
+        person.run("dvc", "exp", "run", "--queue", *pull, "--allow-missing", "-S", grid)
+        person.run("dvc", "exp", "run", "--run-all", **(team.apart if person is ben else {}))
+        states = person.run("dvc", "queue", "status").stdout
+        assert states.count("Success") == 2, states
+        assert "Failed" not in states
 
 
-def test_queued_experiments_of_the_owner_succeed(owner):
-    grid = ("-S", "rff.D=20,30", "-S", "rff.sigma=1e-2")
-    owner.run("dvc", "exp", "run", "--queue", "--allow-missing", *grid)
-    owner.run("dvc", "exp", "run", "--run-all")
-    states = owner.run("dvc", "queue", "status").stdout
-    assert states.count("Success") == 2, states
+def test_another_suite_and_back_costs_nothing(team):
+    ben, before = team.ben, metrics(team.ben)
+    shutil.copy(ben.folder / "suite.yaml", ben.folder / "suites/toy.yaml")
+    ben.run("referee", "use", "digits")
+    assert "manifest" in ben.run(*PULL, ok=False, **team.apart).stdout  # nobody has extracted it
+    ben.run("referee", "use", "toy")
+    assert without_images(team) <= {"code", "report"}
+    assert metrics(ben) == before
+    ben.run("git", "checkout", "--quiet", ".")
 
 
-def test_other_weights_are_refused_naming_both_sides_and_none_are_downloaded(mate):
-    """An empty folder would be the hub's weights, a file those of somebody."""
-    (mate.folder / "weights/vit").mkdir()
+def test_a_domain_becomes_private_and_an_image_comes_and_goes(team):
+    """DVC's run-cache brings old pointers back; the files that they point to are kept."""
+    eva, ben = team.eva, team.ben
+    take_over(eva)
+    eva.change_params(data={"private": ["eva"]})
+    features = ("embed@eva-vit", "embed@eva-clip", "tasks@eva", "probe@eva")
+    new = eva.folder / "data/eva/bee/new.png"
+    eva.run(*PULL, *features)
     for _ in range(2):
-        done = mate.run("dvc", "repro", "--pull", "--allow-missing", ok=False, **mate.apart)
+        draw_image(new, 77)
+        eva.run(*PULL, *features)
+        new.unlink()
+        eva.run(*PULL, *features)
+    hand_over(eva, "eva is private")
+    take_over(ben)
+    assert without_images(team) <= {"code", "tables", "report"}
+
+
+def test_other_weights_are_refused_naming_both_sides_and_none_are_downloaded(team):
+    """An empty folder would be the hub's weights, a file those of somebody."""
+    ben = team.ben
+    (ben.folder / "weights/vit").mkdir()
+    for _ in range(2):
+        done = ben.run(*PULL, ok=False, **team.apart)
         assert done.returncode
         assert "weights/vit: " in done.stderr
         assert "model.safetensors with sha256" in done.stderr
-        (mate.folder / "weights/vit/mine.pth").write_bytes(b"other numbers")
+        (ben.folder / "weights/vit/mine.pth").write_bytes(b"other numbers")
     assert "mine.pth with sha256" in done.stderr
-
-
-def test_two_who_extract_two_domains_merge(owner, remote, tmp_path):
-    """Each adds a domain; both extractions survive the merge, and nothing runs after it."""
-    people = []
-    for name in ("ben", "eva"):
-        person = join(owner, tmp_path / name, remote)
-        shutil.copytree(owner.folder / "weights", person.folder / "weights", dirs_exist_ok=True)
-        params = person.read_params()
-        params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}"}
-        person.write_params(params)
-        for number, animal in enumerate(("ant", "bee", "cat", "dog")):
-            for i in range(3):
-                draw_image(person.folder / f"data/{name}/{animal}/{i}.png", number * 10 + i)
-        person.run(
-            "dvc", "repro", "--pull", "--allow-missing", f"embed@{name}-vit", f"prompts@{name}"
-        )
-        person.run("dvc", "push")
-        person.run("git", "commit", "--quiet", "-am", f"domain {name}")
-        people.append(person)
-    ben, eva = people
-    ben.run("git", "fetch", "--quiet", str(eva.folder), "HEAD")
-    ben.run("git", "merge", "FETCH_HEAD", ok=False)
-    params = eva.read_params()
-    params["domains"]["ben"] = {**params["domains"]["left"], "images": "data/ben"}
-    ben.write_params(params)
-    ben.run("referee", "merge-lock")
-    ben.run("git", "commit", "--quiet", "-am", "both")
-    targets = [f"{stage}@{name}" for name in ("ben", "eva") for stage in ("manifest", "prompts")]
-    ran = stages_run(ben.run("dvc", "repro", "--pull", "--allow-missing", *targets, "embed").stdout)
-    assert not {
-        stage for stage in ran if stage.startswith(("manifest", "prompts@", "embed@e", "embed@b"))
-    }, ran
-
-
-def test_a_private_image_added_removed_and_added_again(project_copy):
-    project = project_copy
-    project.change_params(data={"private": ["right"]})
-    target = "embed@right-vit"
-    project.run("dvc", "repro", target)
-    new = project.folder / "data/right/bee/new.png"
-    for _ in range(2):
-        draw_image(new, 77)
-        project.run("dvc", "repro", target)
-        new.unlink()
-        project.run("dvc", "repro", target)

@@ -1,4 +1,4 @@
-"""Real `dvc repro` runs: a change reruns what it must and nothing else.
+"""Real `dvc repro` runs: a change reruns what it must and nothing else. All kinds of change: test_what_runs_again.py.
 
 The tests go one after another: each starts from what the one before left.
 """
@@ -54,43 +54,10 @@ def test_comments_rerun_nothing_and_code_reruns_no_extraction(project):
     assert not ran & (EMBED | {"manifest@left", "manifest@right", "prompts@left", "prompts@right"})
 
 
-@pytest.mark.long  # D is changed in the tests of experiments and sigma in those of sharing
-def test_D_or_sigma_re_embeds_nothing(project):
-    project.change_params(rff={"D": 80, "sigma": 1e-3})
-    assert repro(project) == METHOD
-
-
-@pytest.mark.long
-def test_seeds_and_tasks_re_embed_nothing(project):
-    project.change_params(data={"seeds": [0, 1, 2]})
-    assert repro(project) == {"code", "tasks@left", "tasks@right"} | PROBE | METHOD
-
-
-@pytest.mark.long
-def test_the_variant_reruns_the_source_and_below(project):
-    project.change_params(method={"variant": "no_weighting"})
-    assert repro(project) == {"source@left", "sensitivity@left-right"} | ADAPT
-
-
-@pytest.mark.long
-def test_templates_rerun_only_the_prompts_of_their_domain(project):
-    params = project.read_params()
-    params["domains"]["left"]["templates"] = ["a photo of a {}", "a drawing of a {}"]
-    project.write_params(params)
-    # the source's prompts adapt nothing; `tables` reads of which dataset a domain is
-    assert repro(project) == {"code", "prompts@left", "probe@left"}
-
-
-@pytest.mark.long
-def test_the_list_of_methods_reruns_the_comparison_alone(project):
-    project.change_params(compare={"methods": ["source_only", "calibrated"]})
-    assert project.repro() == {"compare@left-right", "tables", "report"}
-
-
 @pytest.mark.long
 def test_a_view_setting_re_embeds_everything_but_keeps_the_views_it_does_not_touch(project):
     project.change_params(views={"noise": 0.1})
-    assert repro(project) == EMBED | PROBE | METHOD
+    assert repro(project) == {"code"} | EMBED | PROBE | METHOD
     logs = list((project.folder / ".referee" / "progress").iterdir())
     assert len(logs) == 2 * (3 + 1)  # per model: original, zeros, rand, and rand again
 
@@ -104,7 +71,7 @@ def test_the_clip_model_re_embeds_only_clip(project):
     refused = project.run("dvc", "repro", ok=False)
     assert refused.returncode
     assert "the features that dvc.lock names were made with" in refused.stderr
-    ran = project.repro(REFEREE_NEW_WEIGHTS="1") - {"tables", "report"}
+    ran = project.repro(REFEREE_NEW_WEIGHTS="1") - {"tables", "report", "evaluate@all@toy"}
     assert ran & EMBED == {"embed@left-clip", "embed@right-clip"}
     prompts = {"prompts@left", "prompts@right"}
     assert ran - EMBED == {"model@clip"} | prompts | PROBE | METHOD
@@ -118,3 +85,15 @@ def test_one_new_image_re_embeds_its_domain_and_computes_only_that_image(project
     assert ran == embedded | ADAPT - {"evaluate@left-right"}
     messages = [line for line in done.stdout.splitlines() if line.startswith("embed right")]
     assert ["; 1 embedded now" in message for message in messages] == [True, True]
+
+
+def test_a_new_class_arrives_last_and_says_so(project):
+    """DVC must leave orders/ in place, where the order of the others is."""
+    before = (project.folder / "orders/left.json").read_text()
+    for domain in ("left", "right"):
+        draw_image(project.folder / "data" / domain / "bat" / "0.png", seed=5)
+    done = project.run("dvc", "repro", "tasks")
+    assert done.stdout.count("arrive last: bat") == 2
+    after = (project.folder / "orders/left.json").read_text()
+    assert after == before.replace('"dog"]', '"dog"],\n  ["bat"]')
+    assert project.repro("tasks") == set()

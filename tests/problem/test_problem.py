@@ -152,7 +152,7 @@ def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(
     for domain in ("left", "right"):
         folder = project_copy.folder / "data" / domain
         (folder / "dog").rename(folder / "eel")
-    assert main(["manifest", "right"]) == main(["tasks", "right"]) == 0
+    assert main(["manifest", "right"]) == main(["order", "right"]) == main(["tasks", "right"]) == 0
     with pytest.raises(StoreError, match=r"cache/manifests/left/classes.csv"):
         changed.labelled_problem(NAME)
     with pytest.raises(StoreError, match=r"cache/prompts/right.zarr.*dvc repro"):

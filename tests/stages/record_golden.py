@@ -46,6 +46,7 @@ def make_outputs(folder: Path) -> Outputs:
     project.write_params(params | {"domains": {"left": params["domains"]["left"]}})
     project.run_here(
         ("manifest", "left"),
+        ("order", "left"),
         ("tasks", "left"),
         *(("embed", "left", m) for m in MODELS),
         ("prompts", "left"),

@@ -11,7 +11,7 @@ from pipeline.stage import main
 CLASSES, WIDTH = 4, 6
 NAMES = tuple(f"c{c:04d}" for c in range(CLASSES))
 BEFORE = (
-    *((stage, domain) for stage in ("manifest", "tasks") for domain in "ab"),
+    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in "ab"),
     *(("model", model) for model in ("vit", "clip")),
     *(("embed", domain, model) for domain in "ab" for model in ("vit", "clip")),
     *(("prompts", domain) for domain in "ab"),
@@ -194,6 +194,8 @@ def test_labels_of_other_images_are_not_scored_with(project, capsys):
     for stage in (*BEFORE, *STATISTICS[:-1]):
         assert main(stage) == 0, stage
     project.give(rows(12, 0), rows(11, 1))
-    line = refused(project, capsys, [("manifest", "b"), ("tasks", "b"), STATISTICS[-1]])
+    line = refused(
+        project, capsys, [("manifest", "b"), ("order", "b"), ("tasks", "b"), STATISTICS[-1]]
+    )
     assert "cache/embeddings/b/vit.zarr" in line
     assert "dvc repro" in line

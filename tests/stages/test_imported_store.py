@@ -40,7 +40,8 @@ def second(finished, tmp_path):
 
 
 def test_a_store_of_another_project_is_taken_with_its_provenance(second, finished, capsys):
-    second.run_here(("manifest", "left"), ("tasks", "left"), ("model", "vit"), ("model", "clip"))
+    second.run_here(("manifest", "left"), ("order", "left"), ("tasks", "left"))
+    second.run_here(("model", "vit"), ("model", "clip"))
     second.run_here(("embed", "left", "vit"), ("embed", "left", "clip"), ("prompts", "left"))
     for model in ("vit", "clip"):
         theirs, ours = (

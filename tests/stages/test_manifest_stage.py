@@ -54,7 +54,7 @@ def files(folder=MANIFEST):
 
 
 def class_of_rows(domain_name):
-    assert main(["tasks", domain_name]) == 0
+    assert main(["order", domain_name]) == main(["tasks", domain_name]) == 0
     folder = Path("cache/manifests", domain_name)
     names = [row.class_name for row in read_classes(folder / "classes.csv")]
     labels, _ = read_labels(folder)
@@ -66,7 +66,7 @@ def class_of_rows(domain_name):
 
 def test_a_folder_of_images(project):
     assert main(["manifest", "photos"]) == 0
-    assert main(["tasks", "photos"]) == 0
+    assert main(["order", "photos"]) == main(["tasks", "photos"]) == 0
     tables = {"images.csv", "tasks.csv", "classes.csv", "labels.csv", "names.csv"}
     assert set(files()) == tables | {f"{name}.sha256" for name in tables} | {"report.json"}
     first = read_images(MANIFEST / "images.csv")[0]

@@ -117,6 +117,7 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
         run(
             project,
             f"manifest {domain}",
+            f"order {domain}",
             f"tasks {domain}",
             f"embed {domain} vit",
             f"prompts {domain}",

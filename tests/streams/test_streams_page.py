@@ -65,7 +65,7 @@ def test_the_commands_of_the_page(reader):
     (second,) = ran["dvc repro report"]
     running = {text.split("'")[1] for text in second.splitlines() if text.startswith("Running")}
     assert running == {
-        "code", "manifest@camera_week2", "tasks@camera_week2", "embed@camera_week2-vit",
+        "code", "manifest@camera_week2", "order@camera_week2", "tasks@camera_week2", "embed@camera_week2-vit",
         "embed@camera_week2-clip",
         "prompts@camera_week2", "step@camera-week2", "report",
     }  # fmt: skip

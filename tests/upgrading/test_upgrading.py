@@ -1,13 +1,14 @@
 """Projects of every released version: their features are taken over without an image, the rest is made again.
 
-The page is docs/how-to/upgrading.md; of its commands `referee upgrade` is run here,
-and the stages that `dvc repro` would run.
+The page is docs/how-to/upgrading.md; of its commands git's and `referee upgrade` are run here,
+and the stages that `dvc repro` would run. Upstream's params.yaml and the user's conflict, as they do in a real merge.
 
 An archive holds dvc.lock, params.yaml and the caches of the small project (three images per class), as that version
 wrote them. To add one at a release: run the small project at its tag and pack the same folders.
 """
 
 import contextlib
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.errors import StoreError
+from pipeline.params import load_params
 from pipeline.store.seal import read_sealed
 from pipeline.store.source_store import SCHEMA
-from small_project import FEATURES, PROBLEM, SmallProject, small_params, stages_run
+from small_project import FEATURES, PROBLEM, ROOT, SmallProject, stages_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
 COSTLY = {"manifest", "model", "embed", "prompts"}
@@ -27,31 +29,75 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationW
 
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name)
 def project(request, tmp_path):
-    """The project after the upgrade, as whoever has neither images nor weights has it."""
+    """The project after `git merge`, as whoever has neither images nor weights has it: the user's params.yaml stays."""
     with tarfile.open(request.param) as archive:
         archive.extractall(tmp_path, filter="data")
     project = SmallProject(tmp_path)
-    # a suite of one's own, written before models could be joined
-    project.write_params({k: v for k, v in small_params().items() if k != "joined"})
+    project.run("git", "init", "--quiet", "--initial-branch", "mine")
+    project.run("git", "config", "user.email", "owner@example.invalid")
+    project.run("git", "config", "user.name", "Owner")
+    numbers = tmp_path / "params.yaml"
+    mine = numbers.read_text()
+
+    def commit(content, *files):
+        numbers.write_text(content)
+        project.run("git", "add", "params.yaml", *files)
+        project.run("git", "commit", "--quiet", "-m", "one more")
+
+    commit(mine.replace("D: 50", "D: 6000"))
+    project.run("git", "branch", "upstream")
+    commit(mine, "dvc.lock")
+    project.run("git", "checkout", "--quiet", "upstream")
     project.add_graph()
+    shutil.copy(ROOT / "suite.yaml", tmp_path)
+    commit((ROOT / "params.yaml").read_text(), "pipeline", "dvc.yaml", "suite.yaml", ".dvc")
+    project.run("git", "checkout", "--quiet", "mine")
+    assert "CONFLICT (content): Merge conflict in params.yaml" in merge(project).stdout
     return project
 
 
-def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys):
+def merge(project):
+    return project.run("git", "merge", "upstream", ok=False)
+
+
+def upgrade(project):
+    """Run what the page says; return the exit status."""
+    project.run("git", "checkout", "HEAD", "--", "params.yaml")
     with contextlib.chdir(project.folder):
-        assert main(["upgrade"]) == 0
+        return main(["upgrade"])
+
+
+def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys):
+    assert upgrade(project) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "suite.yaml: the new section joined, empty" in lines
-    assert project.read_params()["joined"] == []
     taken = {line.split(":")[0] for line in lines if line.endswith(": taken over")}
     wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in FEATURES}
     assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
-    done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts", "tasks")
-    assert stages_run(done.stdout) == {"tasks@left", "tasks@right"}
-    tasks = [("tasks", domain) for domain in ("left", "right")]
+    done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
+    assert stages_run(done.stdout) == set()
+    tasks = [(stage, domain) for domain in ("left", "right") for stage in ("order", "tasks")]
     project.run_here(*tasks, ("basis", "left"), ("source", "left"))
     project.run_here(("adapt", PROBLEM), ("evaluate", PROBLEM))
     assert project.results("evaluations", f"{PROBLEM}.json").is_file()
+
+
+def test_params_keep_their_values_and_get_what_is_new(project, capsys):
+    with contextlib.chdir(project.folder):
+        assert main(["upgrade"]) == 2  # git's conflict is still there
+    assert "git checkout HEAD -- params.yaml" in capsys.readouterr().err
+    assert upgrade(project) == 0
+    params = project.read_params()
+    assert (params["suite"], params["rff"]["D"]) == ("toy", 50)
+    out = capsys.readouterr().out
+    assert "suite.yaml: suite, datasets" in out
+    assert "params.yaml: rff.bases is gone" in out
+    assert "params.yaml: select is new" in out
+    assert "suite.yaml: steps is new" in out
+    with contextlib.chdir(project.folder):
+        load_params()
+        before = Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes()
+        assert main(["upgrade"]) == 0  # again: nothing more to do
+        assert before == (Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes())
 
 
 def test_a_store_of_an_older_schema_is_named_with_the_command_that_helps(project):
@@ -63,8 +109,7 @@ def test_a_store_of_an_older_schema_is_named_with_the_command_that_helps(project
 def test_what_changed_meanwhile_is_not_taken_over(project, capsys):
     images = project.folder / "cache/manifests/right/images.csv"
     images.write_text("".join(images.read_text().splitlines(keepends=True)[:-1]))
-    with contextlib.chdir(project.folder):
-        assert main(["upgrade"]) == 0
+    assert upgrade(project) == 0
     out = capsys.readouterr().out
     assert "embed@left-vit: taken over" in out
     assert "embed@right-vit: taken over" not in out

@@ -1,0 +1,77 @@
+"""params.yaml and suite.yaml of an older version in today's form: sections that moved, that went, and that are new.
+
+Values stay as they are; what is added is empty, which means its defaults, so it changes no result there is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_origin
+
+from ruamel.yaml import YAML
+
+from pipeline.errors import InputError
+from pipeline.params import PARAMS_FILE, SUITE_FILE, Settings, Suite
+from pipeline.validated_yaml import Section, type_at
+from pipeline.write_aside import write_aside
+
+GONE = (("rff", "bases"),)  # section and key
+
+
+def renew_params() -> Iterator[str]:
+    """Bring params.yaml and suite.yaml to today's form; yield what was done."""
+    yaml = YAML()  # the round trip keeps comments and quotes
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    settings = _load(yaml, PARAMS_FILE)
+    moved = {key: settings.pop(key) for key in Suite.model_fields if key in settings}
+    suite = moved or _load(yaml, SUITE_FILE)
+    gone = [f"{section}.{key}" for section, key in GONE if settings.get(section, {}).pop(key, None)]
+    new = {
+        file: {key: empty for key in model.model_fields if (empty := _empty(model, key, data))}
+        for file, model, data in ((PARAMS_FILE, Settings, settings), (SUITE_FILE, Suite, suite))
+    }
+    for file, data in ((SUITE_FILE, suite), (PARAMS_FILE, settings)):
+        data.update({key: empty() for key, empty in new[file].items()})
+        if new[file] or moved or (gone and file == PARAMS_FILE):
+            _dump(yaml, data, file)
+    if moved:
+        yield f"{SUITE_FILE}: {', '.join(moved)} are here now, as they were in {PARAMS_FILE}"
+    yield from (f"{PARAMS_FILE}: {key} is gone; it has no effect any more" for key in gone)
+    yield from (
+        f"{file}: {key} is new, with its defaults" for file, keys in new.items() for key in keys
+    )
+
+
+def _load(yaml: YAML, file: Path) -> Any:
+    if not file.is_file():
+        raise InputError(f"{file}: no such file; run this in the root of a project")
+    text = file.read_text(encoding="utf-8")
+    if "\n<<<<<<< " in f"\n{text}":
+        raise InputError(
+            f"{file}: git left a conflict in it; take your own with `git checkout HEAD -- {file}`"
+        )
+    return yaml.load(text)
+
+
+def _empty(model: type[Section], key: str, data: Any) -> type[dict[Any, Any] | list[Any]] | None:
+    """Return the kind of an absent section that may be empty; None where it is there, or may be absent or not empty."""
+    kind = type_at(model, [key])
+    if key in data or not (model.model_fields[key].is_required() or model is Settings):
+        return None
+    if get_origin(kind) is list:
+        return list
+    if get_origin(kind) is dict:
+        return dict
+    is_section = isinstance(kind, type) and issubclass(kind, Section)
+    required = is_section and any(field.is_required() for field in kind.model_fields.values())
+    return dict if is_section and not required else None
+
+
+def _dump(yaml: YAML, data: Any, path: Path) -> None:
+    stream = io.BytesIO()
+    yaml.dump(data, stream)
+    with write_aside(path) as aside:
+        aside.write_bytes(stream.getvalue())

@@ -1,0 +1,106 @@
+"""The order of the classes is kept in orders/DOMAIN.json: a new class moves no image to another task.
+
+`tests/pipeline_runs/test_what_reruns.py` has the same under DVC, which must leave the file in place.
+"""
+
+import json
+import shutil
+
+import pytest
+
+from pipeline.datasets.manifest_files import read_classes
+from pipeline.stage import main as run_stage
+from small_project import SmallProject, draw_domain, small_params
+
+CLASSES = ("ant", "bee", "cat", "dog")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    project = SmallProject(tmp_path)
+    project.write_params(small_params())
+    for name in ("left", "right"):
+        draw_domain(tmp_path / "data" / name, CLASSES, 2, 0)
+    return project
+
+
+def add_class(project, name):
+    for domain in ("left", "right"):
+        draw_domain(project.folder / "data" / domain, (name,), 2, 7)
+
+
+def ask(project, **order):
+    project.change_params(datasets={"toy": {"classes_per_task": 2, "class_names": {}} | order})
+
+
+def tasks_of_classes(domain="left"):
+    for stage in ("manifest", "order", "tasks"):
+        assert run_stage([stage, domain]) == 0
+    return {row.class_name: row.task for row in read_classes_of(domain)}
+
+
+def read_classes_of(domain):
+    from pipeline import paths
+
+    return read_classes(paths.manifest(domain) / "classes.csv")
+
+
+@pytest.mark.parametrize(
+    "order", [{}, {"class_order_seed": 1993}, {"tasks": [["dog"], ["ant", "cat"]]}]
+)
+def test_new_classes_arrive_last_one_after_another(project, order, capsys):
+    ask(project, **order)
+    before = tasks_of_classes()
+    last = max(before.values())
+    for number, name in enumerate(("cow", "ape"), start=1):  # not in alphabetical order
+        add_class(project, name)
+        capsys.readouterr()
+        before |= {name: last + number}
+        assert tasks_of_classes() == before
+        assert f"arrive last: {name}\n" in capsys.readouterr().out
+    assert tasks_of_classes("right") == before  # which never saw the first order itself
+    assert read_classes_of("right") == read_classes_of("left")
+
+
+def test_another_order_is_asked_for_and_the_first_one_is_found_again(project):
+    first = tasks_of_classes()
+    add_class(project, "ape")
+    first = tasks_of_classes()
+    ask(project, classes_per_task=1)
+    assert list(tasks_of_classes().values()) == [0, 1, 2, 3, 4]
+    ask(project)
+    assert tasks_of_classes() == first
+
+
+def test_a_class_that_goes_and_comes_back_has_its_place(project):
+    before = tasks_of_classes()
+    for name in ("ant", "bee"):
+        for domain in ("left", "right"):
+            shutil.rmtree(project.folder / "data" / domain / name)
+    assert tasks_of_classes() == {"cat": 0, "dog": 0}
+    add_class(project, "ant")
+    add_class(project, "bee")
+    assert tasks_of_classes() == before
+
+
+@pytest.mark.parametrize("content", ["<<<<<<< HEAD\n[]", "{}x", '[{"asked": {}}]', "[[1]]"])
+def test_a_damaged_file_is_named_with_the_remedy(project, content, capsys):
+    tasks_of_classes()
+    file = project.folder / "orders/right.json"
+    file.write_text(content)
+    assert run_stage(["order", "left"]) == 2
+    error = capsys.readouterr().err
+    assert "orders/right.json" in error
+    assert "git" in error
+    file.write_text(json.dumps([]))
+    assert run_stage(["order", "left"]) == 0
+
+
+def test_a_class_that_only_one_domain_has_is_named_before_extraction(project, capsys):
+    draw_domain(project.folder / "data/left", ("eel",), 2, 7)
+    for domain in ("left", "right"):
+        assert run_stage(["manifest", domain]) == 2
+        error = capsys.readouterr().err
+        assert "data/right: has no class folder 'eel', but data/left has" in error
+        assert "class_names" in error
