@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from pipeline import paths
-from pipeline.report.page import page
 from pipeline.stage import main
 from pipeline.stages import report
 from report_content import problem, write_results
@@ -24,7 +23,7 @@ def project(tmp_path, monkeypatch):
     """A project whose stages have run, without images; the plotting library left out."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    monkeypatch.setattr(page, "drawing_library", lambda: "let vegaEmbed;")
+    monkeypatch.setattr("pipeline.report.page.page.drawing_library", lambda: "let vegaEmbed;")
     SmallProject(tmp_path).write_params(small_params())
     write_results(problem("left-right", ["ant", "bee", "cat", "dog"], 70, swept=True))
     return SmallProject(tmp_path)
