@@ -15,7 +15,9 @@ from pipeline.method.rejection import (
     reject,
     rejector,
 )
-from pipeline.method.rows import UnlabelledRows
+from pipeline.method.rows import TargetTask, UnlabelledRows
+from pipeline.method.task_preparation import prepared_tasks
+from pipeline.method.variants import variant
 from tests.reference import rejection as oracle
 
 
@@ -47,6 +49,17 @@ def test_unknown_images_are_rejected_and_known_ones_stay(images):
     assert unknown[label == 3].mean() > 0.9
     assert unknown[label < 3].mean() < 0.1
     np.testing.assert_array_equal(rejector(state, means).confidence(rows) > 0.5, unknown)
+
+
+def test_rejected_images_are_no_part_of_the_task_that_is_learnt(images):
+    rows, _, means = images
+    task = TargetTask(rows.views, rows.cosines, classes=np.arange(3))
+    _, unknown = reject(empty_state(8), task, means)
+    (prepared,) = prepared_tasks(None, [task], [None], variant("rejecting"), 1.0, class_means=means)
+    np.testing.assert_array_equal(prepared.accepted, np.flatnonzero(~unknown))
+    np.testing.assert_array_equal(
+        prepared.images.views["original"], rows.views["original"][~unknown]
+    )
 
 
 def test_no_other_threshold_parts_the_values_better():
