@@ -68,10 +68,7 @@ def main() -> None:
         images = [Image(path, hashlib.sha256(path.read_bytes()).digest()) for path in paths]
         backbone = Backbone(library="timm", name=args.model, origin=str(weights))
         how = build_image_encoder(backbone, str(device)).preprocessing
-        batches = [
-            (images * -(-args.batch // PHOTOS))[: args.batch]
-            for _ in range(max(1, args.images // args.batch))
-        ]
+        batches = [(images * -(-args.batch // PHOTOS))[: args.batch] for _ in range(max(1, args.images // args.batch))]
         with ThreadPoolExecutor(worker_count(0)) as pool:
             decode = timed(device, lambda: list(pool.map(lambda b: load_crops(b, how), batches)))
         crops = torch.from_numpy(load_crops(batches[0], how))
@@ -100,9 +97,7 @@ def main() -> None:
             print(f"model, {precision:11s} {model_rate(at, device, made, fused=args.compile)}")
 
 
-def model_rate(
-    backbone: Backbone, device: torch.device, views: dict[str, torch.Tensor], *, fused: bool
-) -> str:
+def model_rate(backbone: Backbone, device: torch.device, views: dict[str, torch.Tensor], *, fused: bool) -> str:
     """Return images per second of the model at a precision, and the smallest cosine to the rows of float32."""
     try:
         encoder = build_image_encoder(backbone, str(device))

@@ -87,17 +87,12 @@ def batches_of(images: int) -> list[Batch]:
     return plan_batches(found, VIEWS, ROWS)
 
 
-def images_per_second(
-    cluster: Cluster, folder: Path, batches: Sequence[Batch], rate: float
-) -> float:
+def images_per_second(cluster: Cluster, folder: Path, batches: Sequence[Batch], rate: float) -> float:
     """Hand out the batches as `embed_on_cluster` does; return how many images came to the log in a second."""
     name = f"run-{time.monotonic_ns()}"
     with contextlib.ExitStack() as stack:
         logs = {
-            view: stack.enter_context(
-                ProgressLog(folder / view, name, width=WIDTH, dtype=np.float16)
-            )
-            for view in VIEWS
+            view: stack.enter_context(ProgressLog(folder / view, name, width=WIDTH, dtype=np.float16)) for view in VIEWS
         }
         began = time.perf_counter()
         blocks = BlockSizes(batches, cluster.threads)

@@ -44,9 +44,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": path,
         "DVC_NO_ANALYTICS": "1",
     }
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
     return done

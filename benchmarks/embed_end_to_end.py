@@ -53,9 +53,7 @@ def embed(embedder: ImageEmbedder, images: list[Image], folder: Path) -> None:
     width = embedder.encoder.width
     with tempfile.TemporaryDirectory(dir=folder) as empty, ExitStack() as stack:
         logs = {
-            view: stack.enter_context(
-                ProgressLog(Path(empty, view), "w", width=width, dtype="float16")
-            )
+            view: stack.enter_context(ProgressLog(Path(empty, view), "w", width=width, dtype="float16"))
             for view in VIEWS
         }
         for batch, rows in embedder.embed(plan_batches(images, VIEWS, embedder.batch_size)):
@@ -102,10 +100,7 @@ def rows(quick: bool) -> list[Row]:
             bare.append(all_threads_on_each(embedder.encoder, passes, workers))
         embedder.encoder.embed(torch.randn(CPU_ROWS, 3, 224, 224))  # warm
         ours, *others = best_in_turns(
-            lambda: embed(embedder, images, folder),
-            *bare,
-            rounds=1 if quick else 4,
-            warm_up=False,
+            lambda: embed(embedder, images, folder), *bare, rounds=1 if quick else 4, warm_up=False
         )
     rates = " and ".join(f"{len(images) / other:.2f}" for other in others)
     return [

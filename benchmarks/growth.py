@@ -49,9 +49,7 @@ def solve(D: int, C: int) -> float:
     return _shortest(lambda: kernel_lda.discriminants(means, covariance, ridge=0.1))
 
 
-def whole_problem(
-    T: int, D: int = 500, per_class: int = 40, per_task: int = 2, times: int = 2
-) -> float:
+def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, times: int = 2) -> float:
     """Time of source fit and adaptation over T tasks."""
     rng = np.random.default_rng(0)
     C = per_task * T

@@ -31,8 +31,7 @@ def main(seed, source, target):
         arrays = dict(np.load(source / name))
         keep = kept_rows(arrays["paths"], seed)
         drawn = {
-            key: values[keep] if values.ndim and len(values) == len(keep) else values
-            for key, values in arrays.items()
+            key: values[keep] if values.ndim and len(values) == len(keep) else values for key, values in arrays.items()
         }
         np.savez(target / name, **drawn)
 

@@ -74,9 +74,7 @@ class ImportedProject:
         centres = rng.normal(size=(classes, width)).astype(np.float32)
         counts = {"a": source, "b": target}
         labels = {name: np.sort(np.arange(n) % classes) for name, n in counts.items()}
-        paths = [
-            f"{name}/c{c:04d}/{i:07d}.jpg" for name, y in labels.items() for i, c in enumerate(y)
-        ]
+        paths = [f"{name}/c{c:04d}/{i:07d}.jpg" for name, y in labels.items() for i, c in enumerate(y)]
         y = np.concatenate(list(labels.values()))
 
         def features(d: int, spread: float) -> np.ndarray:

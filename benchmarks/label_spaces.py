@@ -94,9 +94,7 @@ def main(only):
         for stage in stages(made):
             if run_stage(list(stage)):
                 raise SystemExit(f"{' '.join(stage)} failed")
-    print(
-        "| label space | method | shared | unknown | H-score | AUROC |\n|---|---|---|---|---|---|"
-    )
+    print("| label space | method | shared | unknown | H-score | AUROC |\n|---|---|---|---|---|---|")
     for (space, method), values in figures(made).items():
         columns = np.array(values, dtype=float).mean(axis=0)
         cells = ("–" if np.isnan(v) else f"{v:.1f}" for v in columns)

@@ -69,8 +69,7 @@ def main() -> int:
     params = load_params()
     project = open_project(params)
     results = {
-        name: json.loads(Path(paths.comparison(params.suite, name)).read_text())["methods"]
-        for name in params.problems
+        name: json.loads(Path(paths.comparison(params.suite, name)).read_text())["methods"] for name in params.problems
     }
     methods = list(next(iter(results.values())))
     measured = []

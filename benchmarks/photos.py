@@ -25,9 +25,7 @@ def _shipped(name: str) -> Path:
     return Path(sklearn.datasets.__file__).parent / "images" / name
 
 
-def _write(
-    path: Path, original: Image.Image, size: tuple[int, int], rng: np.random.Generator
-) -> Path:
+def _write(path: Path, original: Image.Image, size: tuple[int, int], rng: np.random.Generator) -> Path:
     """Cut a random piece of the original with the shape of ``size``, scale it, write it."""
     most = min(original.width / size[0], original.height / size[1])
     scale = most * rng.uniform(0.7, 1.0)

@@ -46,9 +46,7 @@ class Model:
 def features(x: np.ndarray, omega: np.ndarray, beta: np.ndarray) -> torch.Tensor:
     """z(x) of rows (n, d), eq. (7)."""
     unit = torch.from_numpy(x / np.linalg.norm(x, axis=1, keepdims=True))
-    return np.sqrt(2 / len(beta)) * torch.cos(
-        unit @ torch.from_numpy(omega) + torch.from_numpy(beta)
-    )
+    return np.sqrt(2 / len(beta)) * torch.cos(unit @ torch.from_numpy(omega) + torch.from_numpy(beta))
 
 
 def margin(p: torch.Tensor) -> float:
@@ -70,14 +68,10 @@ def run(source, target, test, omega, beta) -> list[list[int]]:
         z = features(rows, omega, beta)
         source_model.add_task(z, list(labels), torch.ones(len(z), dtype=torch.float64))
         source_model.invert()
-        _adapt(
-            source_model, target_model, classes, [features(v, omega, beta) for v in views], cosines
-        )
+        _adapt(source_model, target_model, classes, [features(v, omega, beta) for v in views], cosines)
         target_model.invert()
         classes_seen += list(classes)
-        predictions.append(
-            _predict(target_model, features(test[0], omega, beta), test[1], classes_seen)
-        )
+        predictions.append(_predict(target_model, features(test[0], omega, beta), test[1], classes_seen))
     return predictions
 
 

@@ -42,9 +42,7 @@ def at_least(name: str, ratio: float, baseline: str, goal: float, detail: str) -
     return Row(name, round(ratio, 3), baseline, f"≥ {goal:g}×", ratio >= goal, detail)
 
 
-def at_most(
-    name: str, ratio: float, baseline: str, goal: float, detail: str, *, unit: str = "×"
-) -> Row:
+def at_most(name: str, ratio: float, baseline: str, goal: float, detail: str, *, unit: str = "×") -> Row:
     """Return the row of a cost: the smaller the better."""
     target = f"≤ {goal:g} s" if unit == "s" else f"≤ {goal:g}×"
     return Row(name, round(ratio, 3), baseline, target, ratio <= goal, detail, unit)

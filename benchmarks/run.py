@@ -22,10 +22,7 @@ from pathlib import Path
 
 from benchmarks.row import Row
 
-BENCHMARKS = (
-    *("input_side", "views", "embed_end_to_end", "store_read", "dvc_no_op"),
-    *("statistics", "stages"),
-)
+BENCHMARKS = (*("input_side", "views", "embed_end_to_end", "store_read", "dvc_no_op"), *("statistics", "stages"))
 RESULTS = Path("results/benchmarks.json")
 DOCS, MARKS = Path("docs/performance.md"), ("<!-- bench -->\n", "<!-- /bench -->")
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,10 +35,7 @@ def run_apart(name: str, *, quick: bool) -> list[Row]:
         command = [sys.executable, "-m", "benchmarks.run", "--only", name, "--into", str(into)]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         done = subprocess.run(
-            command + ["--quick"] * quick,
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=sys.stderr,
-            check=False,
+            command + ["--quick"] * quick, env={**os.environ, "PYTHONPATH": path}, stdout=sys.stderr, check=False
         )
         if done.returncode != 0:
             return [Row(name, float("nan"), "–", "–", False, f"failed, exit {done.returncode}")]
@@ -63,9 +57,7 @@ def table(rows: list[Row]) -> str:
 def write_results(rows: list[Row], path: Path) -> None:
     """Write the rows as a JSON list."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    values = [
-        {**asdict(row), "ratio": None if math.isnan(row.ratio) else row.ratio} for row in rows
-    ]
+    values = [{**asdict(row), "ratio": None if math.isnan(row.ratio) else row.ratio} for row in rows]
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 

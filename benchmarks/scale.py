@@ -112,9 +112,7 @@ def run(folder: Path, rows: int, **sections: object) -> dict[str, tuple[float, i
         if not (folder / paths.prompts(name)).is_dir():
             # In its own process: a child's peak counts from the memory of the process it was forked from.
             domain = RandomDomain(name, rows, number)
-            writer = multiprocessing.get_context("spawn").Process(
-                target=domain.write, args=(folder,)
-            )
+            writer = multiprocessing.get_context("spawn").Process(target=domain.write, args=(folder,))
             writer.start()
             writer.join()
             if writer.exitcode:

@@ -45,9 +45,7 @@ def forgetting(seed: Seed) -> Seed:
 
 
 def until_it_converges(
-    baseline: Callable[[], Result],
-    tries: int = 3,
-    clock: Callable[[], float] = time.perf_counter,
+    baseline: Callable[[], Result], tries: int = 3, clock: Callable[[], float] = time.perf_counter
 ) -> tuple[Result, float, str]:
     """Return what a baseline returns, its seconds, and a word on runs that ended without a result.
 
@@ -71,15 +69,10 @@ def against_the_released_code(D: int) -> list[Row]:
     seed = random_seed(D)
     labels, source_rows = seed.source.labels, np.float64(seed.source.views["original"])
     source = [(source_rows[part], labels[part]) for part in (np.isin(labels, c) for c in TASKS)]
-    target = [
-        (task.classes, [np.float64(x) for x in task.views.values()], task.cosines)
-        for task in seed.target.tasks
-    ]
+    target = [(task.classes, [np.float64(x) for x in task.views.values()], task.cosines) for task in seed.target.tasks]
     test = (np.float64(seed.target.test.views["original"]), seed.target.test.cosines)
     omega, beta = np.float64(seed.basis.omega), np.float64(seed.basis.beta)
-    expected, naive, note = until_it_converges(
-        lambda: released_algorithm.run(source, target, test, omega, beta)
-    )
+    expected, naive, note = until_it_converges(lambda: released_algorithm.run(source, target, test, omega, beta))
     predicted = run_variant(forgetting(seed), variant("released"))
     released, calibrated = best_in_turns(
         lambda: run_variant(forgetting(seed), variant("released")),
@@ -149,9 +142,7 @@ def against_one_pseudo_inverse(D: int) -> Row:
     matrix = z.T @ z + 1e-6 * torch.eye(D, dtype=torch.float64)
     clock = time.process_time
     _, once, note = until_it_converges(lambda: torch.linalg.pinv(matrix), clock=clock)
-    (ours,) = best_in_turns(
-        lambda: run_variant(forgetting(seed), CALIBRATED), rounds=2, clock=clock
-    )
+    (ours,) = best_in_turns(lambda: run_variant(forgetting(seed), CALIBRATED), rounds=2, clock=clock)
     return at_least(
         f"statistics of one problem, variant calibrated, D={D}",
         2 * len(TASKS) * once / ours,
@@ -199,9 +190,7 @@ def scatter(n: int, D: int) -> list[Row]:
         for block in blocks:
             add_product(total, deviations(basis, block))
 
-    matmul, ours, with_map = best_in_turns(
-        lambda: plain.T @ plain, lambda: add_product(total, z), mapped, rounds=3
-    )
+    matmul, ours, with_map = best_in_turns(lambda: plain.T @ plain, lambda: add_product(total, z), mapped, rounds=3)
     baseline = f"torch float32 ZᵀZ: {matmul:.2f} s"
     name, mapped_name = "scatter accumulation", "the same with the map to Fourier features"
     return [
@@ -210,9 +199,7 @@ def scatter(n: int, D: int) -> list[Row]:
     ]
 
 
-def sweep_over_D(
-    largest: int, parts: Sequence[float] = (1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4, 1)
-) -> Row:
+def sweep_over_D(largest: int, parts: Sequence[float] = (1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4, 1)) -> Row:
     """Eight values of D against one run at the largest."""
     widths = [int(largest * part) for part in parts]
     seed = random_seed(largest)

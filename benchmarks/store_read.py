@@ -47,9 +47,7 @@ def rows(quick: bool) -> list[Row]:
 def whole_read(store: Path, array: Path, count: int, quick: bool) -> Row:
     """Read all rows, verified, against `np.load`."""
     loaded, read = best_in_turns(
-        lambda: np.load(array),
-        lambda: open_embeddings(store).read("original"),
-        rounds=5 if quick else 20,
+        lambda: np.load(array), lambda: open_embeddings(store).read("original"), rounds=5 if quick else 20
     )
     general = seconds(lambda: zarr.open_array(store / "original", mode="r")[:])
     return at_most(
@@ -77,11 +75,7 @@ def checksums(store: Path, quick: bool) -> list[Row]:
             f"{SHARD_ROWS:,} rows read without verification and mapped to D = 1000 features",
             lambda block: deviations(basis, block),
         ),
-        (
-            "of a read that nothing is done with",
-            "the same read with verification left out",
-            lambda block: block,
-        ),
+        ("of a read that nothing is done with", "the same read with verification left out", lambda block: block),
     ]
     result = []
     for name, baseline, use in uses:
@@ -92,17 +86,13 @@ def checksums(store: Path, quick: bool) -> list[Row]:
             clock=time.process_time,
         )
         detail = f"{1000 * verified:.0f} ms of processor time against {1000 * without:.0f} ms"
-        result.append(
-            at_most(f"store: checksums {name}", verified / without, baseline, 1.05, detail)
-        )
+        result.append(at_most(f"store: checksums {name}", verified / without, baseline, 1.05, detail))
     # a bare read from the page cache is as fast as a checksum: no target of its own
     result[-1] = replace(result[-1], target="–", met=True)
     return result
 
 
-def read_and_use(
-    store: Path, use: Callable[[Matrix], object], reading: AbstractContextManager[object]
-) -> None:
+def read_and_use(store: Path, use: Callable[[Matrix], object], reading: AbstractContextManager[object]) -> None:
     """Read one shard in blocks as the stages do, and do something with each block."""
     opened = open_embeddings(store)
     for start in range(0, SHARD_ROWS, BLOCK):

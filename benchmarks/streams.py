@@ -61,12 +61,7 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
         class_names=names,
         logit_scale=clip["logit_scale"],
     )
-    domain = {
-        "dataset": "real",
-        "images": "vision.npz",
-        "views": list(VIEWS),
-        "templates": ["a {}"],
-    }
+    domain = {"dataset": "real", "images": "vision.npz", "views": list(VIEWS), "templates": ["a {}"]}
     unlabelled = {**domain, "labels": "none"}
     before, entries = f"source/{source}", {}
     for step, (_, classes, _, _) in steps.items():
@@ -76,20 +71,13 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
     entries["once-together"] = entry(source, "together", every, f"source/{source}")
     suite = {
         "suite": "streams",
-        "datasets": {
-            "real": {"classes_per_task": len(names), "class_names": {n: n for n in names}}
-        },
+        "datasets": {"real": {"classes_per_task": len(names), "class_names": {n: n for n in names}}},
         "generated": {},
         "lists": {},
         "domains": {source: domain, **dict.fromkeys((*steps, "together"), unlabelled)},
         "models": {
             "vit": {"library": "imported", "name": "real", "origin": "vision.npz"},
-            "clip": {
-                "library": "imported",
-                "name": "real",
-                "origin": "clip.npz",
-                "views": ["original"],
-            },
+            "clip": {"library": "imported", "name": "real", "origin": "clip.npz", "views": ["original"]},
         },
         "vision": "vit",
         "language": "clip",
@@ -117,13 +105,7 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
 
 def entry(source: str, domain: str, classes: Sequence[str], before: str) -> dict[str, Any]:
     """Return an entry of `steps`."""
-    return {
-        "source": source,
-        "domain": domain,
-        "classes": classes,
-        "before": before,
-        "corrections": "none.csv",
-    }
+    return {"source": source, "domain": domain, "classes": classes, "before": before, "corrections": "none.csv"}
 
 
 def stage(text: str) -> None:
@@ -170,9 +152,7 @@ def model_accuracy(step: str, domain: str) -> float:
     )
     with (paths.manifest(domain) / "images.csv").open(newline="") as file:
         truth = [row["path"].split("/")[1] for row in csv.DictReader(file)]
-    return 100 * float(
-        np.mean([state.classes[c] == name for c, name in zip(found.label, truth, strict=True)])
-    )
+    return 100 * float(np.mean([state.classes[c] == name for c, name in zip(found.label, truth, strict=True)]))
 
 
 def correct(step: str, per_class: int, *, least_certain: bool, seed: int, weight: float) -> None:
@@ -204,23 +184,15 @@ def run(real: Path, folder: Path, source: str, steps: Mapping[str, Any]) -> None
         for step in (*(f"camera-{step}" for step in steps), "once-together"):
             stage(f"step {step}")
             true, estimate, confidence = step_accuracy(step)
-            sys.stdout.write(
-                f"  {step}: accuracy {true:.1f}, estimated {estimate:.1f}, confidence {confidence:.1f}\n"
-            )
+            sys.stdout.write(f"  {step}: accuracy {true:.1f}, estimated {estimate:.1f}, confidence {confidence:.1f}\n")
             if step == f"camera-{list(steps)[1]}":  # the second camera is forgotten
-                for path in (
-                    paths.manifest("w2"),
-                    paths.prompts("w2"),
-                    Path("cache/embeddings/w2"),
-                ):
+                for path in (paths.manifest("w2"), paths.prompts("w2"), Path("cache/embeddings/w2")):
                     shutil.rmtree(path)
         last = f"camera-{list(steps)[-1]}"
         known = read_source_classes(paths.source_model(source))
         assert len(known) == len(read_source_after(paths.source_model(source), 0, None).means)
         for step in (last, "once-together"):
-            sys.stdout.write(
-                f"  model after {step} on all images: {model_accuracy(step, 'together'):.1f}\n"
-            )
+            sys.stdout.write(f"  model after {step} on all images: {model_accuracy(step, 'together'):.1f}\n")
         corrections("once-together")
 
 
@@ -267,12 +239,8 @@ def estimates(real: Path, folder: Path) -> None:
                 stage(f"step {step}")
                 true, estimate, _ = step_accuracy(step)
                 errors.append(estimate - true)
-                sys.stdout.write(
-                    f"  {source}, {step}: accuracy {true:.1f}, estimated {estimate:.1f}\n"
-                )
-    sys.stdout.write(
-        f"  off by {np.mean(np.abs(errors)):.1f} on average, {min(errors):.1f} to {max(errors):.1f}\n"
-    )
+                sys.stdout.write(f"  {source}, {step}: accuracy {true:.1f}, estimated {estimate:.1f}\n")
+    sys.stdout.write(f"  off by {np.mean(np.abs(errors)):.1f} on average, {min(errors):.1f} to {max(errors):.1f}\n")
 
 
 if __name__ == "__main__" and sys.argv[1] == "estimates":
@@ -283,11 +251,7 @@ elif __name__ == "__main__":
     third = len(names) // 3
     a, b, c = names[: 2 * third], names[third:], [*names[:third], *names[2 * third :]]
     if "pacs" in real.name:
-        plan = {
-            "w1": ("photo", a, 0, 1),
-            "w2": ("art_painting", b, 0, 1),
-            "w3": ("art_painting", c, 0, 1),
-        }
+        plan = {"w1": ("photo", a, 0, 1), "w2": ("art_painting", b, 0, 1), "w3": ("art_painting", c, 0, 1)}
         run(real, folder, "cartoon", plan)
     else:
         run(

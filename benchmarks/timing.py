@@ -18,10 +18,7 @@ def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float
 
 
 def best_in_turns(
-    *works: Work,
-    rounds: int,
-    clock: Callable[[], float] = time.perf_counter,
-    warm_up: bool = True,
+    *works: Work, rounds: int, clock: Callable[[], float] = time.perf_counter, warm_up: bool = True
 ) -> list[float]:
     """Run all ``works`` once unmeasured, then ``rounds`` times in turns; return the shortest time of each.
 

@@ -24,8 +24,7 @@ def by_pywavelets(images: np.ndarray, wavelet: str, level: int, rng: np.random.G
             low, *details = pywt.wavedec2(channel, wavelet, level=level)
             blank = [tuple(np.zeros_like(band) for band in bands) for bands in details]
             noisy = [
-                tuple(rng.normal(0, band.std(), band.shape).astype(np.float32) for band in bands)
-                for bands in details
+                tuple(rng.normal(0, band.std(), band.shape).astype(np.float32) for band in bands) for bands in details
             ]
             for replaced in (blank, noisy):
                 np.clip(pywt.waverec2([low, *replaced], wavelet), 0, 1)

@@ -55,9 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="D = 500 and 1000")
     widths = (500, 1000) if parser.parse_args().quick else (2000, 6000)
-    columns = {
-        f"{name}, D={D}": shares(name, D) for name in ("calibrated", "released") for D in widths
-    }
+    columns = {f"{name}, D={D}": shares(name, D) for name in ("calibrated", "released") for D in widths}
     print(f"| part | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
     for part in PARTS:
         cells = (f"{parts[part] / total:.0%}" for total, parts in columns.values())

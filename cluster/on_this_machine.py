@@ -76,23 +76,12 @@ def run(command: Sequence[str], gpus: Sequence[str], processes: int, logs: Path)
         log = logs / "scheduler.log"
         scheduler = stack.enter_context(started(starts, log))
         address = wait_for_address(file, scheduler, log)
-        for number, (gpu, share) in enumerate(
-            zip(workers, shares(cores, len(workers)), strict=True)
-        ):
-            starts = [
-                DASK,
-                "worker",
-                "--nthreads",
-                "1",
-                "--name",
-                f"gpu{gpu}" if gpu else f"w{number}",
-            ]
+        for number, (gpu, share) in enumerate(zip(workers, shares(cores, len(workers)), strict=True)):
+            starts = [DASK, "worker", "--nthreads", "1", "--name", f"gpu{gpu}" if gpu else f"w{number}"]
             starts += ["--memory-limit", "0", "--local-directory", str(file.parent), *common]
             pinned = ["taskset", "--cpu-list", ",".join(map(str, share))]
             prefix = pinned if gpu and share and shutil.which("taskset") else []
-            environment = (
-                {"CUDA_VISIBLE_DEVICES": gpu, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpu else {}
-            )
+            environment = {"CUDA_VISIBLE_DEVICES": gpu, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpu else {}
             log = logs / f"worker-{number}.log"
             stack.enter_context(started([*prefix, *starts], log, **environment))
         environment = {**os.environ, "DASK_SCHEDULER_ADDRESS": address}
@@ -101,9 +90,7 @@ def run(command: Sequence[str], gpus: Sequence[str], processes: int, logs: Path)
 
 def main(argv: list[str] | None = None) -> int:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", help="their numbers, with commas (default: all)")
     parser.add_argument("--processes", type=int, default=0, help="so many workers without a GPU")
     parser.add_argument("--logs", type=Path, default=Path(".referee/cluster"))

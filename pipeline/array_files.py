@@ -44,9 +44,7 @@ def read_paths(file: Path, name: str = PATHS) -> list[str] | None:
     if paths is None:
         return None
     if paths.ndim != 1 or paths.dtype.kind != "U":
-        raise InputError(
-            f"{file}: {name!r} must be a list of strings, not {paths.dtype} {paths.shape}"
-        )
+        raise InputError(f"{file}: {name!r} must be a list of strings, not {paths.dtype} {paths.shape}")
     texts = [str(path) for path in paths]
     for row, text in enumerate(texts):
         path = PurePosixPath(text)

@@ -71,9 +71,7 @@ def machine_line(error: OSError) -> str:
     """Say in one line what the machine lacks: outputs appear whole or not at all, so running again is safe."""
     remedy = OF_THE_MACHINE[error.errno or 0]
     place = f"{error.filename}: " if error.filename else ""
-    return (
-        f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
-    )
+    return f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
 
 
 def pass_on_machine_error(error: Exception) -> None:

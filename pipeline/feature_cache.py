@@ -123,9 +123,7 @@ class FeatureCache:
         named("domains", self.params.domains, domain)
         named("models", dict.fromkeys(self.models), model)
         self._bring(paths.manifest(domain), paths.embeddings(domain, model))
-        opened = LabelledDomain(
-            domain, vision=model, language=self.params.language, root=self._root
-        )
+        opened = LabelledDomain(domain, vision=model, language=self.params.language, root=self._root)
         return FeatureRows(opened, model, view)
 
     def dataset(
@@ -156,9 +154,7 @@ class FeatureCache:
             rows = train if part == "train" else test
         return RowDataset(rows, rows.labels)
 
-    def model(
-        self, problem: str, *, after: int | None = None, seed: int | None = None
-    ) -> AdaptedModel:
+    def model(self, problem: str, *, after: int | None = None, seed: int | None = None) -> AdaptedModel:
         """Return an adapted model, whose `predict` takes the features of new images.
 
         Parameters
@@ -288,11 +284,7 @@ class FeatureRows:
     """
 
     def __init__(
-        self,
-        opened: LabelledDomain,
-        model: str,
-        view: str,
-        index: npt.NDArray[np.intp] | None = None,
+        self, opened: LabelledDomain, model: str, view: str, index: npt.NDArray[np.intp] | None = None
     ) -> None:
         self.domain, self.model, self.view = opened.name, model, view
         self._opened = opened

@@ -41,9 +41,7 @@ class _Fit:
         """The discriminants of these classes, eqs. (11), (12)."""
         statistics = self.statistics
         means = statistics.means()[self.known]
-        within = DenseScatter(
-            statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom()
-        )
+        within = DenseScatter(statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom())
         regularisation = Regularisation(self.ridge)
         ridge = regularisation.absolute_ridge(within, means, self.basis.D)
         return solve(means, within, regularisation, ridge=ridge)
@@ -118,11 +116,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        classes: Sequence[Any] | None = None,
-        sample_weight: Any = None,
+        self, X: npt.ArrayLike, y: npt.ArrayLike, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
         """Add rows; the first call must name all ``classes`` that will come, or has rows of all of them."""
         first = not hasattr(self, "classes_")
@@ -150,16 +144,9 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The sums that the classifier is made of."""
         return self._fit.statistics
 
-    def _update(
-        self, X: Any, y: Any, weights: Any, *, classes: Any, first: bool, at_least: int = 1
-    ) -> Self:
+    def _update(self, X: Any, y: Any, weights: Any, *, classes: Any, first: bool, at_least: int = 1) -> Self:
         rows, labels = validate_data(
-            self,
-            X,
-            y,
-            reset=first,
-            ensure_min_samples=at_least,
-            ensure_min_features=2 if first else 1,
+            self, X, y, reset=first, ensure_min_samples=at_least, ensure_min_features=2 if first else 1
         )
         check_classification_targets(labels)
         weights = _check_sample_weight(weights, rows, ensure_non_negative=True)
@@ -167,9 +154,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.unique(labels if classes is None else np.asarray(classes))
         index = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         if (unknown := self.classes_[index] != labels).any():
-            raise ValueError(
-                f"y: class {labels[unknown][0]} is not among `classes` of the first call"
-            )
+            raise ValueError(f"y: class {labels[unknown][0]} is not among `classes` of the first call")
         try:
             statistics = self._first(rows.shape[1]) if first else self._fit.statistics
             for block in row_blocks(len(rows), BLOCK_IMAGES):
@@ -185,9 +170,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31))
-        self.basis_ = draw_basis(
-            d, self.D, self.sigma, self.convention, seed, orthogonal=self.orthogonal
-        )
+        self.basis_ = draw_basis(d, self.D, self.sigma, self.convention, seed, orthogonal=self.orthogonal)
         return zeros(len(self.classes_), self.D)
 
     def _solved(self) -> Classifier:

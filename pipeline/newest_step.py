@@ -25,9 +25,7 @@ def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
     own = stream_states(suite, stream)
     if not own:
         streams = sorted({key.partition("-")[0] for key in (*suite.past, *suite.steps)})
-        raise ParamsError(
-            f"{SUITE_FILE}: steps: there is no stream {stream!r}{did_you_mean(stream, streams)}"
-        )
+        raise ParamsError(f"{SUITE_FILE}: steps: there is no stream {stream!r}{did_you_mean(stream, streams)}")
     if after is not None:
         key = after if "-" in after else f"{stream}-{after}"
         if key not in own:
@@ -36,7 +34,5 @@ def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
     continued = {state.step_before for state in own.values()}
     last = [key for key in own if key not in continued]
     if len(last) > 1:
-        raise ParamsError(
-            f"{SUITE_FILE}: the stream {stream} is forked; name one of {listed(last)} (--after)"
-        )
+        raise ParamsError(f"{SUITE_FILE}: the stream {stream} is forked; name one of {listed(last)} (--after)")
     return last[0]

@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_origin
 
 import pywt
-from pydantic import (
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -448,8 +442,7 @@ class Suite(Section):
                         "adapt to its images by an entry of `steps` (`referee stream add`)"
                     )
             source, target = (
-                self.datasets[self.domains[domain].dataset]
-                for domain in (problem.source, problem.target)
+                self.datasets[self.domains[domain].dataset] for domain in (problem.source, problem.target)
             )
             if (space := problem.label_space) is not None:
                 lists = [dataset.label_spaces or {} for dataset in (source, target)]
@@ -587,10 +580,7 @@ def parse_params(settings: Any, suite: Any, folder: Path = Path()) -> Params:
     """Validate the parsed YAML of params.yaml and of suite.yaml; ``folder`` is only named in messages."""
     sections: dict[str, Any] = {}
     mistakes = []
-    for parse, raw, file in (
-        (parse_settings, settings, PARAMS_FILE),
-        (parse_suite, suite, SUITE_FILE),
-    ):
+    for parse, raw, file in ((parse_settings, settings, PARAMS_FILE), (parse_suite, suite, SUITE_FILE)):
         try:
             sections |= dict(parse(raw, folder / file))
         except ParamsError as error:

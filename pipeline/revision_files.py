@@ -69,6 +69,4 @@ def failures_in_one_line(subject: str, remedy: str) -> Iterator[None]:
         client = type(error).__module__.partition(".")[0]
         if not isinstance(error, OSError | DvcException) and client not in CLIENTS:
             raise
-        raise InputError(
-            f"{subject} ({one_line(error) or type(error).__name__}); {remedy}"
-        ) from None
+        raise InputError(f"{subject} ({one_line(error) or type(error).__name__}); {remedy}") from None

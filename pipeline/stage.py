@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 
 STAGES = "pipeline.stages"
 ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
-BY_NAME = (
-    "method",
-    "rff",
-)  # what one changes all day: parameters of DVC in every stage that reads them
+BY_NAME = ("method", "rff")  # what one changes all day: parameters of DVC in every stage that reads them
 
 Settings = Callable[..., dict[str, Any]]
 
@@ -81,11 +78,7 @@ class Stage:
 
 
 def stage(
-    *,
-    per: Sequence[str] = (),
-    reads: Sequence[str] = (),
-    version: int | None = None,
-    settings: Settings | None = None,
+    *, per: Sequence[str] = (), reads: Sequence[str] = (), version: int | None = None, settings: Settings | None = None
 ) -> Callable[[Callable[..., str]], Stage]:
     """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
 
@@ -134,9 +127,7 @@ class Context:
         """Open the executor of a stage's seeds, whose rows are those of ``domain``."""
         runtime = self.params.runtime
         needed = [paths.embeddings(domain, self.project.vision)]
-        return executor(
-            paths.SCRATCH, workers=runtime.workers, statistics=runtime.statistics, paths=needed
-        )
+        return executor(paths.SCRATCH, workers=runtime.workers, statistics=runtime.statistics, paths=needed)
 
     def embedding_settings(self, model: str) -> EmbeddingSettings:
         """Return how images become rows: the backbone, the views and how the work is done."""
@@ -196,11 +187,7 @@ def open_project(params: Params, root: Path = Path()) -> Project:
 def stage_names() -> list[str]:
     """Return the names of all stages, which are the modules of `pipeline.stages`."""
     package = importlib.import_module(STAGES)
-    return sorted(
-        module.name
-        for module in pkgutil.iter_modules(package.__path__)
-        if module.name != "__main__"
-    )
+    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name != "__main__")
 
 
 def find_stage(name: str) -> Stage:
@@ -223,9 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one stage: ``python -m pipeline.stages NAME KEY…``."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0].startswith("-"):
-        sys.stdout.write(
-            f"usage: python -m pipeline.stages STAGE KEY...\nstages: {', '.join(stage_names())}\n"
-        )
+        sys.stdout.write(f"usage: python -m pipeline.stages STAGE KEY...\nstages: {', '.join(stage_names())}\n")
         return 0 if arguments else 2
     declared = find_stage(arguments[0])
     parser = argparse.ArgumentParser(

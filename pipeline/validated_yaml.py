@@ -95,9 +95,7 @@ def _line(item: Any, model: type[Section], data: Any) -> str:
         section = type_at(model, location[:-1])
         return f"{key}: unknown key{did_you_mean(str(location[-1]), section.model_fields)}"
     if item["type"] == "missing":
-        older = (
-            "" if len(location) > 1 else "; `referee upgrade` adds what an older version had not"
-        )
+        older = "" if len(location) > 1 else "; `referee upgrade` adds what an older version had not"
         return f"{key}: missing; docs/parameters.md explains it{older}"
     if item["type"] == "value_error":
         return f"{key}{'.' if key else ''}{item['msg'].removeprefix('Value error, ')}"

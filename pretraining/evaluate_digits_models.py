@@ -17,13 +17,7 @@ from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
 
 ensure_torchvision_ops()  # before timm and open_clip are imported
 
-from pretraining.evaluation import (  # noqa: E402
-    clip_embeddings,
-    load_domain,
-    nearest_mean_accuracy,
-    vit_features,
-    zero_shot_scores,
-)
+from pretraining.evaluation import clip_embeddings, load_domain, nearest_mean_accuracy, vit_features, zero_shot_scores  # noqa: E402
 from pretraining.models import FILES, create_clip, create_vit  # noqa: E402
 
 SPLITS = range(5)

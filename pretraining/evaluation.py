@@ -8,14 +8,7 @@ from torch import nn
 from torch.nn.functional import interpolate, normalize
 
 from pipeline.datasets import digits
-from pretraining.models import (
-    CLIP_MEAN_STD,
-    CLIP_SIZE,
-    VIT_MEAN_STD,
-    VIT_SIZE,
-    as_input,
-    tokenize,
-)
+from pretraining.models import CLIP_MEAN_STD, CLIP_SIZE, VIT_MEAN_STD, VIT_SIZE, as_input, tokenize
 
 
 @dataclass(frozen=True)
@@ -40,9 +33,7 @@ def resize(images: torch.Tensor, size: int) -> torch.Tensor:
     """As the models' own transforms: bicubic with antialiasing, values kept in [0, 1]."""
     if images.shape[-1] == size:
         return images
-    resized = interpolate(
-        images, size=(size, size), mode="bicubic", antialias=True, align_corners=False
-    )
+    resized = interpolate(images, size=(size, size), mode="bicubic", antialias=True, align_corners=False)
     return resized.clamp(0, 1)
 
 

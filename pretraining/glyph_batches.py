@@ -46,9 +46,7 @@ class GlyphBatches:
         warps learns nothing for its first hundreds of steps.
         """
         classes = self._random_classes(n)
-        picks = torch.stack(
-            [self._members[c][self._integer(len(self._members[c]))] for c in classes.tolist()]
-        )
+        picks = torch.stack([self._members[c][self._integer(len(self._members[c]))] for c in classes.tolist()])
         skeleton = (self._uniform(n, 0, 1) < 0.65).long()
         fields = self.bank.fields[picks, skeleton].unsqueeze(1)
         return Batch(self._look(fields, skeleton.bool(), strength), classes)
@@ -65,9 +63,7 @@ class GlyphBatches:
             ]
         )
         fill = smallest + (1.05 - smallest) * self._uniform(n, 0, 1)
-        warped = grid_sample(
-            fields, random_grid(n, fill, strength, g), padding_mode="border", align_corners=False
-        )
+        warped = grid_sample(fields, random_grid(n, fill, strength, g), padding_mode="border", align_corners=False)
         # A pen of the same share of the glyph, whatever its size.
         pen = torch.exp(self._uniform(n, math.log(1.3), math.log(5.5)))
         change = self._uniform(n, -1.2, 3.0)
@@ -117,9 +113,7 @@ def random_grid(n: int, fill: torch.Tensor, strength: float, g: torch.Generator)
     cos, sin = torch.cos(turn), torch.sin(turn)
     rotate = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
     zero = torch.zeros_like(slant)
-    shear = torch.stack(
-        [torch.stack([stretch, slant], -1), torch.stack([zero, 1 / stretch], -1)], -2
-    )
+    shear = torch.stack([torch.stack([stretch, slant], -1), torch.stack([zero, 1 / stretch], -1)], -2)
     matrix = rotate @ shear * zoom.view(n, 1, 1)
     room = (1.06 - fill).view(n, 1).clamp(min=0.06)
     place = (torch.rand(n, 2, generator=g) * 2 - 1) * room * 0.5 * strength

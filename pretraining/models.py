@@ -130,9 +130,7 @@ def shipped_vit(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {k: v for k, v in state.items() if not k.startswith("head.")}
 
 
-def shipped_clip(
-    state: dict[str, torch.Tensor], used_tokens: torch.Tensor
-) -> dict[str, torch.Tensor]:
+def shipped_clip(state: dict[str, torch.Tensor], used_tokens: torch.Tensor) -> dict[str, torch.Tensor]:
     """With zeros for the words no caption used: they are still random, and would not compress."""
     embedding = torch.zeros_like(state["token_embedding.weight"])
     embedding[used_tokens] = state["token_embedding.weight"][used_tokens]

@@ -21,12 +21,7 @@ from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
 
 ensure_torchvision_ops()  # before timm and open_clip are imported
 
-from pretraining.captions import (  # noqa: E402
-    CHARACTERS,
-    CLASS_COUNT,
-    captions_of,
-    random_captions,
-)
+from pretraining.captions import CHARACTERS, CLASS_COUNT, captions_of, random_captions  # noqa: E402
 from pretraining.evaluation import Domain, evaluate_clip, evaluate_vit, load_domain  # noqa: E402
 from pretraining.fonts import pretraining_fonts  # noqa: E402
 from pretraining.glyph_bank import build_bank  # noqa: E402
@@ -158,9 +153,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("model", choices=["vit", "clip"])
     parser.add_argument("--out", type=Path, default=Path("weights/digits"))
     parser.add_argument("--steps", type=int, help=f"default: {STEPS}")
-    parser.add_argument(
-        "--descent", type=int, default=1000, help="steps of falling rate at the end"
-    )
+    parser.add_argument("--descent", type=int, default=1000, help="steps of falling rate at the end")
     parser.add_argument("--warps-after", type=int, default=500, help="step of the first full warps")
     parser.add_argument("--finish-file", type=Path, help="once it exists, begin the descent")
     parser.add_argument("--batch", type=int, default=64)

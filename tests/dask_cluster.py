@@ -62,11 +62,7 @@ class Networks:
 
     def prefix(self, number: int) -> list[str]:
         """Make a namespace; return what to put before a command that runs in it."""
-        name, inner, outer = (
-            f"{self.tag}n{number}",
-            f"i{self.tag}{number}",
-            f"o{self.tag}{number}",
-        )
+        name, inner, outer = (f"{self.tag}n{number}", f"i{self.tag}{number}", f"o{self.tag}{number}")
         if name not in self.made:
             _ip("netns", "add", name)
             self.made.append(name)
@@ -139,9 +135,7 @@ class RealCluster:
         self._file = folder / "scheduler.json"
         folder.mkdir(parents=True, exist_ok=True)
         self.scheduler = self._start(
-            "scheduler",
-            [DASK, "scheduler", "--host", self.networks.host, "--port", "0"],
-            **environment,
+            "scheduler", [DASK, "scheduler", "--host", self.networks.host, "--port", "0"], **environment
         )
         wait_until(self._known, "the scheduler")
 
@@ -166,12 +160,7 @@ class RealCluster:
             )
 
     def add_worker(
-        self,
-        *,
-        threads: int = 1,
-        before: tuple[str, ...] = (),
-        wait: bool = True,
-        **environment: str,
+        self, *, threads: int = 1, before: tuple[str, ...] = (), wait: bool = True, **environment: str
     ) -> Worker:
         """Start a worker; ``before``: a command that starts it, ``wait``: until the scheduler has it."""
         number = len(self.workers) + 2

@@ -15,11 +15,7 @@ PROBLEM = "mnist-uci"
 DOMAINS = ("mnist", "uci")
 UP_TO_FEATURES = (
     ("code",),
-    *(
-        (stage, domain)
-        for stage in ("generate", "manifest", "order", "tasks")
-        for domain in DOMAINS
-    ),
+    *((stage, domain) for stage in ("generate", "manifest", "order", "tasks") for domain in DOMAINS),
     *(("model", model) for model in ("vit", "clip")),
     *(("embed", domain, model) for domain in DOMAINS for model in ("vit", "clip")),
     *(("prompts", domain) for domain in DOMAINS),
@@ -54,9 +50,7 @@ def make(folder: Path) -> SmallProject:
     params["sensitivity"] = {"D": [20, 60], "sigma": [1e-5, 1e-4]}
     params["select"] = {"sigma": [1e-5, 1e-4]}
     project.write_params(params)
-    shutil.copy(
-        folder / "suite.yaml", folder / "suites/digits.yaml"
-    )  # a copy, as `referee use` makes it
+    shutil.copy(folder / "suite.yaml", folder / "suites/digits.yaml")  # a copy, as `referee use` makes it
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
         file.write("/weights\n")

@@ -45,9 +45,7 @@ def unpack_visda(folder: Path, classes: Classes) -> None:
     names = {"train": "src_1_02691156_{}__{}_236_150.png", "validation": "{}_{}.jpg"}
     for part, pattern in names.items():
         listed = [
-            (f"{name}/{pattern.format(name, i)}", label)
-            for label, name in enumerate(classes)
-            for i in range(PER_CLASS)
+            (f"{name}/{pattern.format(name, i)}", label) for label, name in enumerate(classes) for i in range(PER_CLASS)
         ]
         _draw(folder / part / path for path, _ in listed)
         _write_list(folder / part / "image_list.txt", listed)

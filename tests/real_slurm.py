@@ -84,9 +84,7 @@ class RealSlurm:
     def _start(self, *command: str) -> None:
         with (self.folder / f"{command[0]}.out").open("wb") as log:
             self._daemons.append(
-                subprocess.Popen(
-                    command, stdout=log, stderr=log, env={**os.environ, **self.environment}
-                )
+                subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **self.environment})
             )
 
     def _wait(self, condition) -> None:
@@ -99,9 +97,7 @@ class RealSlurm:
     def run(self, *command: str) -> str:
         """Run one of Slurm's commands."""
         environment = {**os.environ, **self.environment}
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment
-        ).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
 
     def __exit__(self, *_: object) -> None:
         self.run("scancel", "--user", "root")

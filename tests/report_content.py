@@ -19,12 +19,7 @@ from pipeline.report.page.provenance import Provenance
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
 
-AWKWARD = [
-    "</script><script>window.hacked=1</script>",
-    '<img src=x onerror="window.hacked=1">',
-    "it's",
-    "c&a",
-]
+AWKWARD = ["</script><script>window.hacked=1</script>", '<img src=x onerror="window.hacked=1">', "it's", "c&a"]
 MANY = [f"class {number:03d}" for number in range(60)]
 METHODS = {
     "clip_zero_shot": ("CLIP zero-shot", "reference"),
@@ -34,10 +29,7 @@ METHODS = {
     "ewc-head": ("EWC", "head"),
 }
 PLAIN = ["ant", "bee", "cat", "dog"]
-SWEEPS = {
-    "D": {50.0: (80.0, 2.0), 500.0: (90.0, 1.0)},
-    "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)},
-}
+SWEEPS = {"D": {50.0: (80.0, 2.0), 500.0: (90.0, 1.0)}, "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)}}
 OF = "n = 30 test images, 2 seeds, D=50"
 SELECTED = pd.DataFrame(
     [
@@ -123,12 +115,7 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
             "accuracy": [99.0, 97.0, 99.0, 95.0, 97.0, 99.0],
         },
         "pseudo_labels": {"task": task, "accuracy": "91.0", "kept": 50.0},
-        "forgetting": {
-            "task": [1, 2],
-            "best": [99.0, 99.0],
-            "final": [95.0, 97.0],
-            "forgotten": [4.0, 2.0],
-        },
+        "forgetting": {"task": [1, 2], "best": [99.0, 99.0], "final": [95.0, 97.0], "forgotten": [4.0, 2.0]},
         "classes": {"of": OF, "class": classes, "accuracy": "50.0"},
         "confusion": confusion(labels, guesses),
         "reliability": {
@@ -147,13 +134,7 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
             "images": [40, 40],
             "accuracy": [70.0, 99.0],
         },
-        "map": {
-            "x": points[:, 0],
-            "y": points[:, 1],
-            "class": labels,
-            "split": "test",
-            "predicted": guesses,
-        },
+        "map": {"x": points[:, 0], "y": points[:, 1], "class": labels, "split": "test", "predicted": guesses},
     }
     frames = {name: pd.DataFrame(columns) for name, columns in by_column.items()}
     roles = (("mistake", 1), ("mistake", 2), ("example", 0))
@@ -191,9 +172,7 @@ def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
 def write_results(results: ProblemResults) -> None:
     """Write what the stages write about a problem, below this folder."""
     key = ("toy", results.name)
-    folder, swept, chosen = (
-        of(*key) for of in (paths.problem_tables, paths.sensitivity, paths.selection)
-    )
+    folder, swept, chosen = (of(*key) for of in (paths.problem_tables, paths.sensitivity, paths.selection))
     for path in (folder, swept, chosen, paths.evaluation(*key).parent):
         path.mkdir(parents=True)
     paths.evaluation(*key).write_text(results.metrics.model_dump_json())
@@ -202,9 +181,7 @@ def write_results(results: ProblemResults) -> None:
         table.to_csv(folder / f"{name}.csv", index=False)
     for name, sweep in results.sweeps.items():
         rows = [(OF, value, mean, sd) for value, (mean, sd) in sweep.items()]
-        pd.DataFrame(rows, columns=["of", name, "A_T", "sd"]).to_csv(
-            swept / f"{name}.csv", index=False
-        )
+        pd.DataFrame(rows, columns=["of", name, "A_T", "sd"]).to_csv(swept / f"{name}.csv", index=False)
     (swept / "made_with.json").write_text(json.dumps(results.swept_with))
     if results.selection:
         results.selection.values.to_csv(chosen / "values.csv", index=False)
@@ -223,12 +200,8 @@ def pictures(album: dict[str, str]) -> ProblemPictures:
     def add(colour: int) -> str:
         return add_picture(album, np.full((24, 24, 3), colour, np.uint8), 64)
 
-    views = {
-        "data/0.png": {view: add(40 * i) for i, view in enumerate(("original", "zeros", "rand"))}
-    }
-    return ProblemPictures(
-        {"data/1.png": add(200), "data/2.png": add(220)}, views, "", "As the model sees it."
-    )
+    views = {"data/0.png": {view: add(40 * i) for i, view in enumerate(("original", "zeros", "rand"))}}
+    return ProblemPictures({"data/1.png": add(200), "data/2.png": add(220)}, views, "", "As the model sees it.")
 
 
 def report_content(drawing: str = "") -> PageContent:
@@ -238,14 +211,10 @@ def report_content(drawing: str = "") -> PageContent:
         problem("left-many", MANY, 60),
         problem("right-left", PLAIN, 50),
     ]
-    suite = Suite(
-        "toy", {p.name: p.comparison for p in problems}, {p.name: "toy" for p in problems}
-    )
+    suite = Suite("toy", {p.name: p.comparison for p in problems}, {p.name: "toy" for p in problems})
     album: dict[str, str] = {}
     shown_pictures = {p.name: pictures(album) for p in problems[:2]}
-    shown_pictures["right-left"] = ProblemPictures(
-        missing="No pictures: the images of left are not here."
-    )
+    shown_pictures["right-left"] = ProblemPictures(missing="No pictures: the images of left are not here.")
     return PageContent(
         suite="toy",
         variant="calibrated",

@@ -58,9 +58,7 @@ class Graph:
         with contextlib.chdir(self.folder), patch.object(code, "SOURCE", self.folder):
             for stage in self.stages:
                 read, known = self._read(stage), before.get(stage.name)
-                if known is not None and all(
-                    now is None or now == known.get(name) for name, now in read.items()
-                ):
+                if known is not None and all(now is None or now == known.get(name) for name, now in read.items()):
                     continue
                 if stage.name.split("@")[0] not in REAL:
                     self._play(stage, read)

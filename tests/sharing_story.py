@@ -88,9 +88,7 @@ def join(owner: SmallProject, folder: Path, server: SharedRemote) -> SmallProjec
     return mate
 
 
-def change_sigma_and_run(
-    owner: SmallProject, mate: SmallProject, folder: Path, server: SharedRemote
-) -> None:
+def change_sigma_and_run(owner: SmallProject, mate: SmallProject, folder: Path, server: SharedRemote) -> None:
     """B changes sigma and runs one command: statistics alone are computed, features alone are transferred."""
     assert in_clone(mate) == {"data/README.md", "weights/README.md", "cache/README.md"}
     assert not (mate.folder / ".dvc" / "cache").exists()
@@ -108,9 +106,7 @@ def change_sigma_and_run(
     kept = [out for out in made if out["path"] not in NEVER_PUSHED]
     lists = {str(out["md5"]) for out in locked(owner)["code"]["outs"]}  # of the files in cache/code
     never_pushed = {out["md5"] for out in made if out not in kept}
-    assert in_cache(mate) - never_pushed == (
-        objects_of(needed, owner) | objects_of(kept, mate) | lists
-    )
+    assert in_cache(mate) - never_pushed == (objects_of(needed, owner) | objects_of(kept, mate) | lists)
     size = {entry["path"]: entry["size"] for entry in needed}
     assert sum(size[path] for path in size if "embeddings" in path) > 0.8 * sum(size.values())
 
@@ -149,18 +145,12 @@ def without_encoders(folder: Path) -> dict[str, str]:
         (package / "__init__.py").write_text(
             f"open({str(marker)!r}, 'w').close()\nraise ImportError('there is no encoder here')\n"
         )
-    return {
-        "PYTHONPATH": str(folder / "no_encoders"),
-        "CUDA_VISIBLE_DEVICES": "",
-        "HF_HUB_OFFLINE": "1",
-    }
+    return {"PYTHONPATH": str(folder / "no_encoders"), "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
 
 
 def in_clone(mate: SmallProject) -> set[str]:
     """Return what git gave to a clone of the folders that are not git's."""
-    files = [
-        file for name in ("data", "weights", "cache") for file in mate.folder.glob(f"{name}/**/*")
-    ]
+    files = [file for name in ("data", "weights", "cache") for file in mate.folder.glob(f"{name}/**/*")]
     return {file.relative_to(mate.folder).as_posix() for file in files}
 
 

@@ -42,13 +42,7 @@ TWO_CLASSES = images(a=[f"a{i}.png" for i in range(10)], b=[f"b{i}.png" for i in
 
 
 def build_manifest(found=TWO_CLASSES, **changes):
-    settings = {
-        "domain": "d",
-        "folder": "data/d",
-        "class_names": (),
-        "read_facts": facts,
-        "workers": 2,
-    }
+    settings = {"domain": "d", "folder": "data/d", "class_names": (), "read_facts": facts, "workers": 2}
     return build(found, **(settings | changes))
 
 

@@ -72,11 +72,7 @@ def write_tiny_weights(folder: Path) -> None:
 
 def small_params() -> dict[str, Any]:
     """Return the params of two domains of four classes in two tasks."""
-    domain = {
-        "dataset": "toy",
-        "views": ["original", "zeros", "rand"],
-        "templates": ["a photo of a {}"],
-    }
+    domain = {"dataset": "toy", "views": ["original", "zeros", "rand"], "templates": ["a photo of a {}"]}
     return {
         "suite": "toy",
         "datasets": {"toy": {"classes_per_task": 2, "class_names": {}}},
@@ -84,12 +80,7 @@ def small_params() -> dict[str, Any]:
         "lists": {},
         "domains": {name: {**domain, "images": f"data/{name}"} for name in ("left", "right")},
         "models": {
-            "vit": {
-                "library": "timm",
-                "name": "vit_tiny_patch16_224",
-                "origin": "weights/vit",
-                "kwargs": VIT_KWARGS,
-            },
+            "vit": {"library": "timm", "name": "vit_tiny_patch16_224", "origin": "weights/vit", "kwargs": VIT_KWARGS},
             "clip": {"library": "open_clip", "name": "tiny", "origin": "weights/clip"},
         },
         "vision": "vit",
@@ -122,19 +113,8 @@ FEATURES = (
 )
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
-    *(
-        ("basis", "left"),
-        ("source", "left"),
-        ("adapt", PROBLEM),
-        ("evaluate", PROBLEM),
-        ("metrics",),
-    ),
-    *(
-        ("compare", PROBLEM),
-        ("sensitivity", PROBLEM),
-        ("tables",),
-        ("report",),
-    ),
+    *(("basis", "left"), ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",)),
+    *(("compare", PROBLEM), ("sensitivity", PROBLEM), ("tables",), ("report",)),
 )
 
 
@@ -162,11 +142,7 @@ class SmallProject:
             if not (self.folder / name).is_symlink():
                 (self.folder / name).mkdir(exist_ok=True)
                 shutil.copy(ROOT / name / "README.md", self.folder / name)
-        shutil.copytree(
-            ROOT / "pipeline",
-            self.folder / "pipeline",
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        shutil.copytree(ROOT / "pipeline", self.folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
         self.run("git", "init", "--quiet")
         self.run("dvc", "init", "--quiet")
         shutil.copytree(ROOT / ".dvc" / "plots", self.folder / ".dvc" / "plots")
@@ -185,9 +161,7 @@ class SmallProject:
         """Read both files as plain Python."""
         yaml = YAML(typ="safe", pure=True)
         files = ("suite.yaml", "params.yaml")
-        return {
-            k: v for name in files for k, v in yaml.load((self.folder / name).read_text()).items()
-        }
+        return {k: v for name in files for k, v in yaml.load((self.folder / name).read_text()).items()}
 
     def results(self, *parts: str) -> Path:
         """Return a path below the folder of the suite's results."""
@@ -204,30 +178,18 @@ class SmallProject:
         """Return the environment of a user who activated .venv, apart from any repository around."""
         bin_folder = str(Path(sys.executable).parent)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-        return {
-            **kept,
-            "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-            "DVC_NO_ANALYTICS": "1",
-            **more,
-        }
+        return {**kept, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "DVC_NO_ANALYTICS": "1", **more}
 
     def run(self, *command: str, ok: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the folder; it must succeed unless ``ok`` is False."""
         done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment(**more),
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=self.folder, env=self.environment(**more), capture_output=True, text=True, check=False
         )
         if ok:
             assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done
 
-    def stage(
-        self, name: str, *args: str, ok: bool = True, **more: str
-    ) -> subprocess.CompletedProcess[str]:
+    def stage(self, name: str, *args: str, ok: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
         """Run one stage's command line."""
         return self.run(sys.executable, "-m", "pipeline.stages", name, *args, ok=ok, **more)
 
@@ -250,9 +212,7 @@ class SmallProject:
 
 def stages_run(output: str) -> set[str]:
     """Return the names of the stages that ran, by the output of `dvc repro`."""
-    return {
-        line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")
-    }
+    return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
 
 
 def run_and_commit(folder: Path) -> None:

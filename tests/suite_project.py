@@ -52,9 +52,7 @@ def suite_project(folder: Path, suite: str) -> SmallProject:
 
 def copy_tracked_files(folder: Path) -> None:
     """Copy what git has of the repository, and nothing that it has not."""
-    listed = subprocess.run(
-        ("git", "ls-files", "-z"), cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(("git", "ls-files", "-z"), cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         if not name.startswith(NOT_NEEDED) and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,14 +84,7 @@ def write_imported(folder: Path, domains: list[str], classes: int) -> None:
     clip = {"original": rng.normal(size=(len(paths), 16)).astype(np.float16)}
     text = rng.normal(size=(classes, 16)).astype(np.float32)
     scale = np.float32(100)
-    np.savez(
-        folder / "clip_space.npz",
-        **clip,
-        paths=paths,
-        text=text,
-        class_names=names,
-        logit_scale=scale,
-    )
+    np.savez(folder / "clip_space.npz", **clip, paths=paths, text=text, class_names=names, logit_scale=scale)
 
 
 def tiny_weights(folder: Path, models: dict[str, dict[str, Any]]) -> None:

@@ -45,7 +45,7 @@ def test_one_worker_per_gpu_and_the_command_s_own_status(tmp_path):
     for _, pid in answers:
         assert not Path(f"/proc/{pid}").exists(), "a worker lives on"
     assert {file.name for file in (tmp_path / ".referee" / "cluster").iterdir()} == {
-        *("scheduler.log", "worker-0.log", "worker-1.log"),
+        *("scheduler.log", "worker-0.log", "worker-1.log")
     }
 
 
@@ -59,9 +59,7 @@ def test_without_a_gpu_the_script_asks_what_is_meant(tmp_path):
 def job(tmp_path, *arguments):
     done = script("on_slurm", "--jobs", "4", *arguments, "--print-job", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    parsed = subprocess.run(
-        ["bash", "-n"], input=done.stdout, text=True, capture_output=True, check=False
-    )
+    parsed = subprocess.run(["bash", "-n"], input=done.stdout, text=True, capture_output=True, check=False)
     assert (parsed.returncode, parsed.stderr) == (0, "")
     return done.stdout.splitlines()
 

@@ -40,9 +40,7 @@ def test_many_threads_read_in_any_order_with_little_memory(tmp_path, form, monke
     assert file_of(paths[0]) == tmp_path / f"x.{form}"
 
 
-def test_threads_read_a_row_group_once_and_one_larger_than_the_memory_for_them_too(
-    tmp_path, monkeypatch
-):
+def test_threads_read_a_row_group_once_and_one_larger_than_the_memory_for_them_too(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_file, "KEPT_BYTES", 1)
     paths = shard(tmp_path, "parquet")
     opened = []

@@ -39,9 +39,7 @@ def test_batches_in_any_order_give_the_same_model():
     by_class = np.argsort(y, kind="stable")[::-1]
     for batch in np.array_split(by_class, 7):
         parts.partial_fit(X[batch], labels[batch], classes=whole.classes_)
-    np.testing.assert_allclose(
-        parts.predict_proba(X), whole.predict_proba(X), atol=1e-5
-    )  # float32 features
+    np.testing.assert_allclose(parts.predict_proba(X), whole.predict_proba(X), atol=1e-5)  # float32 features
     assert (parts.predict(X) == whole.predict(X)).all()
 
 

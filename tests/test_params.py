@@ -53,9 +53,7 @@ def test_dvc_overrides_keep_the_comments_of_params_yaml(project):
     def comments(text):
         return [line for line in text.splitlines() if line.strip().startswith("#")]
 
-    assert comments((project / "params.yaml").read_text()) == comments(
-        (ROOT / "params.yaml").read_text()
-    )
+    assert comments((project / "params.yaml").read_text()) == comments((ROOT / "params.yaml").read_text())
 
 
 def test_class_names_may_be_a_block_of_text():
@@ -145,10 +143,7 @@ def test_a_missing_section_is_named(section):
 
 
 def test_a_section_in_the_wrong_file_is_sent_to_the_other(project):
-    for file, section, other in (
-        ("params.yaml", "lists: {}", "suite"),
-        ("suite.yaml", "rff: {}", "params"),
-    ):
+    for file, section, other in (("params.yaml", "lists: {}", "suite"), ("suite.yaml", "rff: {}", "params")):
         text = (ROOT / file).read_text()
         (project / file).write_text(f"{text}\n{section}\n")
         with pytest.raises(ParamsError) as error:
@@ -159,13 +154,9 @@ def test_a_section_in_the_wrong_file_is_sent_to_the_other(project):
 
 
 def test_a_params_yaml_from_before_suite_yaml_is_one_line_with_the_remedy(project):
-    (project / "params.yaml").write_text(
-        (ROOT / "params.yaml").read_text() + (ROOT / "suite.yaml").read_text()
-    )
+    (project / "params.yaml").write_text((ROOT / "params.yaml").read_text() + (ROOT / "suite.yaml").read_text())
     (project / "suite.yaml").unlink()
-    with pytest.raises(
-        ParamsError, match=r"params.yaml: .*domains.*suite.yaml.*referee use"
-    ) as error:
+    with pytest.raises(ParamsError, match=r"params.yaml: .*domains.*suite.yaml.*referee use") as error:
         load_params(project)
     assert len(str(error.value).splitlines()) == 1
 

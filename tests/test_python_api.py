@@ -75,9 +75,7 @@ def test_a_model_predicts_what_evaluate_scored(cache, finished):
         test, clip_test = rows.split(seed)[1], clip.split(seed)[1]
         predicted = model.predict(test, clip_test)
         arrays = {view: test.in_view(view).numpy() for view in model.views}
-        np.testing.assert_allclose(
-            model.predict(arrays, clip_test.numpy()).fused, predicted.fused, atol=1e-6
-        )
+        np.testing.assert_allclose(model.predict(arrays, clip_test.numpy()).fused, predicted.fused, atol=1e-6)
         right = predicted.label == test.labels
         per_task = [right[test.task == task].mean() for task in (1, 2)]
         assert 100 * np.mean(per_task) == pytest.approx(expected, abs=0.01)
@@ -135,11 +133,7 @@ def test_an_s3_remote_is_read_likewise(project_copy, cache, tmp_path, monkeypatc
         for key, value in server.credentials().items():
             monkeypatch.setenv(key, value)
         url = pushed(
-            project_copy,
-            tmp_path,
-            f"s3://{server.bucket}/features",
-            endpointurl=server.endpoint,
-            region="us-east-1",
+            project_copy, tmp_path, f"s3://{server.bucket}/features", endpointurl=server.endpoint, region="us-east-1"
         )
         rows = pipeline.open_cache(url, rev="v1").rows("left", "clip")
         np.testing.assert_array_equal(rows.numpy(), cache.rows("left", "clip").numpy())

@@ -35,9 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         sys.stdout.writelines(f"note: {line}\n" for line in weights if line.mark == NOTE)
         holds = f"{len(params.domains)} domains, {len(params.models)} models"
-        sys.stdout.write(
-            f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing\n"
-        )
+        sys.stdout.write(f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing\n")
     return 0
 
 

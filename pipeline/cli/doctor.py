@@ -78,21 +78,14 @@ def dvc_remote() -> Finding:
     except ParamsError as error:
         return from_error("DVC", error)
     # without the user name and password of the URL
-    urls = {
-        name: re.sub(r"(?<=//)[^/@]*@", "", remote["url"])
-        for name, remote in config["remote"].items()
-    }
+    urls = {name: re.sub(r"(?<=//)[^/@]*@", "", remote["url"]) for name, remote in config["remote"].items()}
     default = config["core"].get("remote")
     if default in urls:
         return Finding(PRESENT, f"DVC remote {default}: {urls[default]}")
     if default is not None:
-        return Finding(
-            MISSING, f"DVC remote {default}: not configured", f"dvc remote add {default} URL"
-        )
+        return Finding(MISSING, f"DVC remote {default}: not configured", f"dvc remote add {default} URL")
     if urls:
-        return Finding(
-            NOTE, f"DVC remotes {', '.join(urls)}: no default", "dvc remote default NAME"
-        )
+        return Finding(NOTE, f"DVC remotes {', '.join(urls)}: no default", "dvc remote default NAME")
     return Finding(NOTE, "no DVC remote: caches stay on this machine", "referee share URL")
 
 

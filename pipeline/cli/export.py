@@ -46,9 +46,7 @@ def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
     classifier = model.source.classifier if options.predictor == "source" else model.classifier
     fusion: str = options.fusion(at_test=True)
     fusion = {"clip": "clip", "source": "klda"}.get(options.predictor, fusion)
-    prompted = (
-        len(model.classes) if options.clip_classes_at_test == "all" else len(model.classes_seen)
-    )
+    prompted = len(model.classes) if options.clip_classes_at_test == "all" else len(model.classes_seen)
     if options.clip_in_kernel:
         omega = model.basis.joint().omega
     else:  # CLIP's embeddings do not count
@@ -106,6 +104,4 @@ def run(args: argparse.Namespace) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_model_choice(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, required=True, help="ends in .safetensors"
-    )
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="ends in .safetensors")

@@ -58,9 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if form is None:
         form = output.suffix.removeprefix(".") if output else "npz"
     if form not in SUFFIXES:
-        raise InputError(
-            f"--output {output}: name a .npz, .parquet or .safetensors file, or use --format"
-        )
+        raise InputError(f"--output {output}: name a .npz, .parquet or .safetensors file, or use --format")
     path = output or Path(f"{args.domain}-{args.model}.{form}")
     if path.is_dir():
         raise InputError(f"--output {path}: is a folder; name a file in it")
@@ -80,6 +78,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a key of `models` in suite.yaml")
     parser.add_argument("--view", default="original", help="default: original")
     parser.add_argument("--format", choices=SUFFIXES, help="default: by the suffix of --output")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="default: DOMAIN-MODEL.FORMAT"
-    )
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: DOMAIN-MODEL.FORMAT")

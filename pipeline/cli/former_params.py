@@ -40,9 +40,7 @@ def renew_params() -> Iterator[str]:
     if moved:
         yield f"{SUITE_FILE}: {', '.join(moved)} are here now, as they were in {PARAMS_FILE}"
     yield from (f"{PARAMS_FILE}: {key} is gone; it has no effect any more" for key in gone)
-    yield from (
-        f"{file}: {key} is new, with its defaults" for file, keys in new.items() for key in keys
-    )
+    yield from (f"{file}: {key} is new, with its defaults" for file, keys in new.items() for key in keys)
 
 
 def _load(yaml: YAML, file: Path) -> Any:
@@ -50,9 +48,7 @@ def _load(yaml: YAML, file: Path) -> Any:
         raise InputError(f"{file}: no such file; run this in the root of a project")
     text = file.read_text(encoding="utf-8")
     if "\n<<<<<<< " in f"\n{text}":
-        raise InputError(
-            f"{file}: git left a conflict in it; take your own with `git checkout HEAD -- {file}`"
-        )
+        raise InputError(f"{file}: git left a conflict in it; take your own with `git checkout HEAD -- {file}`")
     return yaml.load(text)
 
 

@@ -26,14 +26,7 @@ from pipeline.params import SUITE_FILE, parse_suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
-COPIED = (
-    "params.yaml",
-    ".dvcignore",
-    ".gitattributes",
-    "suites",
-    "weights/README.md",
-    *REPLACED,
-)
+COPIED = ("params.yaml", ".dvcignore", ".gitattributes", "suites", "weights/README.md", *REPLACED)
 WEIGHTS = "weights/digits"  # the small models of the default suite
 IGNORED = """\
 /.venv
@@ -115,6 +108,4 @@ def run(args: argparse.Namespace) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a folder that does not exist")
-    parser.add_argument(
-        "--suite", metavar="NAME", default="digits", help="one of suites/ (default: digits)"
-    )
+    parser.add_argument("--suite", metavar="NAME", default="digits", help="one of suites/ (default: digits)")

@@ -51,9 +51,7 @@ def check_values(params: Params) -> None:
         for name in model.preprocessing:
             if name not in known:
                 near = did_you_mean(name, known)
-                raise ParamsError(
-                    f"{SUITE_FILE}: models.{key}.preprocessing.{name}: unknown key{near}"
-                )
+                raise ParamsError(f"{SUITE_FILE}: models.{key}.preprocessing.{name}: unknown key{near}")
         try:
             _require_known_model(model)
         except ModelError as error:
@@ -113,9 +111,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             yield Finding(NOTE, f"domains.{key}.images: {domain.images}", "`dvc repro` writes it")
             continue
         try:
-            found = image_source(
-                params, key, lambda _domain, name: Path(params.lists[name].file)
-            ).find()
+            found = image_source(params, key, lambda _domain, name: Path(params.lists[name].file)).find()
         except InputError as error:
             yield from_error(f"domains.{key}.images", error)
             continue
@@ -129,9 +125,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             )
             continue
         per_class = Counter(image.class_name for image in found.images)
-        classes = class_order(
-            per_class, params.datasets[domain.dataset].class_names or found.classes
-        )
+        classes = class_order(per_class, params.datasets[domain.dataset].class_names or found.classes)
         classes_by_dataset.setdefault(domain.dataset, {})[key] = classes
         yield _domain(params, key, {name: per_class[name] for name in classes})
         if counts:

@@ -73,11 +73,7 @@ def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
     """Return what a store on a remote says of itself: its zarr.json files are read and none of its rows."""
     before = outputs.received
     files = outputs.files(path)
-    metadata = {
-        file.parent.name: json.loads(outputs.read(file))
-        for file in sorted(files)
-        if file.name == "zarr.json"
-    }
+    metadata = {file.parent.name: json.loads(outputs.read(file)) for file in sorted(files) if file.name == "zarr.json"}
     root = metadata.pop(path.name, None)
     if root is None:
         raise StoreError(f"{path}: not a Zarr store; name a .zarr folder of dvc.yaml")
@@ -87,11 +83,7 @@ def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
         "bytes": size,
         "bytes_read": read,
         "arrays": {
-            name: {
-                "shape": array["shape"],
-                "dtype": array["data_type"],
-                "settings": array["attributes"],
-            }
+            name: {"shape": array["shape"], "dtype": array["data_type"], "settings": array["attributes"]}
             for name, array in metadata.items()
         },
         "provenance": root["attributes"],
@@ -158,10 +150,6 @@ def run(args: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/"
-    )
+    parser.add_argument("store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/")
     parser.add_argument("--json", action="store_true", help="for programs, and uncut")
-    parser.add_argument(
-        "--remote", action="store_true", help="read from the DVC remote, pulling nothing"
-    )
+    parser.add_argument("--remote", action="store_true", help="read from the DVC remote, pulling nothing")

@@ -81,9 +81,7 @@ def parser() -> argparse.ArgumentParser:
     referee = argparse.ArgumentParser(
         prog="referee", description=DESCRIPTION, epilog=EPILOG, formatter_class=HelpFormatter
     )
-    commands = referee.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", title="commands"
-    )
+    commands = referee.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, module in COMMANDS.items():
         description = str(module.__doc__)
         command = commands.add_parser(

@@ -68,9 +68,7 @@ def read(text: str, name: str) -> Stages:
         content = parse_yaml(text, name)
         return dict(content.get("stages", {}))
     except (YAMLFileCorruptedError, AttributeError, TypeError, ValueError):
-        raise InputError(
-            f"{name}: not a dvc.lock; restore it with git checkout --ours dvc.lock"
-        ) from None
+        raise InputError(f"{name}: not a dvc.lock; restore it with git checkout --ours dvc.lock") from None
 
 
 def write(stages: Stages, path: Path) -> None:
@@ -117,9 +115,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}\n")
         return 0
     if args.files:
-        base, ours, theirs = (
-            read(file.read_text(encoding="utf-8"), str(file)) for file in args.files
-        )
+        base, ours, theirs = (read(file.read_text(encoding="utf-8"), str(file)) for file in args.files)
         path = args.files[1]  # where git expects the result
     else:
         (base, ours, theirs), path = conflicted(), LOCK
@@ -134,10 +130,4 @@ def run(args: argparse.Namespace) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--install", action="store_true", help="let git call it in this clone")
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        type=Path,
-        nargs="*",
-        help="ancestor, ours, theirs: as git calls it",
-    )
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="ancestor, ours, theirs: as git calls it")

@@ -48,9 +48,7 @@ def output_format(asked: str | None, output: Path | None) -> str:
         raise InputError(f"--output {output}: is a folder; name a file in it")
     suffix = output.suffix.lower().removeprefix(".")
     if asked is None and suffix not in ("csv", "json", "txt"):
-        raise InputError(
-            f"--output {output}: no format {suffix!r}; name a .csv, .json or .txt file, or use --format"
-        )
+        raise InputError(f"--output {output}: no format {suffix!r}; name a .csv, .json or .txt file, or use --format")
     return asked or {"txt": "table"}.get(suffix, suffix)
 
 
@@ -59,9 +57,7 @@ def read_images(args: argparse.Namespace, params: Params) -> ReadImages:
     from pipeline.extraction import images
 
     data, runtime = params.data, params.runtime
-    read = images.read_images(
-        images.find_images(args.images), max_pixels=data.max_pixels, workers=runtime.workers
-    )
+    read = images.read_images(images.find_images(args.images), max_pixels=data.max_pixels, workers=runtime.workers)
     if read.unreadable and (args.unreadable == "stop" or not read.images):
         remedy = "; classify the others with --unreadable skip" if read.images else ""
         raise InputError("\n".join(read.unreadable.values()) + remedy)
@@ -77,14 +73,10 @@ def open_model(args: argparse.Namespace) -> AdaptedModel:
     cache = open_cache(".")
     if args.stream is None:
         if args.after is not None:
-            raise ParamsError(
-                "--after: is for --stream; of a problem name a task with --after-task"
-            )
+            raise ParamsError("--after: is for --stream; of a problem name a task with --after-task")
         return cache.model(args.problem, after=args.after_task, seed=args.seed)
     if args.seed is not None or args.after_task is not None:
-        raise ParamsError(
-            "--seed, --after-task: are for --problem; a stream has one seed, and --after names a step"
-        )
+        raise ParamsError("--seed, --after-task: are for --problem; a stream has one seed, and --after names a step")
     return cache.stream_model(args.stream, after=args.after)
 
 
@@ -132,9 +124,7 @@ def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
     views, *others = (embedded(name, model.views) for name in vision_models)
     if others:
         views = {
-            v: side_by_side([views[v], *(rows[v] for rows in others)]).astype(
-                target.vision.dtype(v)
-            )
+            v: side_by_side([views[v], *(rows[v] for rows in others)]).astype(target.vision.dtype(v))
             for v in model.views
         }
     prediction = model.predict(views, embedded(language, ("original",))["original"])
@@ -168,19 +158,11 @@ def run(args: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "images", metavar="IMAGE", type=Path, nargs="+", help="image files, or folders of them"
-    )
+    parser.add_argument("images", metavar="IMAGE", type=Path, nargs="+", help="image files, or folders of them")
     add_model_choice(parser)
-    parser.add_argument(
-        "--top", metavar="K", type=_positive, default=3, help="classes per image (default: 3)"
-    )
-    parser.add_argument(
-        "--format", choices=FORMATS, help="default: by the suffix of --output, else a table"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="a .csv, .json or .txt file"
-    )
+    parser.add_argument("--top", metavar="K", type=_positive, default=3, help="classes per image (default: 3)")
+    parser.add_argument("--format", choices=FORMATS, help="default: by the suffix of --output, else a table")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="a .csv, .json or .txt file")
     parser.add_argument(
         "--unreadable",
         choices=("stop", "skip"),
@@ -195,20 +177,11 @@ def add_model_choice(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--problem", metavar="PROBLEM", help="a key of `problems` in suite.yaml")
     which.add_argument("--stream", metavar="STREAM", help="the first part of keys of `steps`")
+    parser.add_argument("--after", metavar="STEP", help="the model after this step of the stream (default: the newest)")
     parser.add_argument(
-        "--after",
-        metavar="STEP",
-        help="the model after this step of the stream (default: the newest)",
+        "--after-task", metavar="T", type=int, help="the model after task T = 1, 2, … (default: the last)"
     )
-    parser.add_argument(
-        "--after-task",
-        metavar="T",
-        type=int,
-        help="the model after task T = 1, 2, … (default: the last)",
-    )
-    parser.add_argument(
-        "--seed", type=int, help="one of `data.seeds` in params.yaml (default: the first)"
-    )
+    parser.add_argument("--seed", type=int, help="one of `data.seeds` in params.yaml (default: the first)")
 
 
 def _positive(text: str) -> int:

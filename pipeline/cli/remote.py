@@ -48,9 +48,7 @@ class RemoteOutputs:
             content: bytes = self._files.read_bytes(str(path))
         self.received += len(content)
         if hashlib.md5(content, usedforsecurity=False).hexdigest() != info["md5"]:
-            raise InputError(
-                f"{path}: damaged on the remote {self.name!r}; remove it there and `dvc push` again"
-            )
+            raise InputError(f"{path}: damaged on the remote {self.name!r}; remove it there and `dvc push` again")
         return content
 
     def files(self, path: PurePath) -> list[PurePath]:

@@ -57,8 +57,7 @@ def share(args: argparse.Namespace) -> str:
         own["user"] = args.user or user
         if url not in (None, team["url"]):
             raise ParamsError(
-                f"the DVC remote {name!r} is {url}; use --name for another one, or first "
-                f"`dvc remote remove {name}`"
+                f"the DVC remote {name!r} is {url}; use --name for another one, or first `dvc remote remove {name}`"
             )
         url = team["url"]
     if url is None:
@@ -89,9 +88,7 @@ def shared_url(url: str) -> tuple[str, str | None]:
     if not parts.scheme:
         return str(Path(url).expanduser().absolute()), None
     if parts.password:
-        raise ParamsError(
-            f"{parts.scheme}://{parts.hostname}: a password in the URL would be in git; use --key-file"
-        )
+        raise ParamsError(f"{parts.scheme}://{parts.hostname}: a password in the URL would be in git; use --key-file")
     if not parts.hostname:
         raise ParamsError(f"{url}: names no host or bucket; e.g. s3://bucket/folder")
     if not parts.username:
@@ -103,9 +100,7 @@ def saved_keys() -> dict[str, str]:
     """Return the S3 keys of the environment under DVC's names."""
     keys = {name: os.environ[key] for key, name in S3_KEYS.items() if os.environ.get(key)}
     if not {"access_key_id", "secret_access_key"} <= keys.keys():
-        raise ParamsError(
-            "--save-keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; export them first"
-        )
+        raise ParamsError("--save-keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; export them first")
     return keys
 
 
@@ -177,6 +172,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     ssh = parser.add_argument_group("SSH")
     ssh.add_argument("--user", help="if not yours here; kept out of git")
-    ssh.add_argument(
-        "--key-file", metavar="FILE", type=Path, help="your private key; kept out of git"
-    )
+    ssh.add_argument("--key-file", metavar="FILE", type=Path, help="your private key; kept out of git")

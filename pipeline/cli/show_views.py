@@ -38,9 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if args.image.is_dir():
         raise InputError(f"{args.image}: is a folder; name one image in it")
     if not args.image.is_file():
-        raise InputError(
-            f"{args.image}: no such image; check its path, which starts at {Path.cwd()}"
-        )
+        raise InputError(f"{args.image}: no such image; check its path, which starts at {Path.cwd()}")
     decode(args.image, max_pixels=params.data.max_pixels)  # refused before the model is loaded
     encoder = build_image_encoder(model.backbone(), "cpu")
     upright = encoder.preprocessing.upright
@@ -58,11 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("image", metavar="IMAGE", type=Path)
     parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path("results/views.png"),
-        help="default: %(default)s",
+        "-o", "--output", metavar="FILE", type=Path, default=Path("results/views.png"), help="default: %(default)s"
     )
     parser.add_argument("--model", help="whose crop to show (default: the vision model's)")

@@ -110,15 +110,11 @@ def add(
 def _new_names(suite: Suite, stream: str, name: str) -> tuple[str, str]:
     """Return the keys of a new step and of its domain."""
     if not re.fullmatch(r"[A-Za-z0-9_]+", stream):
-        raise ParamsError(
-            f"stream {stream!r}: letters, digits and _ only; a step is named STREAM-STEP"
-        )
+        raise ParamsError(f"stream {stream!r}: letters, digits and _ only; a step is named STREAM-STEP")
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     key, domain = f"{stream}-{name}", f"{stream}_{name}"
     if key in stream_states(suite, stream) or domain in suite.domains:
-        raise ParamsError(
-            f"{SUITE_FILE}: {key} or its domain {domain} is there already; choose another with --step"
-        )
+        raise ParamsError(f"{SUITE_FILE}: {key} or its domain {domain} is there already; choose another with --step")
     return key, domain
 
 
@@ -127,16 +123,12 @@ def _source(suite: Suite, stream: str, before: str | None, source: str | None) -
     if before is not None:
         found = stream_states(suite, stream)[before].source
         if source not in (None, found):
-            raise ParamsError(
-                f"--source {source}: the stream's source is {found}; start another stream"
-            )
+            raise ParamsError(f"--source {source}: the stream's source is {found}; start another stream")
         return found
     if source is None and len(suite.sources) == 1:
         return next(iter(suite.sources))
     if source is None:
-        raise ParamsError(
-            f"--source: name one of {listed(suite.sources)}: whose model labels the images"
-        )
+        raise ParamsError(f"--source: name one of {listed(suite.sources)}: whose model labels the images")
     named("sources", suite.sources, source)
     return source
 
@@ -171,9 +163,7 @@ def _class_names(suite: Suite, source: str) -> list[str]:
     found = image_source(suite, source, lambda _, name: Path(suite.lists[name].file)).find()
     classes = class_order((image.class_name for image in found.images), found.classes)
     if not classes:
-        raise InputError(
-            f"{suite.domains[source].images}: names no classes; run dvc repro source@{source} first"
-        )
+        raise InputError(f"{suite.domains[source].images}: names no classes; run dvc repro source@{source} first")
     return list(classes)
 
 
@@ -182,9 +172,7 @@ def forget(step: str) -> list[str]:
     suite = parse_suite(read_yaml(SUITE_FILE))
     entry, state = named("steps", suite.steps, step), paths.stream_state(step)
     if not state.is_dir():
-        raise InputError(
-            f"{state}: no such state; run dvc repro step@{step} before its images are forgotten"
-        )
+        raise InputError(f"{state}: no such state; run dvc repro step@{step} before its images are forgotten")
     used = {*suite.sources, *(d for p in suite.problems.values() for d in (p.source, p.target))}
     used |= {other.domain for key, other in suite.steps.items() if key != step}
     former = SUITE_FILE.read_bytes()
@@ -198,16 +186,11 @@ def forget(step: str) -> list[str]:
     if done.returncode:
         with write_aside(SUITE_FILE) as aside:
             aside.write_bytes(former)
-        raise RefereeError(
-            f"dvc commit past@{step}: {' '.join(done.stderr.split())}; {SUITE_FILE} is as it was"
-        )
+        raise RefereeError(f"dvc commit past@{step}: {' '.join(done.stderr.split())}; {SUITE_FILE} is as it was")
     if entry.domain not in used:
         paths.order(entry.domain).unlink(missing_ok=True)
     domain = f"; its domain {entry.domain} is out of the graph, so its images may go"
-    return [
-        f"{SUITE_FILE}: {step} is past, its state {state} is kept"
-        + ("" if entry.domain in used else domain)
-    ]
+    return [f"{SUITE_FILE}: {step} is past, its state {state} is kept" + ("" if entry.domain in used else domain)]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -236,12 +219,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("stream", metavar="STREAM", help="letters, digits and _")
     adding.add_argument("folder", metavar="FOLDER", type=Path, help="images, at any depth")
     adding.add_argument("--classes", metavar="A,B", help="those that may be there (default: all)")
-    adding.add_argument(
-        "--new-classes", metavar="C,D", help="that may be there too and the source never had"
-    )
-    adding.add_argument(
-        "--source", help="a key of `sources`; needed for a first step if there are several"
-    )
+    adding.add_argument("--new-classes", metavar="C,D", help="that may be there too and the source never had")
+    adding.add_argument("--source", help="a key of `sources`; needed for a first step if there are several")
     adding.add_argument("--step", help="its name (default: that of the folder)")
     adding.add_argument("--after", metavar="STEP", help="the step before (default: the newest)")
     forgetting = actions.add_parser("forget", help="keep a step's state without its images")

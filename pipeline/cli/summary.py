@@ -116,9 +116,7 @@ def tables(params: Params) -> str:
             table = replace(headline_table(suite), warnings=tuple(_marked(stale)))
             shown.append(to_text(table))
         files = [paths.evaluation(params.suite, name) for name in params.problems]
-        evaluated = all(
-            file.is_file() for file in files
-        )  # of a remote, only what is needed is read
+        evaluated = all(file.is_file() for file in files)  # of a remote, only what is needed is read
         if not compared or (stale and evaluated) or _has_own_method(params):
             shown.append(problem_table(params))
     return "\n".join(shown)
@@ -127,8 +125,7 @@ def tables(params: Params) -> str:
 def compared_suite(params: Params) -> Suite:
     """Return what `compare` measured on every problem."""
     results = {
-        name: read_comparison(paths.comparison(params.suite, name), f"compare@{name}")
-        for name in params.problems
+        name: read_comparison(paths.comparison(params.suite, name), f"compare@{name}") for name in params.problems
     }
     datasets = {name: params.domains[p.target].dataset for name, p in params.problems.items()}
     return Suite(params.suite, results, datasets)
@@ -180,6 +177,4 @@ def run(args: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "--remote", action="store_true", help="of the results on the DVC remote, pulling nothing"
-    )
+    parser.add_argument("--remote", action="store_true", help="of the results on the DVC remote, pulling nothing")

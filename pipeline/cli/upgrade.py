@@ -68,9 +68,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 def former_version(stage: str) -> int | None:
     """Return the version under which a stage's outputs were made; None before stages had versions."""
     try:
-        file = next(
-            file for name in (stage, f"{stage}-*") for file in paths.CODE.glob(f"{name}.json")
-        )
+        file = next(file for name in (stage, f"{stage}-*") for file in paths.CODE.glob(f"{name}.json"))
         version = json.loads(file.read_text(encoding="utf-8")).get("version")
     except (StopIteration, OSError, ValueError, AttributeError):
         return None

@@ -25,13 +25,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.params import (
-    PARAMS_FILE,
-    SUITE_FILE,
-    Suite,
-    parse_settings,
-    parse_suite,
-)
+from pipeline.params import PARAMS_FILE, SUITE_FILE, Suite, parse_settings, parse_suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
@@ -155,7 +149,5 @@ def run(args: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "suite", metavar="NAME", help="a name in suites/ (digits is the default), or a YAML file"
-    )
+    parser.add_argument("suite", metavar="NAME", help="a name in suites/ (digits is the default), or a YAML file")
     parser.add_argument("--force", action="store_true", help="replace a suite.yaml that you edited")

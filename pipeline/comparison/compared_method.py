@@ -29,10 +29,6 @@ class ComparedMethod:
     answers: Callable[[Seed], list[Answers]] | None = None
 
 
-def rejecting_method(
-    answers: Callable[[Seed], list[Answers]], title: str, group: Group
-) -> ComparedMethod:
+def rejecting_method(answers: Callable[[Seed], list[Answers]], title: str, group: Group) -> ComparedMethod:
     """Return a method that may answer `unknown`; its ``run`` returns `UNKNOWN` for such rows."""
-    return ComparedMethod(
-        lambda seed: [one.classes() for one in answers(seed)], title, group, answers=answers
-    )
+    return ComparedMethod(lambda seed: [one.classes() for one in answers(seed)], title, group, answers=answers)

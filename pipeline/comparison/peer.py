@@ -47,7 +47,5 @@ def peer_methods(
 
     return {
         name: ComparedMethod(lambda seed: predict(seed, source(seed)), title, "peer"),
-        f"{name}-pseudo": ComparedMethod(
-            lambda seed: predict(seed, pseudo(seed)), f"{title}, pseudo-labels", "peer"
-        ),
+        f"{name}-pseudo": ComparedMethod(lambda seed: predict(seed, pseudo(seed)), f"{title}, pseudo-labels", "peer"),
     }

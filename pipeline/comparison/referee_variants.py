@@ -26,15 +26,7 @@ from pipeline.problem.seed import Seed
 
 # Options that only adapting and predicting read; `source_views` acts through `views_of_source`.
 TARGET_ONLY = (
-    *(
-        "predictor",
-        "source_views",
-        "ridge",
-        "prior_count",
-        "source_covariance",
-        "logits",
-        "use_clip",
-    ),
+    *("predictor", "source_views", "ridge", "prior_count", "source_covariance", "logits", "use_clip"),
     *("clip_scale", "clip_classes_at_test", "fusion_adapt", "fusion_test", "threshold"),
     *("use_weights", "weight_floor", "rounds", "vote_views", "vote_at_test"),
     *("align_means", "neighbours", "reject"),
@@ -119,14 +111,11 @@ def adapted_classifiers(
     return [task.classifier for task in adapted]
 
 
-def predict_test(
-    seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]
-) -> list[Labels]:
+def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
     """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
     test, basis = seed.target.test, kernel_basis(seed, options)
     features = seed.shared(
-        ("test features", options.clip_in_kernel, basis.width),
-        lambda: kernel_rows(basis, test, options.clip_in_kernel),
+        ("test features", options.clip_in_kernel, basis.width), lambda: kernel_rows(basis, test, options.clip_in_kernel)
     )
     predictions = [
         predict(
@@ -174,13 +163,7 @@ def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
         ("source", fitted, basis.width),
         lambda: list(
             fit_source(
-                basis,
-                source.views,
-                source.labels,
-                seed.tasks,
-                fitted,
-                clip=source.clip,
-                shared=sharing(seed, basis),
+                basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip, shared=sharing(seed, basis)
             )
         ),
     )
@@ -206,14 +189,7 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
     def label() -> list[PseudoLabels]:
         sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
         return [
-            pseudo_label(
-                basis,
-                task,
-                source,
-                CALIBRATED,
-                seed.target.clip_scale,
-                shared=sharing(seed, basis),
-            )
+            pseudo_label(basis, task, source, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
             for task, source in zip(seed.target.tasks, sources, strict=True)
         ]
 

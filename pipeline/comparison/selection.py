@@ -13,12 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.comparison.referee_variants import (
-    kernel_basis,
-    sharing,
-    source_models,
-    source_options,
-)
+from pipeline.comparison.referee_variants import kernel_basis, sharing, source_models, source_options
 from pipeline.method import label_free_scores as measures
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
@@ -29,20 +24,11 @@ from pipeline.method.source_model import SourceModel, model_of, source_statistic
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.seed import Seed
 
-SCORES = (
-    "neighbourhood_density",
-    "information",
-    "certainty",
-    "branches_agree",
-    "views_agree",
-    "source_likelihood",
-)
+SCORES = ("neighbourhood_density", "information", "certainty", "branches_agree", "views_agree", "source_likelihood")
 HELD_OUT = 5  # every fifth source image
 
 
-def label_free_scores(
-    seed: Seed, options: MethodOptions, classifier: Classifier
-) -> dict[str, float]:
+def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
     """Return every score of `SCORES` of a model after its last task; larger is better.
 
     Parameters
@@ -85,9 +71,7 @@ def _train_predictions(
         clip.append(prediction.clip)
         for view in options.views:
             alone = type(features)(features.basis, {options.views[0]: features.views[view]})
-            by_view[view].append(
-                klda_probabilities(alone, classifier, everything, options, vote=False)
-            )
+            by_view[view].append(klda_probabilities(alone, classifier, everything, options, vote=False))
     views = {view: np.concatenate(parts) for view, parts in by_view.items()}
     return np.concatenate(fused), views, np.concatenate(clip)
 
@@ -110,14 +94,7 @@ def _held_out_fit(
     """Return the source model of the images that are not ``out`` (n,), and the rows of those that are."""
     source, clip, outside = seed.source, seed.source.clip, np.flatnonzero(out)
     *_, (statistics, means) = source_statistics(
-        basis,
-        source.views,
-        source.labels,
-        seed.tasks,
-        options,
-        clip=clip,
-        shared=sharing(seed, basis),
-        without=out,
+        basis, source.views, source.labels, seed.tasks, options, clip=clip, shared=sharing(seed, basis), without=out
     )
     features = joined_rows(
         basis,
@@ -136,14 +113,10 @@ class Choice:
     chosen: object  # the value of the largest score
     best: object  # the value that target labels would have chosen
     regret: float  # A_T of the best value less that of the chosen one
-    rank_correlation: (
-        float  # Spearman's, of score and A_T over the values; NaN where A_T is constant
-    )
+    rank_correlation: float  # Spearman's, of score and A_T over the values; NaN where A_T is constant
 
 
-def choices(
-    accuracy: Mapping[object, float], scores: Mapping[object, Mapping[str, float]]
-) -> list[Choice]:
+def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[str, float]]) -> list[Choice]:
     """Return what each score chooses.
 
     Parameters

@@ -30,9 +30,7 @@ class Outcome:
     """A run on one seed."""
 
     accuracy: float  # A_T, which takes target labels
-    scores: Mapping[
-        str, float
-    ]  # of `selection.SCORES`, which take none; empty if the variant does not adapt
+    scores: Mapping[str, float]  # of `selection.SCORES`, which take none; empty if the variant does not adapt
 
 
 def runs_over(
@@ -62,11 +60,7 @@ def runs_over(
 
 
 def outcomes_of(
-    problem: LabelledProblem,
-    scored: Container[Run],
-    index: int,
-    opened: Seed,
-    runs: Sequence[Run],
+    problem: LabelledProblem, scored: Container[Run], index: int, opened: Seed, runs: Sequence[Run]
 ) -> list[Outcome]:
     """Run the seed at ``index`` under one basis, which all ``runs`` have; label-free scores of those ``scored``."""
     seed = opened.with_basis(runs[0].recipe.draw(index))

@@ -138,9 +138,7 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
         mine, others = p[inside], p[~inside]
         right = mine[np.arange(len(mine)), labels[inside]]
         error = calibration_error(mine.max(axis=1), mine.argmax(axis=1) == labels[inside])
-        return float(
-            -np.log(np.maximum(right, 1e-300)).mean() + error + others.max(axis=1).mean() - 1 / half
-        )
+        return float(-np.log(np.maximum(right, 1e-300)).mean() + error + others.max(axis=1).mean() - 1 / half)
 
     bounds = (np.log(own) - 3, np.log(own) + 5)
     found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
@@ -170,9 +168,7 @@ def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
 def _method(
     title: str, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
 ) -> ComparedMethod:
-    return rejecting_method(
-        partial(answers, scores=scores, u=u, half_entropy=half_entropy), title, "reference"
-    )
+    return rejecting_method(partial(answers, scores=scores, u=u, half_entropy=half_entropy), title, "reference")
 
 
 BASELINES = {
@@ -180,9 +176,7 @@ BASELINES = {
     "clip-entropy": _method("CLIP, entropy", clip, entropy),
     "clip-largest-cosine": _method("CLIP, largest cosine", cosines, smallest),
     "clip-half-entropy": _method("CLIP zero-shot of uniood", clip, entropy, half_entropy=True),
-    "clip-calibrated": _method(
-        "CLIP calibrated of uniood", calibrated_clip, entropy, half_entropy=True
-    ),
+    "clip-calibrated": _method("CLIP calibrated of uniood", calibrated_clip, entropy, half_entropy=True),
     "source-max-softmax": _method("source model, maximum softmax", source_probabilities, smallest),
     "source-entropy": _method("source model, entropy", source_probabilities, entropy),
     "nearest-mean-distance": _method("nearest source mean, distance", negative_distances, smallest),

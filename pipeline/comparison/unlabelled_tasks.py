@@ -79,16 +79,12 @@ def vision_space(seed: Seed) -> Space:
 
     def tasks() -> Iterator[UnlabelledTask]:
         means = seed.shared(
-            "nearest-class-mean: source",
-            lambda: nearest_class_mean.fit(seed, source_tasks(seed), None),
+            "nearest-class-mean: source", lambda: nearest_class_mean.fit(seed, source_tasks(seed), None)
         )
         for task, labels, centres in zip(seed.target.tasks, first_labels(seed), means, strict=True):
             order = np.argsort(task.classes)  # the columns of p̂ are in the task's own order
             yield UnlabelledTask(
-                task.classes[order],
-                unit_rows(as_array(task.views[VIEW])),
-                labels.fused[:, order],
-                unit_rows(centres),
+                task.classes[order], unit_rows(as_array(task.views[VIEW])), labels.fused[:, order], unit_rows(centres)
             )
 
     test = unit_rows(target_test_rows(seed))
@@ -102,9 +98,7 @@ def _clip_rows(rows: Rows | None) -> Matrix64:
     return unit_rows(as_array(rows))
 
 
-def transductive_methods(
-    name: str, title: str, run: Callable[[Space], list[Labels]]
-) -> dict[str, ComparedMethod]:
+def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labels]]) -> dict[str, ComparedMethod]:
     """Return a transductive peer's two forms by their names, for the METHODS of its file.
 
     Parameters
@@ -114,9 +108,7 @@ def transductive_methods(
     """
     return {
         name: ComparedMethod(lambda seed: run(clip_space(seed)), f"{title}, CLIP alone", "peer"),
-        f"{name}-pseudo": ComparedMethod(
-            lambda seed: run(vision_space(seed)), f"{title}, pseudo-labels", "peer"
-        ),
+        f"{name}-pseudo": ComparedMethod(lambda seed: run(vision_space(seed)), f"{title}, pseudo-labels", "peer"),
     }
 
 

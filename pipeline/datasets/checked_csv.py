@@ -147,15 +147,11 @@ def _follow(path: Path) -> Path:
         if version.exists() and start == pointer(path.name, sha256_of(version)).encode():
             return version
     if not kept.exists():
-        raise malformed(
-            path, "kept private (data.private): its owner has it, and what reads it runs there"
-        )
+        raise malformed(path, "kept private (data.private): its owner has it, and what reads it runs there")
     raise malformed(kept, f"not the file that {path} points to")
 
 
 def malformed(path: Path, problem: str) -> StoreError:
     """Return the error of a manifest file that cannot be used: what is wrong, and the remedy."""
     stage = "tasks" if path.name in ("tasks.csv", "classes.csv") else "manifest"
-    return StoreError(
-        f"{path}: {problem}; make it again with dvc repro --force {stage}@{path.parent.name}"
-    )
+    return StoreError(f"{path}: {problem}; make it again with dvc repro --force {stage}@{path.parent.name}")

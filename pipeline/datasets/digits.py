@@ -81,9 +81,7 @@ def uci(_seed: int, per_class: int | None) -> Iterator[Digit]:
     bunch = load_digits()  # images (1797, 8, 8) with values 0..16
     small = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
     square = (IMAGE_SIZE, IMAGE_SIZE)
-    images = np.stack(
-        [np.asarray(Image.fromarray(s).resize(square, Image.Resampling.BICUBIC)) for s in small]
-    )
+    images = np.stack([np.asarray(Image.fromarray(s).resize(square, Image.Resampling.BICUBIC)) for s in small])
     yield from _first_of_each_class(images, bunch.target, per_class)
 
 
@@ -105,15 +103,11 @@ def printed(seed: int, per_class: int | None) -> Iterator[Digit]:
 def draw_varied(character: str, font: Path, rng: np.random.Generator) -> NDArray[np.uint8]:
     """One character with random size, slant, turn, position, stroke and sharpness; (32, 32)."""
     size = IMAGE_SIZE * _OVERSAMPLING
-    ink = glyphs.render_glyph(
-        character, font, size, fill=rng.uniform(0.6, 0.85), stroke=int(rng.integers(0, 4))
-    )
+    ink = glyphs.render_glyph(character, font, size, fill=rng.uniform(0.6, 0.85), stroke=int(rng.integers(0, 4)))
     image = Image.fromarray(ink)
     if rng.random() < 0.25:
         image = image.filter(ImageFilter.MinFilter(3))  # thinner than the font draws it
-    image = image.transform(
-        image.size, Image.Transform.AFFINE, _pose(rng, size), Image.Resampling.BILINEAR
-    )
+    image = image.transform(image.size, Image.Transform.AFFINE, _pose(rng, size), Image.Resampling.BILINEAR)
     image = image.filter(ImageFilter.GaussianBlur(rng.uniform(0.0, 0.6) * _OVERSAMPLING))
     image = image.resize((IMAGE_SIZE, IMAGE_SIZE), Image.Resampling.BOX)
     contrast = rng.uniform(0.75, 1.0)
@@ -145,9 +139,5 @@ def _first_of_each_class(
             yield Digit(int(label), number, pixels)
 
 
-_COLLECTIONS: dict[str, Callable[[int, int | None], Iterator[Digit]]] = {
-    "mnist": mnist,
-    "uci": uci,
-    "print": printed,
-}
+_COLLECTIONS: dict[str, Callable[[int, int | None], Iterator[Digit]]] = {"mnist": mnist, "uci": uci, "print": printed}
 DOMAINS: tuple[str, ...] = tuple(_COLLECTIONS)

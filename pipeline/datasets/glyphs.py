@@ -46,9 +46,7 @@ def _open_font(path: Path, points: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(path), points)
 
 
-def render_glyph(
-    character: str, path: Path, size: int, *, fill: float = 0.7, stroke: int = 0
-) -> NDArray[np.uint8]:
+def render_glyph(character: str, path: Path, size: int, *, fill: float = 0.7, stroke: int = 0) -> NDArray[np.uint8]:
     """Draw one character, white ink on black, its ink box centred in the square (size, size).
 
     The longer side of the ink box takes the share ``fill``; ``stroke`` makes the outline thicker within it.

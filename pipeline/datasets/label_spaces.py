@@ -35,9 +35,7 @@ def as_space_rows(rows: Iterable[tuple[str, str, int]]) -> list[SpaceRow]:
     try:
         return [SpaceRow(name, parts[part], task) for name, part, task in rows]
     except KeyError as error:
-        raise InputError(
-            f"classes.csv: {error} is none of {listed(PARTS)}; run dvc repro"
-        ) from None
+        raise InputError(f"classes.csv: {error} is none of {listed(PARTS)}; run dvc repro") from None
 
 
 Members = Sequence[str] | int  # names of classes, or how many
@@ -80,17 +78,13 @@ def parts_of(
                 hint = did_you_mean(name, classes)
                 raise InputError(f"{key}: {name!r} is no class of the dataset{hint}")
             if name in found:
-                raise InputError(
-                    f"{key}: {name!r} is listed twice; a class is shared or has one owner"
-                )
+                raise InputError(f"{key}: {name!r} is listed twice; a class is shared or has one owner")
             found[name] = part
     rest = sorted((name for name in classes if name not in found), key=str.casefold)
     for part, members in asked.items():
         if isinstance(members, int):
             if members > len(rest):
-                raise InputError(
-                    f"{key}: asks for {members} more classes, but {len(rest)} of {len(classes)} are left"
-                )
+                raise InputError(f"{key}: asks for {members} more classes, but {len(rest)} of {len(classes)} are left")
             found |= dict.fromkeys(rest[:members], part)
             rest = rest[members:]
     if shared is not None and rest:

@@ -125,14 +125,11 @@ def _all_unreadable(folder: str, skipped: Mapping[str, str]) -> str:
     count = "1 file" if len(skipped) == 1 else f"{len(skipped)} files"
     return (
         f"{folder}: {count} cannot be read as images; mend or remove them, or leave them out with "
-        "data.unreadable: skip in params.yaml"
-        + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
+        "data.unreadable: skip in params.yaml" + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
     )
 
 
-def _refuse_empty(
-    folder: str, images: int, empty: Sequence[str], empty_class: str, ignored: dict[str, int]
-) -> None:
+def _refuse_empty(folder: str, images: int, empty: Sequence[str], empty_class: str, ignored: dict[str, int]) -> None:
     if not images:
         others = f" (but files that are no images: {listed(ignored)})" if ignored else ""
         raise InputError(

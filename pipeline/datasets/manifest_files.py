@@ -121,9 +121,7 @@ class Manifest:
     labels: Sequence[str]
     class_names: Sequence[str]
     report: dict[str, Any]
-    tasks: Sequence[Sequence[str]] | None = (
-        None  # the classes of each, where the source of images says them
-    )
+    tasks: Sequence[Sequence[str]] | None = None  # the classes of each, where the source of images says them
 
 
 Table = tuple[Sequence[str], Iterable[Iterable[object]]]
@@ -140,15 +138,9 @@ def write_manifest(manifest: Manifest, folder: Path, *, private: bool = False) -
         LABELS: (
             _LABEL_COLUMNS,
             # a domain without labels has images and no rows here
-            (
-                (image.path, name)
-                for image, name in zip(manifest.images, manifest.labels, strict=False)
-            ),
+            ((image.path, name) for image, name in zip(manifest.images, manifest.labels, strict=False)),
         ),
-        NAMES: (
-            _NAME_COLUMNS,
-            ((name, task_of.get(name, "")) for name in manifest.class_names),
-        ),
+        NAMES: (_NAME_COLUMNS, ((name, task_of.get(name, "")) for name in manifest.class_names)),
     }
     report = json.dumps(manifest.report, indent=2, ensure_ascii=False) + "\n"
     _write(folder, tables, {REPORT: report}, KEPT_PRIVATE if private else ())
@@ -169,12 +161,7 @@ def write_tasks(
         TASKS: (
             ("row", "task", *seeds, *names),
             (
-                (
-                    row,
-                    tasks.task[row] + 1,
-                    *split[row],
-                    *(t[row] + 1 for t in tasks.spaces.values()),
-                )
+                (row, tasks.task[row] + 1, *split[row], *(t[row] + 1 for t in tasks.spaces.values()))
                 for row in range(len(split))
             ),
         ),
@@ -186,9 +173,7 @@ def write_tasks(
     _write(folder, tables, {}, ())
 
 
-def _write(
-    folder: Path, tables: Mapping[str, Table], texts: Mapping[str, str], private: Sequence[str]
-) -> None:
+def _write(folder: Path, tables: Mapping[str, Table], texts: Mapping[str, str], private: Sequence[str]) -> None:
     """Write tables with their digests, and texts, those of ``private`` to private/DOMAIN with a pointer to them."""
     with ExitStack() as stack:
         for name in (*tables, *texts):
@@ -219,11 +204,7 @@ def read_images(path: Path) -> list[ImageRow]:
 
 def iterate_images(path: Path) -> Iterator[ImageRow]:
     """Yield the rows of images.csv, one at a time: a million of them in a list take 0.3 GB."""
-    return _parsed(
-        path,
-        _IMAGE_COLUMNS,
-        lambda row: ImageRow(row[0], _sha256(row[1]), int(row[2]), int(row[3])),
-    )
+    return _parsed(path, _IMAGE_COLUMNS, lambda row: ImageRow(row[0], _sha256(row[1]), int(row[2]), int(row[3])))
 
 
 def rows_digest(image_digests: Iterable[str]) -> str:
@@ -319,9 +300,7 @@ def read_class_names(path: Path) -> list[str]:
 
 def read_source_tasks(path: Path) -> list[list[str]] | None:
     """Read the classes of each task from names.csv, where the source of the images says them."""
-    rows = _parsed(
-        path, _NAME_COLUMNS, lambda row: (row[0], _number(row[1], first=1) if row[1] else -1)
-    )
+    rows = _parsed(path, _NAME_COLUMNS, lambda row: (row[0], _number(row[1], first=1) if row[1] else -1))
     task_of = {name: task for name, task in rows if task >= 0}
     numbers = sorted(set(task_of.values()))
     return [[name for name in task_of if task_of[name] == task] for task in numbers] or None
@@ -353,9 +332,7 @@ def read_tasks(path: Path, *, rows: int | None = None) -> Tasks:
         task=np.array(task, dtype=np.int64),
         seeds=tuple(int(seed[1]) for seed in seeds if seed),
         test=np.array(test, dtype=np.bool_).reshape(len(task), len(seeds)),
-        spaces=dict(
-            zip(spaces, np.array(in_space, np.int64).reshape(len(task), len(spaces)).T, strict=True)
-        ),
+        spaces=dict(zip(spaces, np.array(in_space, np.int64).reshape(len(task), len(spaces)).T, strict=True)),
     )
 
 
@@ -363,10 +340,7 @@ def read_classes(path: Path) -> list[ClassRow]:
     """Read classes.csv: the C classes in the order of their labels; tasks from 0."""
     classes = list(
         _parsed(
-            path,
-            _CLASS_COLUMNS,
-            lambda row: ClassRow(_number(row[0]), row[1], _number(row[2], first=1)),
-            more=_SPACE,
+            path, _CLASS_COLUMNS, lambda row: ClassRow(_number(row[0]), row[1], _number(row[2], first=1)), more=_SPACE
         )
     )
     if [row.label for row in classes] != list(range(len(classes))):
@@ -390,19 +364,13 @@ def read_label_spaces(path: Path) -> dict[str, list[tuple[str, str, int]]]:
 
 
 def _parsed(
-    path: Path,
-    columns: tuple[str, ...],
-    parse: Callable[[list[str]], Row],
-    *,
-    more: re.Pattern[str] | None = None,
+    path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Row], *, more: re.Pattern[str] | None = None
 ) -> Iterator[Row]:
     """Yield the parsed rows; ``more`` is how columns after the named ones may be called."""
     lines = read_csv(path)
     header = next(lines)
     others = header[len(columns) :]
-    if tuple(header[: len(columns)]) != columns or (
-        others and not (more and all(map(more.fullmatch, others)))
-    ):
+    if tuple(header[: len(columns)]) != columns or (others and not (more and all(map(more.fullmatch, others)))):
         raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
     for number, row in enumerate(lines):
         try:

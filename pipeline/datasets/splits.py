@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 
 def is_test(
-    domain: str,
-    seed: int,
-    classes: Sequence[str],
-    contents: Sequence[str],
-    *,
-    test_fraction: float,
+    domain: str, seed: int, classes: Sequence[str], contents: Sequence[str], *, test_fraction: float
 ) -> NDArray[np.bool_]:
     """Choose the test images of a domain under a seed.
 
@@ -43,10 +38,7 @@ def is_test(
     for members in by_class.values():
         shared |= known & members
         known |= members
-    test = {
-        name: _drawn(domain, seed, members, shared, test_fraction)
-        for name, members in by_class.items()
-    }
+    test = {name: _drawn(domain, seed, members, shared, test_fraction) for name, members in by_class.items()}
     return np.fromiter(
         (content in test[name] for name, content in zip(classes, contents, strict=True)),
         dtype=np.bool_,
@@ -54,9 +46,7 @@ def is_test(
     )
 
 
-def _drawn(
-    domain: str, seed: int, members: set[str], shared: set[str], test_fraction: float
-) -> set[str]:
+def _drawn(domain: str, seed: int, members: set[str], shared: set[str], test_fraction: float) -> set[str]:
     """Return the test contents of one class."""
     n = len(members)
     n_test = min(max(1, round(test_fraction * n)), n - 1)

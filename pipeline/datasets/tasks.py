@@ -64,9 +64,7 @@ def task_of_classes(
     return {name: min(index // classes_per_task, last) for index, name in enumerate(ordered)}
 
 
-def _given_tasks(
-    classes: Sequence[str], tasks: Sequence[Sequence[str]], classes_per_task: int
-) -> dict[str, int]:
+def _given_tasks(classes: Sequence[str], tasks: Sequence[Sequence[str]], classes_per_task: int) -> dict[str, int]:
     """Return the tasks that suite.yaml lists, and after them those of the classes that it does not list."""
     given = {name: task for task, names in enumerate(tasks) for name in names}
     unknown = [name for name in given if name not in classes]
@@ -103,10 +101,7 @@ def arrange(
     """
     task_of = {name: task for task, names in enumerate(order) for name in names}
     classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
-    test = [
-        splits.is_test(domain, seed, labels, contents, test_fraction=test_fraction)
-        for seed in seeds
-    ]
+    test = [splits.is_test(domain, seed, labels, contents, test_fraction=test_fraction) for seed in seeds]
     task = np.array([task_of[name] for name in labels], dtype=np.int64)
     return classes, Tasks(task, tuple(seeds), np.stack(test, axis=1))
 

@@ -36,9 +36,7 @@ def load_state_dict(path: Path) -> dict[str, torch.Tensor]:
     if not path.is_file():
         raise ModelError(f"{path}: no such checkpoint file")
     if path.suffix not in CHECKPOINT_SUFFIXES:
-        raise ModelError(
-            f"{path}: unknown kind of checkpoint; expected {listed(CHECKPOINT_SUFFIXES)}"
-        )
+        raise ModelError(f"{path}: unknown kind of checkpoint; expected {listed(CHECKPOINT_SUFFIXES)}")
     ensure_torchvision_ops()
     import timm.models
 
@@ -87,14 +85,10 @@ def _unreadable(path: Path, error: BaseException) -> ModelError:
     if isinstance(error, AttributeError):  # what was read is no mapping of strings
         return _no_state_dict(path)
     reason = (str(cause).strip().splitlines() or [type(error).__name__])[0][:200]
-    return ModelError(
-        f"{path}: damaged or truncated checkpoint ({reason}); copy or download it again"
-    )
+    return ModelError(f"{path}: damaged or truncated checkpoint ({reason}); copy or download it again")
 
 
-def load_strictly(
-    model: torch.nn.Module, state: dict[str, torch.Tensor], what: str, checkpoint: Path
-) -> None:
+def load_strictly(model: torch.nn.Module, state: dict[str, torch.Tensor], what: str, checkpoint: Path) -> None:
     """Load ``state`` into ``model``; every key and every shape must agree.
 
     ``what`` (the model) and ``checkpoint`` (where the weights come from) are named in the `ModelError`.

@@ -32,9 +32,7 @@ def read_configs(name: str, origin: Path) -> tuple[dict[str, Any], dict[str, Any
     builtin = open_clip.get_model_config(name) if ":" not in name else None
     if builtin is None:
         hint = did_you_mean(name, open_clip.list_models())
-        raise ModelError(
-            f"open_clip has no model {name!r}, and {origin} holds no {CLIP_CONFIG}{hint}"
-        )
+        raise ModelError(f"open_clip has no model {name!r}, and {origin} holds no {CLIP_CONFIG}{hint}")
     return builtin, {}
 
 
@@ -64,8 +62,7 @@ def tag_config_of(name: str, pretrained: str) -> dict[str, Any]:
     if not found:
         tags = known.list_pretrained_tags_by_model(name)
         raise ModelError(
-            f"open_clip model {name!r} has no pretrained tag {pretrained!r}"
-            f"{did_you_mean(pretrained, tags)}"
+            f"open_clip model {name!r} has no pretrained tag {pretrained!r}{did_you_mean(pretrained, tags)}"
         )
     return found
 

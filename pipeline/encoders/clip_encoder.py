@@ -12,13 +12,7 @@ import torch
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.checkpoints import FILTER_ERRORS, load_state_dict, load_strictly, misfit
-from pipeline.encoders.clip_config import (
-    HUB_PREFIX,
-    import_open_clip,
-    list_tags,
-    read_configs,
-    tag_config_of,
-)
+from pipeline.encoders.clip_config import HUB_PREFIX, import_open_clip, list_tags, read_configs, tag_config_of
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.origin import fetch_from_hub, find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
@@ -76,9 +70,7 @@ def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
     tag_config = tag_config_of(name, backbone.pretrained)
     checkpoint = _find_weights(name, origin, backbone.pretrained, tag_config)
     state = load_state_dict(checkpoint)
-    model_config["quick_gelu"] = _uses_quick_gelu(
-        backbone.quick_gelu, tag_config, model_config, state, checkpoint
-    )
+    model_config["quick_gelu"] = _uses_quick_gelu(backbone.quick_gelu, tag_config, model_config, state, checkpoint)
     model = _create(name, model_config)
     _load_weights(model, state, name, checkpoint)
     preprocessing = _preprocessing(model, {**preprocess_config, **tag_config})
@@ -177,13 +169,10 @@ def _create(name: str, model_config: Mapping[str, Any]) -> Any:
         return kind(**settings)
     except (*FILTER_ERRORS, ArithmeticError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ModelError(
-            f"open_clip model {name!r} cannot be built from its config ({reason})"
-        ) from error
+        raise ModelError(f"open_clip model {name!r} cannot be built from its config ({reason})") from error
     except OSError as error:  # transformers' way to say that the hub does not answer
         raise ModelError(
-            f"open_clip model {name!r} needs files of its text tower from the hub "
-            f"({str(error).splitlines()[0]})"
+            f"open_clip model {name!r} needs files of its text tower from the hub ({str(error).splitlines()[0]})"
         ) from error
 
 
@@ -221,17 +210,12 @@ def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Callable[[list[str]
         return tokenizer
     try:
         mode = text_config.get("tokenizer_mode")
-        tokenizer = tokenizers.HFTokenizer(
-            hub_name, context_length=length, tokenizer_mode=mode, **options
-        )
+        tokenizer = tokenizers.HFTokenizer(hub_name, context_length=length, tokenizer_mode=mode, **options)
     except ImportError as error:
-        raise ModelError(
-            f"texts of open_clip model {name!r} need a package: pip install transformers"
-        ) from error
+        raise ModelError(f"texts of open_clip model {name!r} need a package: pip install transformers") from error
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ModelError(
-            f"tokenizer {hub_name!r} of open_clip model {name!r} is neither cached "
-            f"nor downloadable ({reason})"
+            f"tokenizer {hub_name!r} of open_clip model {name!r} is neither cached nor downloadable ({reason})"
         ) from error
     return tokenizer

@@ -35,9 +35,7 @@ def choose_device(name: str) -> torch.device:
     if kind == "cuda":
         _check_cuda(name, int(index or 0))
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise ModelError(
-            "device 'mps': this machine or this build of torch has no Metal GPU; use auto or cpu"
-        )
+        raise ModelError("device 'mps': this machine or this build of torch has no Metal GPU; use auto or cpu")
     return torch.device(name)
 
 
@@ -99,16 +97,8 @@ def _best() -> str:
 
 def _check_cuda(name: str, index: int) -> None:
     if not torch.cuda.is_available():
-        why = (
-            "this build of torch has no CUDA"
-            if torch.version.cuda is None
-            else "no NVIDIA GPU is visible"
-        )
-        raise ModelError(
-            f"device {name!r}: {why}; use auto or cpu, or install a CUDA build of torch"
-        )
+        why = "this build of torch has no CUDA" if torch.version.cuda is None else "no NVIDIA GPU is visible"
+        raise ModelError(f"device {name!r}: {why}; use auto or cpu, or install a CUDA build of torch")
     count = torch.cuda.device_count()
     if index >= count:
-        raise ModelError(
-            f"device {name!r}: there are {count} CUDA devices, cuda:0 to cuda:{count - 1}"
-        )
+        raise ModelError(f"device {name!r}: there are {count} CUDA devices, cuda:0 to cuda:{count - 1}")

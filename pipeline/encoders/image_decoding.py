@@ -68,11 +68,7 @@ class ImageFacts:
 
 
 def decode(
-    path: Path,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    expected_sha256: str | None = None,
-    upright: bool = True,
+    path: Path, *, max_pixels: int = MAX_PIXELS, expected_sha256: str | None = None, upright: bool = True
 ) -> Image.Image:
     """Decode an image file; what cannot be decoded is an `InputError` that names the file.
 
@@ -121,15 +117,11 @@ def _formats(data: bytes, path: Path) -> tuple[str, ...]:
     brands = data[8 : int.from_bytes(data[:4], "big")]
     if b"avif" in brands or b"avis" in brands:
         if not features.check("avif"):
-            raise unreadable(
-                path, "an AVIF image, which this Pillow cannot decode", "pip install -U pillow"
-            )
+            raise unreadable(path, "an AVIF image, which this Pillow cannot decode", "pip install -U pillow")
         return ("AVIF",)
     if not _register_heif():
         raise unreadable(
-            path,
-            "a HEIC image, for which no decoder is installed",
-            "pip install 'referee-pipeline[heic]'",
+            path, "a HEIC image, for which no decoder is installed", "pip install 'referee-pipeline[heic]'"
         )
     return ("HEIF",)
 
@@ -147,9 +139,7 @@ def _register_heif() -> bool:
 
 def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = True) -> Image.Image:
     try:
-        image = Image.open(
-            io.BytesIO(data), formats=_formats(data, path)
-        )  # in memory: nothing to close
+        image = Image.open(io.BytesIO(data), formats=_formats(data, path))  # in memory: nothing to close
         width, height = image.size
         if width * height > max_pixels:
             raise unreadable(
@@ -164,9 +154,7 @@ def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = T
         rgb = _to_rgb(image)
         return rgb.transpose(_UNTURN[orientation]) if orientation in _UNTURN else rgb
     except UnidentifiedImageError as error:
-        raise unreadable(
-            path, "not a JPEG, PNG, WebP, BMP, GIF, TIFF, HEIC or AVIF image"
-        ) from error
+        raise unreadable(path, "not a JPEG, PNG, WebP, BMP, GIF, TIFF, HEIC or AVIF image") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise unreadable(path, f"refused as a decompression bomb ({error})") from error
     except MALFORMED as error:

@@ -98,9 +98,7 @@ class ImageEncoder:
         """
         expected = (3, self.preprocessing.height, self.preprocessing.width)
         if images.dtype != torch.float32 or tuple(images.shape[1:]) != expected:
-            raise ValueError(
-                f"expected float32 (n, {expected}), got {images.dtype} {tuple(images.shape)}"
-            )
+            raise ValueError(f"expected float32 (n, {expected}), got {images.dtype} {tuple(images.shape)}")
         if len(images) == 0:
             return images.new_empty((0, self.width))
         return self.run(self._forward, self.normalise(images))
@@ -111,9 +109,7 @@ class ImageEncoder:
         layout = torch.channels_last if self.device.type == "cuda" else torch.contiguous_format
         return ((images - self._mean) / self._std).contiguous(memory_format=layout)
 
-    def run(
-        self, function: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor
-    ) -> torch.Tensor:
+    def run(self, function: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:
         """Apply ``function`` in inference mode at the encoder's precision; the result is float32."""
         with torch.inference_mode(), self.autocast():
             outputs = function(inputs)

@@ -26,9 +26,7 @@ def find_checkpoint(origin: Path) -> Path | None:
     found = [path for path in sorted(origin.iterdir()) if path.suffix in CHECKPOINT_SUFFIXES]
     if len(found) > 1:
         names = listed(path.name for path in found)
-        raise ModelError(
-            f"{origin}: holds {len(found)} checkpoints ({names}); name the file itself"
-        )
+        raise ModelError(f"{origin}: holds {len(found)} checkpoints ({names}); name the file itself")
     return found[0] if found else None
 
 
@@ -61,14 +59,10 @@ def fetch_from_hub(repo: str, names: Sequence[str], what: str, origin: Path) -> 
             text = " ".join(str(error).split())
             reason = "HF_HUB_OFFLINE is set" if "offline mode" in text else text[:120]
             break
-    raise unavailable(
-        what, reason, f"{names[0]} from https://huggingface.co/{repo}", names[0], origin
-    )
+    raise unavailable(what, reason, f"{names[0]} from https://huggingface.co/{repo}", names[0], origin)
 
 
 def unavailable(what: str, reason: str, source: str, name: str, origin: Path) -> ModelError:
     """Return the error that says which weights are missing, why, and which file to put where."""
     target = origin / name if origin.is_dir() else origin
-    return ModelError(
-        f"weights of {what} cannot be downloaded ({reason}): get {source} and put it at {target}"
-    )
+    return ModelError(f"weights of {what} cannot be downloaded ({reason}): get {source} and put it at {target}")

@@ -129,9 +129,7 @@ class Preprocessing:
         import torch  # here: `referee check` validates preprocessing without it
 
         pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None]
-        scaled = torch.nn.functional.interpolate(
-            pixels, size[::-1], mode=self.interpolation, antialias=True
-        )
+        scaled = torch.nn.functional.interpolate(pixels, size[::-1], mode=self.interpolation, antialias=True)
         return scaled[0].permute(1, 2, 0).numpy()
 
     @property
@@ -142,8 +140,7 @@ class Preprocessing:
     def as_attributes(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for provenance."""
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in dataclasses.asdict(self).items()
+            name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
         }
 
     def override(self, changes: Mapping[str, Any]) -> Preprocessing:
@@ -151,9 +148,7 @@ class Preprocessing:
         known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             if name not in known:
-                raise ModelError(
-                    f"preprocessing.{name}: no such field{did_you_mean(str(name), known)}"
-                )
+                raise ModelError(f"preprocessing.{name}: no such field{did_you_mean(str(name), known)}")
         return dataclasses.replace(self, **changes)
 
     def _resized(self, width: int, height: int) -> tuple[int, int]:
@@ -210,6 +205,4 @@ def _is_int(value: object, least: int, most: int) -> bool:
 
 def _check(holds: bool, name: str, expected: str, preprocessing: Preprocessing) -> None:
     if not holds:
-        raise ModelError(
-            f"preprocessing.{name}: expected {expected}, got {getattr(preprocessing, name)!r}"
-        )
+        raise ModelError(f"preprocessing.{name}: expected {expected}, got {getattr(preprocessing, name)!r}")

@@ -41,12 +41,7 @@ def build(backbone: Backbone, device: torch.device) -> ImageEncoder:
         model,
         model,
         preprocessing=_preprocessing(model, arguments).override(backbone.preprocessing),
-        description={
-            "library": "timm",
-            "name": architecture,
-            "pretrained": tag or None,
-            "kwargs": arguments,
-        },
+        description={"library": "timm", "name": architecture, "pretrained": tag or None, "kwargs": arguments},
         device=device,
         precision=backbone.precision,
     )
@@ -65,20 +60,14 @@ def _parse(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
     timm = _timm()
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
-        raise ModelError(
-            f"timm has no model {architecture!r}{did_you_mean(architecture, timm.list_models())}"
-        )
+        raise ModelError(f"timm has no model {architecture!r}{did_you_mean(architecture, timm.list_models())}")
     listed = timm.list_models(f"{architecture}.*", pretrained=True)
     tags = [full.partition(".")[2] for full in listed]
     if tag and tag not in tags:
-        raise ModelError(
-            f"timm model {architecture!r} has no pretrained tag {tag!r}{did_you_mean(tag, tags)}"
-        )
+        raise ModelError(f"timm model {architecture!r} has no pretrained tag {tag!r}{did_you_mean(tag, tags)}")
     for argument, value in arguments.items():
         if argument in RESERVED and (argument, value) != ("in_chans", 3):
-            raise ModelError(
-                f"timm model {name!r}: argument {argument!r} is not for kwargs; the pipeline sets it"
-            )
+            raise ModelError(f"timm model {name!r}: argument {argument!r} is not for kwargs; the pipeline sets it")
     return architecture, tag
 
 
@@ -90,9 +79,7 @@ def _create(full_name: str, arguments: Mapping[str, Any], *, num_classes: int) -
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         unknown = re.search(r"(\w+)\.__init__\(\) got an unexpected keyword .* '(\w+)'", reason)
         if unknown is None:
-            raise ModelError(
-                f"timm model {full_name!r} cannot be built with {dict(arguments)} ({reason})"
-            ) from error
+            raise ModelError(f"timm model {full_name!r} cannot be built with {dict(arguments)} ({reason})") from error
         module = sys.modules[timm.models.model_entrypoint(full_name.partition(".")[0]).__module__]
         known = inspect.signature(getattr(module, unknown[1], object)).parameters
         message = f"timm model {full_name!r}: no constructor argument {unknown[2]!r}"
@@ -109,17 +96,11 @@ def _download(full_name: str, origin: Path) -> tuple[Path, str]:
     if config is not None and config.url:  # 19 old models are on web servers only
         url = config.url
         raise unavailable(what, "not on the hub", url, url.rpartition("/")[2], origin)
-    raise ModelError(
-        f"{what}: timm publishes no weights for it; give your own checkpoint as origin"
-    )
+    raise ModelError(f"{what}: timm publishes no weights for it; give your own checkpoint as origin")
 
 
 def _load(
-    model: Any,
-    state: dict[str, torch.Tensor],
-    full_name: str,
-    arguments: Mapping[str, Any],
-    checkpoint: Path,
+    model: Any, state: dict[str, torch.Tensor], full_name: str, arguments: Mapping[str, Any], checkpoint: Path
 ) -> None:
     """Load ``state`` strictly, but for the classifier that ``num_classes=0`` takes away.
 
@@ -160,7 +141,5 @@ def _preprocessing(model: Any, arguments: Mapping[str, Any]) -> Preprocessing:
         interpolation="bilinear" if oblong else config["interpolation"],
         mean=tuple(config["mean"]),
         std=tuple(config["std"]),
-        fill_color=tuple(round(255 * level) for level in config["mean"])
-        if mode == "longest"
-        else (0, 0, 0),
+        fill_color=tuple(round(255 * level) for level in config["mean"]) if mode == "longest" else (0, 0, 0),
     )

@@ -36,13 +36,7 @@ class ViewRefiner:
     """
 
     def __init__(
-        self,
-        encoder: ImageEncoder,
-        settings: ViewSettings,
-        ascent: Ascent,
-        *,
-        attention: bool,
-        rows: int,
+        self, encoder: ImageEncoder, settings: ViewSettings, ascent: Ascent, *, attention: bool, rows: int
     ) -> None:
         self._encoder = encoder
         self._tokens = TokenModel(encoder) if attention else None
@@ -70,9 +64,7 @@ class ViewRefiner:
         index = np.arange(self.rows if self.is_thread_parallel else n).clip(max=n - 1)
         images = torch.from_numpy(crops[index]).to(self._encoder.device)
         images = images.permute(0, 3, 1, 2).float().div_(255.0)
-        pixels = frequency_views(
-            images, ("original", *views), self._settings, [digests[i] for i in index]
-        )
+        pixels = frequency_views(images, ("original", *views), self._settings, [digests[i] for i in index])
         padded = torch.from_numpy(labels[index])
         embedded = {}
         for view in views:
@@ -80,9 +72,7 @@ class ViewRefiner:
             embedded[view] = rows[:n].cpu().numpy().astype(dtype)
         return embedded
 
-    def _embed(
-        self, original: Tensor, view: Tensor, branch: SourceBranch | None, labels: Tensor
-    ) -> Tensor:
+    def _embed(self, original: Tensor, view: Tensor, branch: SourceBranch | None, labels: Tensor) -> Tensor:
         """Refine and embed; where an accelerator's memory runs out, in halves."""
         try:
             return self._refined(original, view, branch, labels)
@@ -95,9 +85,7 @@ class ViewRefiner:
         halves = zip(*(t.tensor_split(2) for t in (original, view, labels)), strict=True)
         return torch.cat([self._embed(o, v, branch, y) for o, v, y in halves])
 
-    def _refined(
-        self, original: Tensor, view: Tensor, branch: SourceBranch | None, labels: Tensor
-    ) -> Tensor:
+    def _refined(self, original: Tensor, view: Tensor, branch: SourceBranch | None, labels: Tensor) -> Tensor:
         if branch is not None:
             embed = self._encoder.differentiable
             view = ascend(view, embed, lambda x: branch.log_odds(x, labels), self._ascent)

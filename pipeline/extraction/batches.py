@@ -59,11 +59,7 @@ def plan_batches(
         missing = tuple(view for view in views if not is_done(view, image.digest))
         if missing:
             lacking.setdefault(missing, {}).setdefault(image.digest, image)
-    return [
-        Batch(tuple(part), missing)
-        for missing, group in lacking.items()
-        for part in _pieces(group.values(), size)
-    ]
+    return [Batch(tuple(part), missing) for missing, group in lacking.items() for part in _pieces(group.values(), size)]
 
 
 def _pieces(images: Iterable[Image], size: int) -> Iterator[list[Image]]:

@@ -21,13 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import ClusterError, RefereeError
-from pipeline.extraction.worker_checks import (
-    Requirements,
-    call_checked,
-    software,
-    unmet,
-    worker_name,
-)
+from pipeline.extraction.worker_checks import Requirements, call_checked, software, unmet, worker_name
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -106,18 +100,14 @@ class Cluster:
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """Hand out one call; an argument may be the future of another."""
         with self._explained():
-            return self._client.submit(
-                call_checked, self._requirements, function, *args, pure=False
-            )
+            return self._client.submit(call_checked, self._requirements, function, *args, pure=False)
 
     def result(self, future: Future[Result]) -> Result:
         """Wait for the result of a call."""
         with self._explained():
             return future.result()
 
-    def collect(
-        self, function: Callable[[Item], Result], items: Iterable[Item]
-    ) -> Iterator[tuple[Item, Result]]:
+    def collect(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """Run a function over items on the workers.
 
         Items are taken when a worker is soon free, so that a late worker finds work and a slow one

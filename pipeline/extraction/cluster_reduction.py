@@ -26,11 +26,7 @@ class ClusterReduction:
     on_worker: RowReduction = reduce_here  # how a worker reduces its range: itself, or on its GPU
 
     def __call__(
-        self,
-        function: Callable[[Any, Any], Any],
-        shared: Any,
-        rows: Any,
-        combine: Callable[[Any, Any], Any],
+        self, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
     ) -> Any:
         """Return ``function(shared, part)`` of ranges of ``rows``, combined; see `RowReduction`."""
         ranges = row_ranges(len(rows), max(1, PER_THREAD * self.cluster.threads()))
@@ -38,10 +34,7 @@ class ClusterReduction:
             return function(shared, rows)
         submit = self.cluster.submit
         sent = submit(_itself, shared)
-        level = [
-            submit(with_one_thread, self.on_worker, function, sent, rows.take(index), combine)
-            for index in ranges
-        ]
+        level = [submit(with_one_thread, self.on_worker, function, sent, rows.take(index), combine) for index in ranges]
         while len(level) > 1:
             pairs = zip(level[::2], level[1::2], strict=False)
             odd = level[len(level) // 2 * 2 :]

@@ -19,12 +19,7 @@ from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.image_embedder import ImageEmbedder
 from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
-from pipeline.extraction.row_identity import (
-    backbone_identity,
-    require_same_backbone,
-    require_same_views,
-    row_key,
-)
+from pipeline.extraction.row_identity import backbone_identity, require_same_backbone, require_same_views, row_key
 from pipeline.extraction.views import settings_of_view
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows
 from pipeline.store.progress_log import ProgressLog
@@ -84,11 +79,7 @@ def embed_images(
         summary = _fill(logs, images, embedder, settings, cluster)
         rows = {
             view: ViewRows(
-                len(images),
-                encoder.width,
-                dtype,
-                settings_of_view(view, settings.views),
-                _shards(log, images),
+                len(images), encoder.width, dtype, settings_of_view(view, settings.views), _shards(log, images)
             )
             for view, log in logs.items()
         }
@@ -105,9 +96,7 @@ def _fill(
     """Embed the rows that the logs lack, recording them batch by batch; return a summary."""
     # Rows of a private domain are in another order; images of one shard are read together.
     by_path = sorted(images, key=lambda image: str(image.path))
-    batches = plan_batches(
-        by_path, tuple(logs), embedder.batch_size, lambda view, digest: digest in logs[view]
-    )
+    batches = plan_batches(by_path, tuple(logs), embedder.batch_size, lambda view, digest: digest in logs[view])
     count = sum(len(batch.images) for batch in batches)
     began = time.perf_counter()
     if cluster:
@@ -132,12 +121,7 @@ def _shards(log: ProgressLog, images: Sequence[Image]) -> Iterator[Matrix]:
 
 
 def embed_new_images(
-    images: Sequence[Image],
-    views: Sequence[str],
-    settings: EmbeddingSettings,
-    *,
-    store: EmbeddingStore,
-    model: str,
+    images: Sequence[Image], views: Sequence[str], settings: EmbeddingSettings, *, store: EmbeddingStore, model: str
 ) -> dict[str, Matrix]:
     """Embed images that are in no manifest exactly as those of a store were.
 

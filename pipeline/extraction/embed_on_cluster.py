@@ -120,9 +120,7 @@ class BlockSizes:
     task, and an accelerator's start and stop do not show. The size decides nothing about the rows.
     """
 
-    def __init__(
-        self, batches: Sequence[Batch], threads: Callable[[], int], *, seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, batches: Sequence[Batch], threads: Callable[[], int], *, seconds: float = SECONDS) -> None:
         self._batches = batches
         self._threads = threads
         self._seconds = seconds

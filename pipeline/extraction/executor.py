@@ -47,13 +47,7 @@ class Executor:
         return self.cluster is not None
 
     def for_each_seed(
-        self,
-        function: Callable[[int, RowReduction], Result],
-        seeds: int,
-        *,
-        D: int,
-        images: int,
-        views: int,
+        self, function: Callable[[int, RowReduction], Result], seeds: int, *, D: int, images: int, views: int
     ) -> list[Result]:
         """Run a function for every seed.
 
@@ -79,14 +73,10 @@ class Executor:
         """
         reduce_rows = self.reduce_rows
         if self.cluster is not None and kept_in_memory(images, views, D):
-            return self.cluster.map(
-                lambda index: with_one_thread(function, index, reduce_rows), range(seeds)
-            )
+            return self.cluster.map(lambda index: with_one_thread(function, index, reduce_rows), range(seeds))
         if self.cluster is not None:
             reduce_rows = ClusterReduction(self.cluster, reduce_rows)
-        return side_by_side(
-            lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers
-        )
+        return side_by_side(lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers)
 
 
 @contextmanager
@@ -118,11 +108,7 @@ def executor(
 
 
 def reduce_on_device(
-    device: str,
-    function: Callable[[Any, Any], Any],
-    shared: Any,
-    rows: Any,
-    combine: Callable[[Any, Any], Any],
+    device: str, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
 ) -> Any:
     """Reduce rows on a device of this process, see `RowReduction`; an absent device is a `ModelError`."""
     from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
@@ -177,9 +163,7 @@ def for_each_item(
     return [results[start : start + len(items)] for start in range(0, len(results), len(items))]
 
 
-def side_by_side(
-    function: Callable[[int], Result], count: int, *, D: int, workers: int = 0
-) -> list[Result]:
+def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
     """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     cores = worker_count(workers)
     wanted = min(cores, count)

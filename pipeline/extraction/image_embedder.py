@@ -40,9 +40,7 @@ class ImageEmbedder:
         """Build the backbone on ``device`` (by default that of the settings)."""
         torch.set_num_threads(1)  # parallel over batches instead: see view_embedder
         encoder = build_image_encoder(settings.backbone, device or settings.device)
-        if (
-            settings.compile and encoder.device.type != "cpu"
-        ):  # rows of a CPU are the same bytes everywhere
+        if settings.compile and encoder.device.type != "cpu":  # rows of a CPU are the same bytes everywhere
             encoder.compile()
         return cls(encoder, settings)
 
@@ -56,9 +54,7 @@ class ImageEmbedder:
         """Whether several threads embed at once (the CPU) or one feeds the device (an accelerator)."""
         return self._views.is_thread_parallel
 
-    def embed(
-        self, batches: Sequence[Batch], *, workers: int | None = None
-    ) -> Iterator[tuple[Batch, ViewEmbeddings]]:
+    def embed(self, batches: Sequence[Batch], *, workers: int | None = None) -> Iterator[tuple[Batch, ViewEmbeddings]]:
         """Yield every batch with its rows, in order."""
         dtype = self._settings.backbone.stored_as
 

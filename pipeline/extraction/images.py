@@ -51,9 +51,7 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
             inside = open_source(path, DomainSettings(labelled=False)).find().images
             if not inside:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
-                raise InputError(
-                    f"{path}: no image in this folder or shard (looked for {suffixes})"
-                )
+                raise InputError(f"{path}: no image in this folder or shard (looked for {suffixes})")
             found += [image.path for image in inside]
         elif file_of(path).exists():
             found.append(require_text(path))
@@ -74,11 +72,7 @@ def read_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> Read
     results = list(ordered_map(read, paths, workers=worker_count(workers)))
     return ReadImages(
         [image for image in results if isinstance(image, Image)],
-        {
-            path: reason
-            for path, reason in zip(paths, results, strict=True)
-            if isinstance(reason, str)
-        },
+        {path: reason for path, reason in zip(paths, results, strict=True) if isinstance(reason, str)},
     )
 
 
@@ -87,9 +81,7 @@ def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> npt.NDA
     upright = preprocessing.upright
     return np.stack(
         [
-            preprocessing.crop(
-                decode(image.path, expected_sha256=image.digest.hex(), upright=upright)
-            )
+            preprocessing.crop(decode(image.path, expected_sha256=image.digest.hex(), upright=upright))
             for image in images
         ]
     )

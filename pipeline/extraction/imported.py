@@ -16,12 +16,7 @@ from pipeline.datasets.prompts import spoken
 from pipeline.errors import InputError, listed
 from pipeline.method.rows import unit_rows
 from pipeline.store.embedding_store import ViewRows
-from pipeline.store.imported_embeddings import (
-    STORE,
-    embeddings_file,
-    import_views,
-    texts_file,
-)
+from pipeline.store.imported_embeddings import STORE, embeddings_file, import_views, texts_file
 from pipeline.store.prompt_store import Prompts, open_prompts
 
 
@@ -59,9 +54,7 @@ def import_embeddings(
     return import_views(file, domain, paths, views, arrays=arrays, dtype=stored_as), file
 
 
-def import_prompts(
-    origin: Path, domain: str, classes: Sequence[str], arrays: Mapping[str, str]
-) -> Prompts:
+def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Mapping[str, str]) -> Prompts:
     """Return text embeddings from a file with the arrays ``text``, ``class_names`` and ``logit_scale``.
 
     Parameters
@@ -88,13 +81,9 @@ def import_prompts(
 
     names, text, scale = array("class_names"), array("text"), array("logit_scale")
     if names.ndim != 1 or names.dtype.kind != "U":
-        raise InputError(
-            f"{file}: class_names must be a list of strings, not {names.dtype} {names.shape}"
-        )
+        raise InputError(f"{file}: class_names must be a list of strings, not {names.dtype} {names.shape}")
     if text.ndim != 2 or len(text) != len(names) or text.dtype.kind != "f":
-        raise InputError(
-            f"{file}: text {text.dtype} {text.shape} does not fit {len(names)} class names"
-        )
+        raise InputError(f"{file}: text {text.dtype} {text.shape} does not fit {len(names)} class names")
     if not np.isfinite(text).all():
         raise InputError(f"{file}: a text embedding is not finite (NaN or infinity)")
     is_number = scale.size == 1 and scale.dtype.kind in "fiu"
@@ -102,9 +91,7 @@ def import_prompts(
         raise InputError(f"{file}: logit_scale must be one positive number")
     order = [_row_of(file, name, [str(known) for known in names]) for name in classes]
     provenance = {"classes": list(classes), "model": {"library": "imported", "file": file.name}}
-    return Prompts(
-        unit_rows(text[order]).astype(np.float32), float(scale.reshape(-1)[0]), provenance
-    )
+    return Prompts(unit_rows(text[order]).astype(np.float32), float(scale.reshape(-1)[0]), provenance)
 
 
 def _row_of(file: Path, name: str, names: Sequence[str]) -> int:

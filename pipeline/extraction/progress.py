@@ -47,12 +47,7 @@ class Progress:
         if self._bar.disable and now - self._shown >= SECONDS:
             self._shown = now
             line = tqdm.format_meter(
-                self._done,
-                self._total,
-                now - self._began,
-                ncols=0,
-                prefix=self._what,
-                unit=self._unit,
+                self._done, self._total, now - self._began, ncols=0, prefix=self._what, unit=self._unit
             )
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()

@@ -137,9 +137,7 @@ def refine_views(
         Of each view an .npy file (S, n, d), there until the ``with`` block ends; rows of test images are NaN.
     """
     encoder, dtype = ImageEmbedder.build(settings).encoder, settings.backbone.stored_as
-    refiner = ViewRefiner(
-        encoder, settings.views, ascent, attention=attention, rows=settings.batch_size
-    )
+    refiner = ViewRefiner(encoder, settings.views, ascent, attention=attention, rows=settings.batch_size)
 
     def load(piece: TaskToRefine) -> Crops:
         return load_crops((images[row] for row in piece.rows), encoder.preprocessing)
@@ -154,9 +152,7 @@ def refine_views(
         pieces = [piece for task in tasks for piece in _pieces(task, refiner.rows)]
         workers = worker_count(settings.workers)
         with Progress("refine", sum(len(piece.rows) for piece in pieces)) as shown:
-            for piece, embedded in stream(
-                pieces, load=load, start=start, device=refiner, workers=workers
-            ):
+            for piece, embedded in stream(pieces, load=load, start=start, device=refiner, workers=workers):
                 for view, rows in embedded.items():
                     seed_rows[view][piece.rows] = rows
                 shown.update(len(piece.rows))

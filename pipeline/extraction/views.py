@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from pipeline.method.frequency_views import ViewSettings
 
 
-def views_in_both(
-    domain: str, domain_views: Sequence[str], model: str, model_views: Sequence[str]
-) -> tuple[str, ...]:
+def views_in_both(domain: str, domain_views: Sequence[str], model: str, model_views: Sequence[str]) -> tuple[str, ...]:
     """Return the views that a domain asks for and a model gives, in the domain's order.
 
     Parameters

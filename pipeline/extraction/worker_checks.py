@@ -23,17 +23,7 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 LIBRARIES = (
-    *(
-        "numpy",
-        "scipy",
-        "torch",
-        "timm",
-        "open_clip_torch",
-        "pillow",
-        "pillow-heif",
-        "pywavelets",
-        "zarr",
-    ),
+    *("numpy", "scipy", "torch", "timm", "open_clip_torch", "pillow", "pillow-heif", "pywavelets", "zarr"),
     *("dask", "distributed", "cloudpickle"),
 )
 PACKAGE = Path(__file__).parents[1]

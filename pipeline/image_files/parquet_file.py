@@ -112,9 +112,7 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     """Return the names in Hugging Face's description of a table: {"info": {"features": {"label": {"names": …}}}}."""
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
-        named = {
-            column: feature["names"] for column, feature in features.items() if "names" in feature
-        }
+        named = {column: feature["names"] for column, feature in features.items() if "names" in feature}
     except (LookupError, TypeError, AttributeError, ValueError):
         return {}
     return {column: [str(name) for name in names] for column, names in named.items()}

@@ -77,11 +77,7 @@ def _read_from_shard(shard: Path, path: Path) -> bytes:
         column, row = inside.parent.as_posix(), inside.name
         data = open_parquet(shard).image(column, int(row) if row.isdecimal() else -1)
     if data is None:
-        raise unreadable(
-            path,
-            f"{shard.name} holds no image there",
-            "mend the file, then make the manifest again",
-        )
+        raise unreadable(path, f"{shard.name} holds no image there", "mend the file, then make the manifest again")
     if len(data) > MAX_FILE_BYTES:
         raise unreadable(path, f"{len(data):,} bytes are more than an image may have")
     return data

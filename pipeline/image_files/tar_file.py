@@ -44,9 +44,7 @@ def read_member(file: Path, name: str, *, most: int) -> bytes | None:
 
 
 # the condition: threads that want the same index wait for the one that reads it
-@cached(
-    LRUCache(KEPT, getsizeof=lambda index: min(len(index), KEPT)), condition=threading.Condition()
-)
+@cached(LRUCache(KEPT, getsizeof=lambda index: min(len(index), KEPT)), condition=threading.Condition())
 def _index(file: Path, _modified: int, _size: int) -> dict[str, Member]:
     found: dict[str, Member] = {}
     try:
@@ -57,9 +55,7 @@ def _index(file: Path, _modified: int, _size: int) -> dict[str, Member]:
                 if not entry.isreg():
                     continue
                 if name in found:
-                    raise InputError(
-                        f"{file}: has {name!r} twice; give each image a name of its own"
-                    )
+                    raise InputError(f"{file}: has {name!r} twice; give each image a name of its own")
                 found[name] = Member(entry.offset_data, entry.size)
             opened.seek(tar.offset)  # tarfile takes a damaged header for the end, which is zeros
             if opened.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
@@ -72,7 +68,5 @@ def _index(file: Path, _modified: int, _size: int) -> dict[str, Member]:
             raise InputError(
                 f"{file}: is compressed ({method}), so images in it cannot be read in place; decompress it to a .tar"
             ) from None
-        raise InputError(
-            f"{file}: cut off, or not a tar file ({one_line(error)}); copy or download it again"
-        ) from None
+        raise InputError(f"{file}: cut off, or not a tar file ({one_line(error)}); copy or download it again") from None
     return found

@@ -115,10 +115,7 @@ class _Labeller:
     def neighbour_average(self) -> Any:
         """M (n, n) of `neighbours`, sparse: of fewer where half the mean class size is less."""
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
-        return self.shared(
-            ("neighbours", id(self.task), k),
-            lambda: neighbour_average(self.task.views["original"], k),
-        )
+        return self.shared(("neighbours", id(self.task), k), lambda: neighbour_average(self.task.views["original"], k))
 
     def first_labels(self, source: SourceModel) -> PseudoLabels:
         """Return the labels that the source's classifier gives the task."""
@@ -288,8 +285,7 @@ class _Step:
             isinstance(self.statistics, ExactStatistics)
             # a class that comes back has earlier rows about its mean, which row space does not hold
             and not self.statistics.rows.weight[classes[classes < self.statistics.rows.C]].any()
-            and options.regularisation()
-            == kernel_lda.Regularisation(options.ridge)  # relative, divided
+            and options.regularisation() == kernel_lda.Regularisation(options.ridge)  # relative, divided
             and options.ridge > 0
             and options.threshold <= 0  # a gate that moves would change the rows themselves
             and len(labels.label) > 0
@@ -315,9 +311,7 @@ class _Step:
     def _row_space(self, labels: PseudoLabels) -> RowSpace:
         """Return the row space of the task, with the ridge of its first labels."""
         everything = np.arange(len(self.features))
-        rows = np.vstack(
-            [self.features.deviations(view, everything) for view in self.options.views]
-        )
+        rows = np.vstack([self.features.deviations(view, everything) for view in self.options.views])
         fixed = dense(self._scatter(self.statistics))
         first = self._responsibilities(labels)
         trace = fixed.trace() + relabelling.within_trace(rows, first)

@@ -54,12 +54,7 @@ class SourceBranch:
     """
 
     def __init__(
-        self,
-        basis: Basis,
-        classifier: Classifier,
-        classes: Labels,
-        clip: Matrix | None = None,
-        share: float = 0.0,
+        self, basis: Basis, classifier: Classifier, classes: Labels, clip: Matrix | None = None, share: float = 0.0
     ) -> None:
         self._omega = torch.from_numpy(basis.omega.astype(np.float64))
         self._beta = torch.from_numpy(basis.beta.astype(np.float64))
@@ -81,9 +76,7 @@ class SourceBranch:
         phases = (x / norms.clamp_min(torch.finfo(x.dtype).tiny)) @ self._omega
         if self._clip_phases is not None:
             if images is None:
-                raise InputError(
-                    "refinement: CLIP is in the kernel, but which images these are is not given"
-                )
+                raise InputError("refinement: CLIP is in the kernel, but which images these are is not given")
             phases = (phases + self._clip_phases[images.cpu()]) / math.sqrt(1 + self._share**2)
         half = phases / 2
         return self._scale * torch.sin(half) * torch.sin(half + self._beta)
@@ -100,9 +93,7 @@ class SourceBranch:
         The cross-entropy is softplus of this, so both have the same uphill direction. But of an image that the source
         is sure of the loss and its gradient may be 1e-50, which float32 does not carry to the pixels.
         """
-        labels, images = (
-            (positions[:, 0], positions[:, 1]) if positions.ndim == 2 else (positions, None)
-        )
+        labels, images = (positions[:, 0], positions[:, 1]) if positions.ndim == 2 else (positions, None)
         scores = self.scores(embeddings, images)
         if scores.shape[1] == 1:  # a single class cannot be mistaken: flat
             return 0 * scores[:, 0]

@@ -17,9 +17,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rows import Labels, Matrix64, Vector64
 
 
-def aligned(
-    scores: Matrix64, classifier: Classifier, means: Matrix64, classes: Labels, shares: Vector64
-) -> Matrix64:
+def aligned(scores: Matrix64, classifier: Classifier, means: Matrix64, classes: Labels, shares: Vector64) -> Matrix64:
     """Return the scores of a task's rows less its shift.
 
     Parameters

@@ -20,15 +20,7 @@ from pipeline.method.label_free_scores import log_likelihood
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import (
-    Index,
-    LabelledRows,
-    Labels,
-    Matrix,
-    Vector64,
-    take,
-    unit_rows,
-)
+from pipeline.method.rows import Index, LabelledRows, Labels, Matrix, Vector64, take, unit_rows
 from pipeline.method.source_model import model_of
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import LabelledTask
@@ -98,9 +90,7 @@ def chosen_weights(
     for _ in widths[1:]:
         later = [0.0] * (len(widths) - len(weights) - 1)
         likelihood = {
-            w: held_out_likelihood(
-                weighted(basis, widths, [*weights, w, *later]), rows, labels, clip
-            )
+            w: held_out_likelihood(weighted(basis, widths, [*weights, w, *later]), rows, labels, clip)
             for w in sorted(GRID, key=lambda w: abs(w - 1))
         }
         weights.append(max(likelihood, key=lambda w: likelihood[w]))
@@ -115,9 +105,7 @@ def held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix
     total = 0.0
     for k in np.unique(fold[fold >= 0]):
         inside, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        seen = LabelledRows(
-            {"original": take(original, inside)}, labels[inside], np.ones(len(inside))
-        )
+        seen = LabelledRows({"original": take(original, inside)}, labels[inside], np.ones(len(inside)))
         statistics = empty_statistics(basis, options, source=True)
         statistics = statistics.update(LabelledTask(features.basis, seen, classes), reduce_here)
         model = model_of(statistics, np.empty((0, 0)), options, basis.D)

@@ -66,9 +66,7 @@ class ClassStatistics:
         """Σω over all classes."""
         return float(self.weight.sum())
 
-    def update(
-        self, deviations: Matrix, labels: Labels, weights: Matrix | None = None
-    ) -> ClassStatistics:
+    def update(self, deviations: Matrix, labels: Labels, weights: Matrix | None = None) -> ClassStatistics:
         """Add rows in place, without a D×D matrix per batch.
 
         Parameters
@@ -99,9 +97,7 @@ class ClassStatistics:
         add_product(self.scatter, deviations, None if weights is None else omega)
         return self
 
-    def update_shares(
-        self, deviations: Matrix, shares: Matrix64, weights: Vector64
-    ) -> ClassStatistics:
+    def update_shares(self, deviations: Matrix, shares: Matrix64, weights: Vector64) -> ClassStatistics:
         """Add rows in place that belong to several classes.
 
         Parameters
@@ -193,9 +189,7 @@ class ClassStatistics:
         known = self.weight > 0
         offset = centres[known] - self.means()[known]
         scatter = self.within_scatter()
-        add_product(
-            scatter, offset, self.weight[known]
-        )  # … = within + Σ_c Σω_c (m_c − c)(m_c − c)ᵀ
+        add_product(scatter, offset, self.weight[known])  # … = within + Σ_c Σω_c (m_c − c)(m_c − c)ᵀ
         return scatter
 
     def degrees_of_freedom(self) -> float:

@@ -82,9 +82,7 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
     return np.asarray(np.divide(right, total, out=np.full(C, np.nan), where=total > 0))
 
 
-def calibration_error(
-    confidence: Matrix, right: npt.NDArray[np.bool_], *, bins: int = BINS
-) -> float:
+def calibration_error(confidence: Matrix, right: npt.NDArray[np.bool_], *, bins: int = BINS) -> float:
     """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
     if not len(right):
         raise InputError("calibration error: no samples")

@@ -18,14 +18,7 @@ from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import (
-    BLOCK_IMAGES,
-    Labels,
-    Matrix64,
-    UnlabelledRows,
-    Vector64,
-    row_blocks,
-)
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, row_blocks
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions, Predictor
 
@@ -89,10 +82,7 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
             name: accuracy_matrix(list(predicted), labels, tasks)
             for name, predicted in zip(REFERENCES, references, strict=True)
         },
-        ece={
-            name: calibration_error(branch.confidence, branch.label == labels)
-            for name, branch in branches.items()
-        },
+        ece={name: calibration_error(branch.confidence, branch.label == labels) for name, branch in branches.items()},
         per_class=per_class_accuracy(own[-1], labels, len(sources[-1].means)),
         predicted=own[-1],
         branches=branches,

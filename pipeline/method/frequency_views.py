@@ -70,11 +70,7 @@ def _check_noise(noise: object) -> None:
 
 
 def frequency_views(
-    images: Tensor,
-    views: Sequence[str],
-    settings: ViewSettings,
-    keys: Sequence[bytes],
-    words: Tensor | None = None,
+    images: Tensor, views: Sequence[str], settings: ViewSettings, keys: Sequence[bytes], words: Tensor | None = None
 ) -> dict[str, Tensor]:
     """Return views of a batch of images, eq. (15).
 
@@ -156,9 +152,7 @@ def _with_noise(images: Tensor, settings: ViewSettings, words: Tensor) -> Tensor
     return low
 
 
-def _low_and_scales(
-    images: Tensor, settings: ViewSettings, dwt: Transform
-) -> tuple[Tensor, list[Tensor | float]]:
+def _low_and_scales(images: Tensor, settings: ViewSettings, dwt: Transform) -> tuple[Tensor, list[Tensor | float]]:
     """Return the deepest LL and, finest level first, the noise's scale: a number or (n, 3, c, 1, 1)."""
     low = images
     if settings.noise != "matched":

@@ -79,12 +79,7 @@ class Regularisation:
 
 
 def solve(
-    means: Matrix64,
-    scatter: Scatter,
-    regularisation: Regularisation,
-    *,
-    ridge: float,
-    priors: Matrix | None = None,
+    means: Matrix64, scatter: Scatter, regularisation: Regularisation, *, ridge: float, priors: Matrix | None = None
 ) -> Classifier:
     """Return the classifier of means (C, D) less the pivot and their within-class scatter, eqs. (11), (12).
 
@@ -119,9 +114,7 @@ def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifi
     """Return the classifier of means (C, D) less the pivot and W (D, C) = A⁻¹μ, eq. (11)."""
     b = -0.5 * np.einsum("cd,dc->c", means, W)  # eq. (12)
     if not np.isfinite(b).all():
-        raise InputError(
-            "the statistics hold a number that is not finite: an embedding has NaN or inf"
-        )
+        raise InputError("the statistics hold a number that is not finite: an embedding has NaN or inf")
     if priors is not None:
         b = b + log_priors(priors, len(means))
     return Classifier(W, np.asarray(b))

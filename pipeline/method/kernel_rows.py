@@ -85,9 +85,7 @@ class JointRows:
 class KeptFeatures:
     """Rows of one view whose features are computed once and kept in memory; a `LazyRows` of its input rows."""
 
-    def __init__(
-        self, basis: Basis, rows: Rows, lookup: Callable[[Index], Matrix32] | None = None
-    ) -> None:
+    def __init__(self, basis: Basis, rows: Rows, lookup: Callable[[Index], Matrix32] | None = None) -> None:
         self.basis = basis
         self.rows = rows
         self._features: Matrix32 | None = None
@@ -114,9 +112,7 @@ class KeptFeatures:
 
     def take(self, index: Index) -> KeptFeatures:
         """Return the rows at ``index``; their features come from these."""
-        return KeptFeatures(
-            self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner])
-        )
+        return KeptFeatures(self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as the input rows: which computes the features again."""
@@ -149,17 +145,13 @@ class KernelRows:
         return deviations_of(self.basis, self.views[view], index)
 
 
-def kernel_rows(
-    basis: Basis, images: UnlabelledRows, share: float, shared: Sharing = not_shared
-) -> KernelRows:
+def kernel_rows(basis: Basis, images: UnlabelledRows, share: float, shared: Sharing = not_shared) -> KernelRows:
     """Return the kernel's input rows of unlabelled images, see `joined_rows`."""
     key = ("features", id(images), share, basis.width)
     return shared(key, lambda: joined_rows(basis, images.views, images.clip, share))
 
 
-def joined_rows(
-    basis: Basis, views: Mapping[str, Rows], clip: Rows | None, share: float
-) -> KernelRows:
+def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, share: float) -> KernelRows:
     """Return the kernel's input rows of images, given their vision embeddings (n, d) by view and CLIP's (n, d').
 
     ``share`` is λ. With 0, or without CLIP's rows, the kernel is the vision model's alone.

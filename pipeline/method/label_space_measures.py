@@ -31,9 +31,7 @@ class Answers:
 class LabelSpaceScores:
     """Fractions; NaN where there is no image to measure on."""
 
-    shared: (
-        float  # accuracy on the shared classes, mean over the classes; a rejected image is wrong
-    )
+    shared: float  # accuracy on the shared classes, mean over the classes; a rejected image is wrong
     unknown: float  # share of the images of unknown classes that is rejected
     h_score: float  # harmonic mean of the two
     auroc: float  # probability that an unknown image has a greater u than a known one
@@ -71,19 +69,13 @@ def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
     known, classes = labels != UNKNOWN, np.unique(labels[labels != UNKNOWN])
     shared = float(np.mean([right[labels == c].mean() for c in classes])) if known.any() else np.nan
     unknown = float(rejected[~known].mean()) if not known.all() else float("nan")
-    return LabelSpaceScores(
-        shared, unknown, h_score(shared, unknown), ranking_quality(answers.u, ~known)
-    )
+    return LabelSpaceScores(shared, unknown, h_score(shared, unknown), ranking_quality(answers.u, ~known))
 
 
-def scores_after_tasks(
-    labels: Labels, tasks: Labels, answers: Sequence[Answers]
-) -> list[LabelSpaceScores]:
+def scores_after_tasks(labels: Labels, tasks: Labels, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
     """Return the scores after each task on the images of the tasks so far, given the task (n,) of each image."""
     return [
-        label_space_scores(
-            labels[so_far], Answers(a.label[so_far], a.rejected[so_far], a.u[so_far])
-        )
+        label_space_scores(labels[so_far], Answers(a.label[so_far], a.rejected[so_far], a.u[so_far]))
         for k, a in enumerate(answers)
         for so_far in [tasks <= k]
     ]

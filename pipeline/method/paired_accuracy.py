@@ -9,9 +9,7 @@ import numpy as np
 from pipeline.method.rows import Labels, Matrix64
 
 
-def image_covariance(
-    right: Sequence[np.ndarray], tasks: Sequence[Labels], images: Sequence[Labels]
-) -> Matrix64:
+def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], images: Sequence[Labels]) -> Matrix64:
     """Return the covariance of M methods' final accuracies A_T, due to which images are tested.
 
     A_T is a weighted mean of right and wrong answers, so its variance is the sum over images of the

@@ -15,15 +15,7 @@ from pipeline.method.kernel_rows import KernelRows, deviations_of
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, concatenate, reduce_here
-from pipeline.method.rows import (
-    BLOCK_IMAGES,
-    Labels,
-    Matrix64,
-    Rows,
-    Vector64,
-    ViewRows,
-    row_blocks,
-)
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, Rows, Vector64, ViewRows, row_blocks
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import clip_probabilities, softmax
@@ -143,9 +135,7 @@ def predict(
         one_hot = np.eye(len(seen))[_nearest(features, source.embedding_means)]
         return Prediction(one_hot, p_vlm, one_hot)
     if options.predictor == "source":
-        p = klda_probabilities(
-            features, source.classifier, seen, options, vote=False, reduce_rows=reduce_rows
-        )
+        p = klda_probabilities(features, source.classifier, seen, options, vote=False, reduce_rows=reduce_rows)
         return Prediction(p, p_vlm, p)
     if classifier is None:
         raise InputError("prediction: the adapted method needs the target's classifier")

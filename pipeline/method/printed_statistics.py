@@ -31,9 +31,7 @@ class PrintedStatistics:
     rows: float = 0.0  # N so far
     total: float = 0.0  # Σω so far
 
-    def update(
-        self, task: LabelledTask, reduce_rows: RowReduction = reduce_here
-    ) -> PrintedStatistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> PrintedStatistics:
         """Return the statistics with a task added, class by class."""
         K = int(task.classes.max()) + 1
         means = np.full((K, len(self.pivot)), np.nan)

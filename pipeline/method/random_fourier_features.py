@@ -135,14 +135,7 @@ def median_bandwidth(x: Matrix) -> float:
 
 
 def draw_basis(
-    d: int,
-    D: int,
-    sigma: float,
-    convention: Convention,
-    seed: int,
-    *,
-    orthogonal: bool = False,
-    d_clip: int = 0,
+    d: int, D: int, sigma: float, convention: Convention, seed: int, *, orthogonal: bool = False, d_clip: int = 0
 ) -> Basis:
     """Draw ω ~ N(0, 2·gamma·I) and β ~ U(0, 2π) of eq. (7).
 
@@ -183,9 +176,7 @@ def draw_basis(
     return Basis(scale * omega, beta, gamma, None if clip_omega is None else scale * clip_omega)
 
 
-def _draw_frequencies(
-    d: int, D: int, seed: int, part: int, *, orthogonal: bool
-) -> npt.NDArray[np.float32]:
+def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool) -> npt.NDArray[np.float32]:
     """Draw ω ~ N(0, I), (d, D)."""
     width = d if orthogonal else COLUMNS
     draw = _orthogonal_block if orthogonal else _gaussian_block

@@ -18,14 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.rows import (
-    BLOCK_IMAGES,
-    Matrix64,
-    UnlabelledRows,
-    Vector64,
-    row_blocks,
-    unit_rows,
-)
+from pipeline.method.rows import BLOCK_IMAGES, Matrix64, UnlabelledRows, Vector64, row_blocks, unit_rows
 
 # u is a sum of two standardised numbers; what lies beyond counts in the outer bins
 EDGES = np.linspace(-12.0, 12.0, 481)
@@ -59,19 +52,11 @@ class RejectionState:
         array([2., 1.])
         """
         K = max(self.moments.shape[1], other.moments.shape[1])
-        moments = sum(
-            np.pad(m, ((0, 0), (0, K - m.shape[1]))) for m in (self.moments, other.moments)
-        )
-        return RejectionState(
-            self.embedding + other.embedding, np.asarray(moments), self.histogram + other.histogram
-        )
+        moments = sum(np.pad(m, ((0, 0), (0, K - m.shape[1]))) for m in (self.moments, other.moments))
+        return RejectionState(self.embedding + other.embedding, np.asarray(moments), self.histogram + other.histogram)
 
     def with_sums(
-        self,
-        *,
-        embedding: Vector64 | None = None,
-        moments: Matrix64 | None = None,
-        scores: Vector64 | None = None,
+        self, *, embedding: Vector64 | None = None, moments: Matrix64 | None = None, scores: Vector64 | None = None
     ) -> RejectionState:
         """Return the state with more of some of its sums; ``scores`` are counted by bins."""
         inside = np.clip([] if scores is None else scores, EDGES[0], np.nextafter(EDGES[-1], 0))

@@ -79,9 +79,7 @@ class RowSpace:
             scores += log_priors(np.maximum(weight, 1.0), len(weight))
         return np.asarray(scores)
 
-    def classifier(
-        self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None
-    ) -> Classifier:
+    def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
         m, total = self.rows, self.total_weight(R)
         half = forward(self.lower, means.T)
@@ -128,13 +126,7 @@ def within_trace(rows: Matrix, R: Matrix64) -> float:
 
 
 def row_space(
-    fixed: Matrix64,
-    ridge: float,
-    rows: Matrix,
-    source_means: Matrix64,
-    *,
-    prior_count: float,
-    total: float,
+    fixed: Matrix64, ridge: float, rows: Matrix, source_means: Matrix64, *, prior_count: float, total: float
 ) -> RowSpace:
     """Factor K = ``fixed`` + ridge·I (D, D; lower triangle, overwritten) and project the task's rows (m, D) on it."""
     fixed[np.diag_indices_from(fixed)] += ridge

@@ -10,9 +10,7 @@ from pipeline.method.rows import Matrix64, Vector64
 BINS = 15  # equal widths (a, b], as the calibration error has them
 
 
-def confidence_bins(
-    confidence: Vector64, right: npt.NDArray[np.bool_], *, bins: int = BINS
-) -> Matrix64:
+def confidence_bins(confidence: Vector64, right: npt.NDArray[np.bool_], *, bins: int = BINS) -> Matrix64:
     """Return per bin (bins, 3): how many samples, the sum of their confidence, how many are right."""
     edges = np.linspace(0, 1, bins + 1)
     bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)

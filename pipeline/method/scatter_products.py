@@ -17,11 +17,7 @@ ROWS = 4096  # of a block: bounds the memory; what is summed in float32 before f
 
 
 def add_product(
-    into: npt.NDArray[np.float64],
-    rows: Matrix,
-    weights: Matrix | None = None,
-    *,
-    take_away: bool = False,
+    into: npt.NDArray[np.float64], rows: Matrix, weights: Matrix | None = None, *, take_away: bool = False
 ) -> None:
     """Add Σ ω r rᵀ of ``rows`` (n, D) with ``weights`` (n,) to the lower triangle of ``into`` (D, D) float64.
 

@@ -133,9 +133,7 @@ def source_statistics(
         yield statistics, means
 
 
-def model_of(
-    statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int
-) -> SourceModel:
+def model_of(statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int) -> SourceModel:
     """Return the source model of what `source_statistics` yields under a basis of D features."""
     regularisation = options.regularisation(source=True)
     within, means = statistics.within(), filled_means(statistics.means())

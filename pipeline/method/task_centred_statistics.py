@@ -31,9 +31,7 @@ class TaskCentredStatistics:
     scatter: Matrix64 | RowScatter
     total: float = 0.0  # Σω of the rows so far
 
-    def update(
-        self, task: LabelledTask, reduce_rows: RowReduction = reduce_here
-    ) -> TaskCentredStatistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> TaskCentredStatistics:
         """Return the statistics with all rows of a task added at once."""
         means, count = self._start(task)
         grown = self._grown_rows(task, means, count)
@@ -60,9 +58,7 @@ class TaskCentredStatistics:
             count[task.classes[new]] = task.prior_count
         return means, count
 
-    def _grown_rows(
-        self, task: LabelledTask, means: Matrix64, count: Vector64
-    ) -> RowScatter | None:
+    def _grown_rows(self, task: LabelledTask, means: Matrix64, count: Vector64) -> RowScatter | None:
         """Return the scatter as rows with the task's added, or None where the D×D form is better.
 
         ``means`` and ``count`` are moved by the task's rows if it is not None.
@@ -74,10 +70,7 @@ class TaskCentredStatistics:
         everything = np.arange(n)
         features = [deviations_of(task.basis, view, everything) for view in views]
         rows = np.concatenate(features, dtype=np.float64)
-        labels, weights = (
-            np.tile(task.rows.labels, len(views)),
-            np.tile(task.rows.weights, len(views)),
-        )
+        labels, weights = (np.tile(task.rows.labels, len(views)), np.tile(task.rows.weights, len(views)))
         selection = class_selection(labels, weights, len(count))
         new_means, new_count = means.copy(), count.copy()
         _move(new_means, new_count, selection @ rows, selection.sum(axis=1))

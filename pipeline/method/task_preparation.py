@@ -60,8 +60,6 @@ def prepared_tasks(
             accepted = np.flatnonzero(~unknown)
             task = task.take(accepted)
         if estimate_classes:
-            p = first_probabilities(
-                basis, task, source, options, clip_scale, reduce_rows=reduce_rows
-            )
+            p = first_probabilities(basis, task, source, options, clip_scale, reduce_rows=reduce_rows)
             task = replace(task, classes=task.classes[present_classes(p)])
         yield PreparedTask(task, accepted, source, state)

@@ -73,9 +73,7 @@ class ExactStatistics:
     # of the products; sums are float64 in both cases
     arithmetic: Arithmetic = "float32"
 
-    def update(
-        self, task: LabelledTask, reduce_rows: RowReduction = reduce_here
-    ) -> ExactStatistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> ExactStatistics:
         """Return the statistics with a task added, see `Statistics`."""
         K = max(self.rows.C, int(task.classes.max()) + 1)
         added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
@@ -93,10 +91,7 @@ class ExactStatistics:
         prior_means, prior_count = np.zeros((rows.C, rows.D)), np.zeros(rows.C)
         for part in (self, other):
             given = np.flatnonzero(part.prior_count > 0)
-            prior_means[given], prior_count[given] = (
-                part.prior_means[given],
-                part.prior_count[given],
-            )
+            prior_means[given], prior_count[given] = (part.prior_means[given], part.prior_count[given])
         return replace(self, rows=rows, prior_means=prior_means, prior_count=prior_count)
 
     def means(self) -> Matrix64:
@@ -137,9 +132,7 @@ def sum_rows(
     reduce_rows: RowReduction = reduce_here,
 ) -> ClassStatistics:
     """Return the statistics of all views of labelled rows, labels 0 to C − 1."""
-    statistics: ClassStatistics = reduce_rows(
-        sum_part, Summation(basis, C, arithmetic), rows, operator.add
-    )
+    statistics: ClassStatistics = reduce_rows(sum_part, Summation(basis, C, arithmetic), rows, operator.add)
     return statistics
 
 

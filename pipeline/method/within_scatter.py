@@ -57,9 +57,7 @@ class DenseScatter:
 def dense(scatter: Scatter) -> DenseScatter:
     """Return ``scatter`` itself if it is a D×D matrix; what is to be pooled or projected on must be one."""
     if not isinstance(scatter, DenseScatter):
-        raise ParamsError(
-            "source_covariance: needs a D×D scatter; set it to false for these statistics"
-        )
+        raise ParamsError("source_covariance: needs a D×D scatter; set it to false for these statistics")
     return scatter
 
 

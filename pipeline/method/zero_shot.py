@@ -84,9 +84,7 @@ class CosineRows:
         return CosineRows(take(self.images, index), self.texts)
 
 
-def clip_probabilities(
-    cosine: Rows, scale: float, classes: Labels, *, over_all: bool = False
-) -> Matrix64:
+def clip_probabilities(cosine: Rows, scale: float, classes: Labels, *, over_all: bool = False) -> Matrix64:
     """Return p_VLM, (n, c), eq. (1), of cosines (n, C) at the model's ``scale`` s, see `branch_probabilities`."""
     p = np.empty((len(cosine), len(classes)))
     for block in row_blocks(len(cosine), BLOCK_IMAGES):

@@ -93,9 +93,7 @@ class AdaptedModel:
         """
         by_view = self._by_view(views)
         if missing := [view for view in self.views if view not in by_view]:
-            raise InputError(
-                f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well"
-            )
+            raise InputError(f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well")
         similarity = CosineRows(clip_rows, self.problem.target.prompts.text)
         rows = UnlabelledRows(by_view, similarity, clip_rows)
         prediction = predict(
@@ -158,9 +156,7 @@ def open_adapted_model(
         source=list(problem.source_models(index))[task - 1],
         classifier=classifiers[task - 1],
         options=options,
-        judge=None
-        if rejections is None
-        else rejector(rejections[task - 1], problem.class_means(index)),
+        judge=None if rejections is None else rejector(rejections[task - 1], problem.class_means(index)),
     )
 
 
@@ -169,8 +165,7 @@ def options_as_json(options: MethodOptions) -> dict[str, Any]:
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in asdict(options).items()
-        if (key, value)
-        != ("reject", "none")  # so that models from before there was the option stay usable
+        if (key, value) != ("reject", "none")  # so that models from before there was the option stay usable
     }
 
 

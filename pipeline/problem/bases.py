@@ -57,9 +57,7 @@ def basis_recipe(
     if len(widths) == 1:
         return recipe
     seeds = range(len(source.seeds))
-    return replace(
-        recipe, widths=widths, weights=tuple(_weights(source, recipe, index) for index in seeds)
-    )
+    return replace(recipe, widths=widths, weights=tuple(_weights(source, recipe, index) for index in seeds))
 
 
 def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> tuple[float, ...]:

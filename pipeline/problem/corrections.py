@@ -45,20 +45,14 @@ def read_corrections(file: Path, images: Sequence[str], classes: Sequence[str]) 
             reader = csv.DictReader(stream, strict=True)
             header = reader.fieldnames or []
             if any(name not in header for name in COLUMNS):
-                raise InputError(
-                    f"{file}: has the columns {','.join(header)[:80]!r}, not path,class"
-                )
+                raise InputError(f"{file}: has the columns {','.join(header)[:80]!r}, not path,class")
             for line in reader:
                 path, name = line["path"] or "", line["class"] or ""
                 at = f"{file}: line {reader.line_num}"
                 if path not in row_of:
-                    raise InputError(
-                        f"{at}: {path!r} is no image of this step{did_you_mean(path, images)}"
-                    )
+                    raise InputError(f"{at}: {path!r} is no image of this step{did_you_mean(path, images)}")
                 if name not in classes:
-                    raise InputError(
-                        f"{at}: {name!r} is no class of this step{did_you_mean(name, classes)}"
-                    )
+                    raise InputError(f"{at}: {name!r} is no class of this step{did_you_mean(name, classes)}")
                 if corrected.setdefault(row_of[path], name) != name:
                     raise InputError(f"{at}: {path!r} has two classes; keep one line")
     except FileNotFoundError:

@@ -136,9 +136,7 @@ class Domain:
         if self.label_space is None:
             return self.all_classes
         if self.label_space not in self.label_spaces:
-            raise StoreError(
-                f"{self.manifest}/classes.csv: has no label space {self.label_space!r}; run dvc repro"
-            )
+            raise StoreError(f"{self.manifest}/classes.csv: has no label space {self.label_space!r}; run dvc repro")
         return known_classes(self.label_spaces[self.label_space])
 
     @cached_property
@@ -151,12 +149,8 @@ class Domain:
                 "run dvc repro"
             )
         if int(tasks.task.max()) > self.all_classes[-1].task:
-            raise StoreError(
-                f"{self.manifest}/tasks.csv: has a task that classes.csv has not; run dvc repro"
-            )
-        return (
-            tasks if self.label_space is None else replace(tasks, task=self._tasks_in_space(tasks))
-        )
+            raise StoreError(f"{self.manifest}/tasks.csv: has a task that classes.csv has not; run dvc repro")
+        return tasks if self.label_space is None else replace(tasks, task=self._tasks_in_space(tasks))
 
     def _tasks_in_space(self, tasks: Tasks) -> Index:
         """Return the task (n,) of every image of a target, -1 for those that are not in the label space."""

@@ -24,17 +24,11 @@ def method_options(variant: str, changes: Mapping[str, Any]) -> MethodOptions:
     known = [field.name for field in fields(MethodOptions)]
     for name in changes:
         if name not in known:
-            raise ParamsError(
-                f"params.yaml: method.options.{name}: unknown{did_you_mean(name, known)}"
-            )
-    values: Any = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
-    }
+            raise ParamsError(f"params.yaml: method.options.{name}: unknown{did_you_mean(name, known)}")
+    values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     try:
         return replace(VARIANTS[variant], **values)
     except ParamsError as error:
         raise ParamsError(f"params.yaml: method.options: {error}") from None
     except TypeError as error:
-        raise ParamsError(
-            f"params.yaml: method.options: a value of the wrong type ({error})"
-        ) from None
+        raise ParamsError(f"params.yaml: method.options: a value of the wrong type ({error})") from None

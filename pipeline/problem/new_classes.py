@@ -40,15 +40,11 @@ def source_with_new_classes(step: OpenedStep) -> SourceModel:
         taken = np.where(clip.argmax(axis=1) == np.searchsorted(step.classes, label), p, 0.0)
         weight = taken if taken.any() else p
         means[label] = _weighted_mean(partial(features.deviations, "original"), weight)
-        embedding_means[label] = _weighted_mean(
-            lambda index: unit_rows(task.views["original"][index]), weight
-        )
+        embedding_means[label] = _weighted_mean(lambda index: unit_rows(task.views["original"][index]), weight)
     return replace(step.source, means=means, embedding_means=embedding_means)
 
 
-def first_labels(
-    step: OpenedStep, task: TargetTask, reduce_rows: RowReduction
-) -> PseudoLabels | None:
+def first_labels(step: OpenedStep, task: TargetTask, reduce_rows: RowReduction) -> PseudoLabels | None:
     """Return the first labels of a task that may hold classes the source never had; None if it may not."""
     options, new = step.options, np.isin(task.classes, step.unknown_to_source)
     if not new.any() or not len(task):

@@ -28,12 +28,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows, clip_probabilities
 from pipeline.problem.corrections import read_corrections
 from pipeline.problem.domain import Domain
-from pipeline.problem.stream_origin import (
-    origin_of,
-    require_backbones,
-    require_same_origin,
-    require_same_prompts,
-)
+from pipeline.problem.stream_origin import origin_of, require_backbones, require_same_origin, require_same_prompts
 from pipeline.store.basis_file import read_bases
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.source_store import read_backbones, read_source_after, read_source_classes
@@ -198,9 +193,7 @@ def _classes_of_step(settings: StepSettings, known: Sequence[str], domain: Domai
     return [*(name for name in known if name in settings.classes), *new]
 
 
-def _refuse_classes_of_later_tasks(
-    settings: StepSettings, order: Sequence[str], later: Sequence[str]
-) -> None:
+def _refuse_classes_of_later_tasks(settings: StepSettings, order: Sequence[str], later: Sequence[str]) -> None:
     """Refuse classes that the source has, but not yet after the task whose model is used."""
     early = [name for name in order if name in later]
     if early:
@@ -211,11 +204,7 @@ def _refuse_classes_of_later_tasks(
 
 
 def _of_classes(
-    model: SourceModel,
-    known: Sequence[str],
-    order: Sequence[str],
-    before: StreamState | None,
-    options: MethodOptions,
+    model: SourceModel, known: Sequence[str], order: Sequence[str], before: StreamState | None, options: MethodOptions
 ) -> SourceModel:
     """Return the source model of the classes of ``order``; the shared scatter stays whole.
 

@@ -13,12 +13,7 @@ import numpy.typing as npt
 from pipeline import paths
 from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
-from pipeline.method.label_space_measures import (
-    UNKNOWN,
-    Answers,
-    LabelSpaceScores,
-    scores_after_tasks,
-)
+from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Matrix64, Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
@@ -87,9 +82,7 @@ class Problem:
         with_scatter : bool, default False
             Also read the within-class scatter, which is large.
         """
-        models = read_source(
-            self._model_path, index, self.target.class_names, with_scatter=with_scatter
-        )
+        models = read_source(self._model_path, index, self.target.class_names, with_scatter=with_scatter)
         if not self.target.hidden:
             return models
         *_, last = models
@@ -180,6 +173,4 @@ def _array(rows: Rows) -> npt.NDArray[np.floating]:
 def _in_memory(rows: UnlabelledRows) -> UnlabelledRows:
     views = {view: _array(x) for view, x in rows.views.items()}
     assert rows.clip is not None  # noqa: S101  a domain always has CLIP's rows
-    return UnlabelledRows(
-        views, np.asarray(rows.cosines[np.arange(len(rows.cosines))]), _array(rows.clip)
-    )
+    return UnlabelledRows(views, np.asarray(rows.cosines[np.arange(len(rows.cosines))]), _array(rows.clip))

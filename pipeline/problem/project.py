@@ -50,9 +50,7 @@ class Project:
         """Return a domain with its labels."""
         return self._open(LabelledDomain, name, lazy)
 
-    def source_domain(
-        self, name: str, *, lazy: bool = False, label_space: str | None = None
-    ) -> SourceDomain:
+    def source_domain(self, name: str, *, lazy: bool = False, label_space: str | None = None) -> SourceDomain:
         """Return a domain with its labels, without the classes that only the target of a label space has."""
         return self._open(SourceDomain, name, lazy, label_space)
 
@@ -73,18 +71,11 @@ class Project:
         source, target = self._pair(name)
         space = self._space(name)["label_space"]
         return LabelledProblem(
-            name,
-            self._open(SourceDomain, source, lazy, space),
-            self._open(LabelledDomain, target, lazy, space),
+            name, self._open(SourceDomain, source, lazy, space), self._open(LabelledDomain, target, lazy, space)
         )
 
     def _open(
-        self,
-        kind: type[Kind],
-        name: str,
-        lazy: bool,
-        label_space: str | None = None,
-        hidden: bool = False,
+        self, kind: type[Kind], name: str, lazy: bool, label_space: str | None = None, hidden: bool = False
     ) -> Kind:
         return kind(
             name,
@@ -101,7 +92,5 @@ class Project:
 
     def _pair(self, name: str) -> tuple[str, str]:
         if name not in self.problems:
-            raise ParamsError(
-                f"suite.yaml: problems: there is no {name!r}{did_you_mean(name, self.problems)}"
-            )
+            raise ParamsError(f"suite.yaml: problems: there is no {name!r}{did_you_mean(name, self.problems)}")
         return self.problems[name]

@@ -50,21 +50,12 @@ class AdaptedSeed:
     rejections: list[RejectionState] = field(default_factory=list)  # empty if none is rejected
 
 
-def label_seed(
-    index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions
-) -> list[TaskLabels]:
+def label_seed(index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions) -> list[TaskLabels]:
     """Return the row numbers and first labels of each task of the seed at ``index``."""
     basis, clip_scale = problem.bases.reduced(index, options), problem.target.prompts.logit_scale
-    tasks = prepared_tasks(
-        problem, index, basis, options.label_views, options, reduce_rows=reduce_rows
-    )
+    tasks = prepared_tasks(problem, index, basis, options.label_views, options, reduce_rows=reduce_rows)
     return [
-        (
-            task.rows,
-            pseudo_label(
-                basis, task.images, task.source, options, clip_scale, reduce_rows=reduce_rows
-            ),
-        )
+        (task.rows, pseudo_label(basis, task.images, task.source, options, clip_scale, reduce_rows=reduce_rows))
         for task in tasks
     ]
 
@@ -84,20 +75,12 @@ def adapt_seed(
     basis, clip_scale = problem.bases.reduced(index, options), problem.target.prompts.logit_scale
     statistics, seed = empty_statistics(basis, options), AdaptedSeed()
     tasks = prepared_tasks(
-        problem,
-        index,
-        basis,
-        options.views,
-        options,
-        reduce_rows=reduce_rows,
-        with_scatter=options.source_covariance,
+        problem, index, basis, options.views, options, reduce_rows=reduce_rows, with_scatter=options.source_covariance
     )
     for number, task in enumerate(tasks):
         images, labels = task.images, None
         if refined is not None:
-            used = {
-                v: refined.rows(v, index, task.rows) for v in refined.views if v in options.views
-            }
+            used = {v: refined.rows(v, index, task.rows) for v in refined.views if v in options.views}
             images = replace(images, views={**images.views, **used})
             labels = refined.first_labels[index][number][1]
         statistics, adapted = adapt_task(

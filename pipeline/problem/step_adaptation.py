@@ -124,19 +124,12 @@ def _corrected_task(step: OpenedStep, source: SourceModel, corrected: Index) -> 
     )
 
 
-def _predicted(
-    step: OpenedStep, task: TargetTask, classifier: Classifier, reduce_rows: RowReduction
-) -> Prediction:
+def _predicted(step: OpenedStep, task: TargetTask, classifier: Classifier, reduce_rows: RowReduction) -> Prediction:
     """Return what the classifier and CLIP say of images, over the classes of the step; certain where corrected."""
     options = step.options
     features = kernel_rows(step.basis, task, options.clip_in_kernel)
     klda = klda_probabilities(
-        features,
-        classifier,
-        task.classes,
-        options,
-        vote=options.vote_at_test,
-        reduce_rows=reduce_rows,
+        features, classifier, task.classes, options, vote=options.vote_at_test, reduce_rows=reduce_rows
     )
     clip = step.clip(task)
     fused = fuse(klda, clip, options.fusion(at_test=True))

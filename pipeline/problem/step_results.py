@@ -48,9 +48,7 @@ def images_csv(
     confidence, rejected = prediction.fused.max(axis=1), prediction.rejected
     if prediction.unknown is not None:
         confidence = np.where(rejected, prediction.unknown, confidence)
-    order = np.lexsort(
-        (np.arange(len(images)), confidence)
-    )  # of equally certain ones the first leads
+    order = np.lexsort((np.arange(len(images)), confidence))  # of equally certain ones the first leads
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -102,9 +100,7 @@ def step_figures(
         "corrected": corrected,
         "shares": shares,
         "mean_confidence": _rounded(prediction.fused.max(axis=1).mean()),
-        "agreement": _rounded(
-            (prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()
-        ),
+        "agreement": _rounded((prediction.klda.argmax(axis=1) == prediction.clip.argmax(axis=1)).mean()),
         "estimated_accuracy": _rounded(estimated_accuracy(prediction)),
         "drift": None,
     }

@@ -21,9 +21,7 @@ from pipeline.store.stream_state import read_stream_state
 class StreamDomain(Domain):
     """A domain whose prompts are those of a stream's state: classes in the order in which the stream met them."""
 
-    def __init__(
-        self, name: str, *, vision: str, language: str, prompts: Prompts, root: Path
-    ) -> None:
+    def __init__(self, name: str, *, vision: str, language: str, prompts: Prompts, root: Path) -> None:
         super().__init__(name, vision=vision, language=language, root=root)
         self.prompts = prompts
 
@@ -65,9 +63,7 @@ def open_stream_model(
             f"params.yaml: method: predictor: {options.predictor} is the source's; a stream predicts by `adapted`"
         )
     source = state.origin.source
-    target = StreamDomain(
-        domain, vision=vision, language=language, prompts=state.prompts, root=root
-    )
+    target = StreamDomain(domain, vision=vision, language=language, prompts=state.prompts, root=root)
     problem = Problem(step, source, target)
     check_basis(problem, rff)
     now = origin_of(source, problem.bases, options, state.origin.backbones)

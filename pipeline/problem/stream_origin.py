@@ -23,9 +23,7 @@ from pipeline.store.stream_state import StreamOrigin, StreamState
 NAMES = {"seed": "seed", "sha256": "the basis"}  # of what is not a key of `rff` in params.yaml
 
 
-def origin_of(
-    source: str, bases: Bases, options: MethodOptions, backbones: Mapping[str, Any]
-) -> StreamOrigin:
+def origin_of(source: str, bases: Bases, options: MethodOptions, backbones: Mapping[str, Any]) -> StreamOrigin:
     """Return what a stream from ``source`` rests on under these settings; its basis is that of the first seed."""
     recipe = bases.recipe
     basis = {

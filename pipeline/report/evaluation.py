@@ -25,9 +25,7 @@ class ProblemFigures(BaseModel):
     pseudo_label_accuracy: FiniteFloat | None = None  # none was kept
     weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
     ece: dict[str, FiniteFloat] = {}
-    label_space: LabelSpaceFigures | None = (
-        None  # where images are rejected, or not of the closed set
-    )
+    label_space: LabelSpaceFigures | None = None  # where images are rejected, or not of the closed set
 
     def classifiers(self) -> Classifiers:
         """Return the classifiers that do not adapt."""

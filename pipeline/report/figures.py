@@ -75,9 +75,7 @@ class Word:
         return self.mean
 
 
-def format_figure(
-    mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± "
-) -> str:
+def format_figure(mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± ") -> str:
     """Return percentages ``mean ± sd`` as one text with one decimal."""
     cell = Cell(decimal(mean), None if sd is None else decimal(sd))
     return cell.text(signed=signed, plus_minus=plus_minus)

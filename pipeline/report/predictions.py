@@ -47,10 +47,7 @@ def predicted_images(
     preferred = {name: by_branch[name].argmax(axis=1) for name in ("klda", "clip")}
     predicted = []
     for i, image in enumerate(images):
-        candidates = [
-            {"class": classes[c], **{name: p[i][c] for name, p in branches.items()}}
-            for c in order[i]
-        ]
+        candidates = [{"class": classes[c], **{name: p[i][c] for name, p in branches.items()}} for c in order[i]]
         branch = {
             name: {"class": classes[best[i]], "probability": branches[name][i][best[i]]}
             for name, best in preferred.items()
@@ -76,9 +73,7 @@ def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def to_json(
-    predicted: Sequence[Mapping[str, Any]], model: Mapping[str, Any], unreadable: Mapping[str, str]
-) -> str:
+def to_json(predicted: Sequence[Mapping[str, Any]], model: Mapping[str, Any], unreadable: Mapping[str, str]) -> str:
     """Return the model, the predictions, and which images could not be read and why."""
     content = {"model": model, "images": predicted, "unreadable": unreadable}
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

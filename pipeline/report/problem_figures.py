@@ -11,11 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.continual_metrics import (
-    average_incremental_accuracy,
-    final_accuracy,
-    forgetting,
-)
+from pipeline.method.continual_metrics import average_incremental_accuracy, final_accuracy, forgetting
 from pipeline.method.evaluation import Scores
 from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.method.weight_quality import ranking_quality
@@ -35,9 +31,7 @@ class EvaluatedProblem:
     class_names: Sequence[str]  # the C classes, by label
     labels: Labels  # (n,), the true class of every image
     seeds: Sequence[int]
-    test_rows: Sequence[
-        npt.NDArray[np.intp]
-    ]  # for each seed, which of the n images are test images
+    test_rows: Sequence[npt.NDArray[np.intp]]  # for each seed, which of the n images are test images
     scores: Sequence[Scores]  # for each seed, on its test images
     quality: Float  # (S, T, 2): accuracy of the pseudo-labels (NaN: none kept), and the share kept
     weight: Float  # (m,), of every pseudo-label that was kept, of all seeds
@@ -62,8 +56,7 @@ def problem_figures(problem: EvaluatedProblem) -> dict[str, Any]:
     figures["pseudo_label_accuracy"] = percent_where_known(problem.quality[..., 0])
     figures["pseudo_labels_kept"] = percent(np.mean(problem.quality[..., 1]))
     figures["ece"] = {
-        branch: percent(np.mean([scores.ece[branch] for scores in problem.scores]))
-        for branch in first.ece
+        branch: percent(np.mean([scores.ece[branch] for scores in problem.scores])) for branch in first.ece
     }
     figures["A_T_per_seed"] = per_seed
     figures["test_images"] = max(map(len, problem.test_rows))
@@ -112,10 +105,7 @@ def label_space_figures(seeds: Sequence[Sequence[LabelSpaceScores]]) -> dict[str
         list of each; None where there is nothing to measure.
     """
     values = np.array([[[getattr(k, name) for name in MEASURES] for k in tasks] for tasks in seeds])
-    per_task = {
-        name: [percent_where_known(column) for column in values[:, :, i].T]
-        for i, name in enumerate(MEASURES)
-    }
+    per_task = {name: [percent_where_known(column) for column in values[:, :, i].T] for i, name in enumerate(MEASURES)}
     return {
         **{name: per_task[name][-1] for name in MEASURES},
         "h_score_sd": percent_where_known(values[:, -1:, MEASURES.index("h_score")].std(axis=0)),
@@ -129,9 +119,7 @@ def percent_where_known(fractions: Float) -> float | None:
     return percent(np.mean(known)) if known.size else None
 
 
-def kept_weights(
-    labels: Iterable[PseudoLabels], is_test: Iterable[Bools], truth: Labels
-) -> tuple[Float, Bools]:
+def kept_weights(labels: Iterable[PseudoLabels], is_test: Iterable[Bools], truth: Labels) -> tuple[Float, Bools]:
     """Return the weight of every pseudo-label that was kept, of all seeds, and whether it is right; (m,) each.
 
     ``labels`` and ``is_test`` have for each seed the pseudo-labels of the n images and which are test images

@@ -76,9 +76,7 @@ class ShownImage(NamedTuple):
     position: int
 
 
-def problem_tables(
-    problem: EvaluatedProblem, images: TargetImages | None, made: MadeWith
-) -> dict[str, CsvTable]:
+def problem_tables(problem: EvaluatedProblem, images: TargetImages | None, made: MadeWith) -> dict[str, CsvTable]:
     """Return the tables of a problem.
 
     Parameters
@@ -133,8 +131,7 @@ def _per_task(problem: EvaluatedProblem) -> Rows:
     scores = problem.scores
     own = np.array([accuracy_after_each_task(s.accuracy) for s in scores])  # (S, T)
     references = [
-        np.mean([accuracy_after_each_task(s.references[name]) for s in scores], axis=0)
-        for name in scores[0].references
+        np.mean([accuracy_after_each_task(s.references[name]) for s in scores], axis=0) for name in scores[0].references
     ]
     for k in range(own.shape[1]):
         mean, sd = percent(own[:, k].mean()), percent(own[:, k].std())

@@ -21,12 +21,7 @@ DOMAINS: dict[str, dict[str, str]] = {
     "visda": {"synthetic": "visda_train", "real": "visda_validation"},
     "domainnet": {"clipart": "domainnet_clipart", "sketch": "domainnet_sketch"},
 }
-TITLES = {
-    "office31": "Office-31",
-    "officehome": "Office-Home",
-    "visda": "VisDA",
-    "domainnet": "DomainNet",
-}
+TITLES = {"office31": "Office-31", "officehome": "Office-Home", "visda": "VisDA", "domainnet": "DomainNet"}
 # The paper's method -> ours that follows it. Their ablations are of the released method, ours of `calibrated`.
 REFEREE = {
     "REFEREE": "released",
@@ -91,9 +86,7 @@ def read_published() -> list[Published]:
     with FILE.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             dataset = line["dataset"]
-            ours = {
-                name: key for key, name in problems_of(dataset.removesuffix("-ablation")).items()
-            }
+            ours = {name: key for key, name in problems_of(dataset.removesuffix("-ablation")).items()}
             problem = AVERAGE if line["problem"] == "Avg" else ours[line["problem"]]
             sd = Decimal(line["accuracy_sd"]) if line["accuracy_sd"] else None
             mean = Decimal(line["accuracy_mean"])

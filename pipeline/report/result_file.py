@@ -44,9 +44,7 @@ def read_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> Data
         raise malformed(path, f"a line does not have {len(header)} values", stage)
     try:
         # not pd.read_csv, which takes a class called NA for a missing value
-        table = pd.DataFrame(lines, columns=header, dtype=str).astype(
-            dict.fromkeys(header, float) | dict(columns)
-        )
+        table = pd.DataFrame(lines, columns=header, dtype=str).astype(dict.fromkeys(header, float) | dict(columns))
     except ValueError as error:
         raise malformed(path, str(error), stage) from None
     if not np.isfinite(table.select_dtypes("number").to_numpy()).all():
@@ -63,8 +61,6 @@ def _read_text(path: Path, stage: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise StoreError(
-            f"{path}: no such file; run dvc repro {stage}, or dvc pull --allow-missing"
-        ) from None
+        raise StoreError(f"{path}: no such file; run dvc repro {stage}, or dvc pull --allow-missing") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{path}: cannot be read ({error}); run dvc repro {stage}") from None

@@ -85,10 +85,7 @@ class Suite:
         test images, and over the seeds, which also differ in their bases and splits. Problems count as independent;
         where they share a target, the seeds tell.
         """
-        cells = {
-            method: self.cell(method, problems)
-            for method in {**dict.fromkeys(methods), **dict.fromkeys(among)}
-        }
+        cells = {method: self.cell(method, problems) for method in {**dict.fromkeys(methods), **dict.fromkeys(among)}}
         rivals = {method: cell for method in among or methods if (cell := cells[method])}
         leader = max(rivals, key=lambda method: rivals[method].mean, default="")
         best = {
@@ -97,9 +94,7 @@ class Suite:
             if cell.rounded == rivals[leader].rounded
             or float(rivals[leader].mean - cell.mean) <= 2 * self._error(leader, method, problems)
         }
-        return {
-            method: cell and replace(cell, best=method in best) for method, cell in cells.items()
-        }
+        return {method: cell and replace(cell, best=method in best) for method, cell in cells.items()}
 
     def _error(self, one: str, other: str, problems: Sequence[str]) -> float:
         """Return the standard error of the difference of two methods' means over problems, in percent."""

@@ -112,10 +112,7 @@ def unknown_table(suite: Suite) -> Table:
     cells: dict[str, list[Cell | None]] = {name: [] for name in methods}
     for space, problems in groups.items():
         columns += [Column(p, p, space, space) for p in problems]
-        columns += [
-            Column(f"{space}.{measure}.mean", title, space, space)
-            for measure, title in MEASURES.items()
-        ]
+        columns += [Column(f"{space}.{measure}.mean", title, space, space) for measure, title in MEASURES.items()]
         for name, row in cells.items():
             figures = [suite.results[p][name].label_space for p in problems]
             row += [_percent(f.h_score, f.h_score_sd) if f else None for f in figures]
@@ -124,8 +121,7 @@ def unknown_table(suite: Suite) -> Table:
                 whole = len(values) == len(problems) and None not in values
                 row.append(_percent(statistics.fmean(values)) if whole else None)
     rows = {
-        name: Row(name, entry.title, tuple(cells[name]), note=suite.failures(name))
-        for name, entry in methods.items()
+        name: Row(name, entry.title, tuple(cells[name]), note=suite.failures(name)) for name, entry in methods.items()
     }
     by_group = grouped((entry.group, name) for name, entry in methods.items())
     return Table(
@@ -133,14 +129,8 @@ def unknown_table(suite: Suite) -> Table:
         f"Images of unknown classes, {suite.title}",
         "method",
         tuple(columns),
-        tuple(
-            Block(GROUPS[group], tuple(rows[name] for name in names))
-            for group, names in by_group.items()
-        ),
-        (
-            UNKNOWN_NOTE,
-            suite.settings(),
-        ),
+        tuple(Block(GROUPS[group], tuple(rows[name] for name in names)) for group, names in by_group.items()),
+        (UNKNOWN_NOTE, suite.settings()),
     )
 
 
@@ -157,10 +147,7 @@ def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
     methods = [name for name, entry in known.items() if name == FULL or entry.group == "ablation"]
     methods.sort(key=lambda name: name != FULL)
     rows = tuple(
-        replace(
-            row,
-            cells=(*row.cells, None if row.key == FULL else _gain(suite, row.key, FULL, problems)),
-        )
+        replace(row, cells=(*row.cells, None if row.key == FULL else _gain(suite, row.key, FULL, problems)))
         for row in _measured_rows(suite, methods, methods)
     )
     printed = [figure for figure in figures if figure.dataset == published.ABLATION]
@@ -227,9 +214,7 @@ def headline_table(suite: Suite) -> Table:
     )
 
 
-def sensitivity_table(
-    sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()
-) -> Table:
+def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()) -> Table:
     """Return A_T over D and over sigma; `sweeps` is problem -> name of the parameter -> sweep.
 
     No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
@@ -268,9 +253,7 @@ def selection_table(selections: Mapping[str, Selection]) -> Table:
         cells: list[Cell | Word | None] = []
         for setting in settings:
             these = [c for c in choices if (c["setting"], c["score"]) == (setting, score)]
-            cells += [
-                Word(these[0][key]) if len(these) == 1 else None for key in ("chosen", "best")
-            ]
+            cells += [Word(these[0][key]) if len(these) == 1 else None for key in ("chosen", "best")]
             ranks = [float(c["rank_correlation"]) for c in these if c["rank_correlation"]]
             for figures in ([c["regret"] for c in these], ranks):
                 mean = decimal(statistics.fmean(figures)) if figures else None
@@ -287,10 +270,7 @@ def selection_table(selections: Mapping[str, Selection]) -> Table:
             for setting in settings
             for key, title in titles.items()
         ),
-        tuple(
-            Block(name, tuple(row(name, score, choices) for score in scores))
-            for name, choices in blocks.items()
-        ),
+        tuple(Block(name, tuple(row(name, score, choices) for score in scores)) for name, choices in blocks.items()),
         (
             "by labels: the value of the highest A_T",
             "regret: A_T of that value less that of the chosen one, in points",
@@ -316,9 +296,7 @@ def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -
     )
 
 
-def _published_blocks(
-    suite: Suite, columns: Sequence[Column], figures: Sequence[Published]
-) -> list[Block]:
+def _published_blocks(suite: Suite, columns: Sequence[Column], figures: Sequence[Published]) -> list[Block]:
     """Return the block of the paper's figures for the suite's problems, or nothing if it has none of them.
 
     A dataset's average is shown only if its problems are the paper's, all of them.
@@ -334,18 +312,14 @@ def _published_blocks(
             continue
         printed.setdefault(figure.title, {})[column] = figure
     best = {
-        column.key: max(
-            (row[column.key].mean for row in printed.values() if column.key in row), default=None
-        )
+        column.key: max((row[column.key].mean for row in printed.values() if column.key in row), default=None)
         for column in columns
     }
     rows = []
     for title, row in printed.items():
         first, *_ = row.values()
         cells = tuple(
-            Cell(one.mean, one.sd, None, best=one.mean == best[column.key])
-            if (one := row.get(column.key))
-            else None
+            Cell(one.mean, one.sd, None, best=one.mean == best[column.key]) if (one := row.get(column.key)) else None
             for column in columns
         )
         rows.append(Row(first.method, title, cells, first.source_samples, first.note))

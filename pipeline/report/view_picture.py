@@ -22,9 +22,7 @@ SMALL = 112  # pixels; a smaller crop is drawn as visible squares, not smoothed
 Pixels = npt.NDArray[np.float32]
 
 
-def view_pixels(
-    crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings
-) -> dict[str, Pixels]:
+def view_pixels(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> dict[str, Pixels]:
     """Return ``original``, ``zeros``, ``rand`` and, stretched to full contrast, ``removed``; from 0 to 1.
 
     ``crop`` is 8-bit RGB (h, w, 3), ``digest`` the image's sha256, which seeds its noise.

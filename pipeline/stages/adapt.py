@@ -61,9 +61,7 @@ def adapt(context: Context, name: str) -> str:
             D=problem.bases.width(options),
         )
         with refined_views(context, problem, options, for_each_seed) as refined:
-            seeds = for_each_seed(
-                partial(adapt_seed, problem=problem, options=options, refined=refined)
-            )
+            seeds = for_each_seed(partial(adapt_seed, problem=problem, options=options, refined=refined))
     rows = target.vision.rows
     write_pseudo_labels(paths.pseudo_labels(name), [s.first_labels for s in seeds], rows, name)
     write_target(
@@ -86,10 +84,7 @@ def adapt(context: Context, name: str) -> str:
 
 @contextmanager
 def refined_views(
-    context: Context,
-    problem: Problem,
-    options: MethodOptions,
-    for_each_seed: Callable[..., list[Any]],
+    context: Context, problem: Problem, options: MethodOptions, for_each_seed: Callable[..., list[Any]]
 ) -> Iterator[RefinedViews | None]:
     """Label, refine and embed the views of every seed's train images; yield None where `refinement` is off."""
     if "refinement" not in context.settings:
@@ -106,9 +101,7 @@ def refined_views(
             "hidden classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
         )
     asked, model = params.refinement, params.models[params.vision]
-    views = views_in_both(
-        target.name, params.domains[target.name].views, params.vision, model.views
-    )
+    views = views_in_both(target.name, params.domains[target.name].views, params.vision, model.views)
     labels = for_each_seed(partial(label_seed, problem=problem, options=options))
     with refine_views(
         images_of(read_images(target.manifest / "images.csv")),

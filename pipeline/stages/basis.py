@@ -36,10 +36,7 @@ def basis(context: Context, source: str) -> str:
     figures = {
         "D": recipe.D,
         "gamma": float(f"{bases[0].gamma:.6g}"),
-        **{
-            name: float(f"{value:.3g}")
-            for name, value in zip(names, errors.mean(axis=0), strict=True)
-        },
+        **{name: float(f"{value:.3g}") for name, value in zip(names, errors.mean(axis=0), strict=True)},
     }
     write_json(paths.basis_error(context.suite, source), figures)
     chosen = f"; weights {np.mean(recipe.weights, axis=0).round(2)}" if recipe.weights else ""

@@ -40,14 +40,7 @@ PACKAGE = Path("pipeline")
 # What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
 # how a stage is started or handed to a cluster, which gives the same numbers.
 WITHOUT_EFFECT = frozenset(
-    PACKAGE / name
-    for name in (
-        "errors.py",
-        "params.py",
-        "paths.py",
-        "stage.py",
-        "write_aside.py",
-    )
+    PACKAGE / name for name in ("errors.py", "params.py", "paths.py", "stage.py", "write_aside.py")
 )
 # Compared methods are found by their names: whoever imports the registry may run any of them.
 FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": "comparison/methods/*.py"}
@@ -122,9 +115,7 @@ def _imports(path: Path) -> frozenset[Path]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    files = (
-        Path(*name.split(".")).with_suffix(".py") for name in names if name.startswith("pipeline.")
-    )
+    files = (Path(*name.split(".")).with_suffix(".py") for name in names if name.startswith("pipeline."))
     return frozenset(file for file in files if (SOURCE / file).is_file())
 
 

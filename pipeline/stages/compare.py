@@ -58,9 +58,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 
 
 @stage(
-    per=("problems",),
-    reads=("compare", "data", "language", "problems", "rff", "views", "vision"),
-    settings=settings,
+    per=("problems",), reads=("compare", "data", "language", "problems", "rff", "views", "vision"), settings=settings
 )
 def compare(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/comparison.json."""
@@ -177,6 +175,5 @@ def covariance_of_methods(
     right = [np.stack([outcome[name].right for name in names]) for outcome in seeds]
     matrix = 1e4 * image_covariance(right, [target.tasks.task[rows] for rows in test], test)
     return {
-        name: dict(zip(names, np.round(row, 6).tolist(), strict=True))
-        for name, row in zip(names, matrix, strict=True)
+        name: dict(zip(names, np.round(row, 6).tolist(), strict=True)) for name, row in zip(names, matrix, strict=True)
     }

@@ -32,12 +32,7 @@ def settings(params: Params, domain: str, model: str) -> dict[str, Any]:
     }
 
 
-@stage(
-    per=("domains", "models"),
-    reads=("domains", "models", "views"),
-    version=ROWS_VERSION,
-    settings=settings,
-)
+@stage(per=("domains", "models"), reads=("domains", "models", "views"), version=ROWS_VERSION, settings=settings)
 def embed(context: Context, domain: str, model: str) -> str:
     """Write cache/embeddings/DOMAIN/MODEL.zarr."""
     params = context.params
@@ -48,9 +43,7 @@ def embed(context: Context, domain: str, model: str) -> str:
         return embed_with_model(context, domain, model, images, views)
     file = embeddings_file(Path(spec.origin), domain)
     if file.suffix == STORE:  # of another project, with its provenance
-        write_embeddings(
-            paths.embeddings(domain, model), *import_store(file, digest(images), views)
-        )
+        write_embeddings(paths.embeddings(domain, model), *import_store(file, digest(images), views))
         return f"{len(images)} rows of {', '.join(views)} taken over from {file}"
     rows, file = import_embeddings(
         Path(spec.origin),
@@ -67,9 +60,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     return f"{len(images)} rows of {', '.join(views)} imported from {file}"
 
 
-def embed_with_model(
-    context: Context, domain: str, model: str, images: list[ImageRow], views: tuple[str, ...]
-) -> str:
+def embed_with_model(context: Context, domain: str, model: str, images: list[ImageRow], views: tuple[str, ...]) -> str:
     """Embed the images that no earlier run has embedded, here or on a cluster, and write the store."""
     from pipeline.extraction.cluster import cluster_from_environment
     from pipeline.extraction.embed import embed_images  # imports torch
@@ -79,12 +70,7 @@ def embed_with_model(
     with (
         cluster_from_environment(paths.SCRATCH, needed) as cluster,
         embed_images(
-            images_of(images),
-            views,
-            settings,
-            progress=paths.PROGRESS,
-            writer=f"{domain}-{model}",
-            cluster=cluster,
+            images_of(images), views, settings, progress=paths.PROGRESS, writer=f"{domain}-{model}", cluster=cluster
         ) as embedded,
     ):
         provenance = {"domain": domain, **embedded.backbone, "rows_digest": digest(images)}

@@ -27,12 +27,7 @@ from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.report.made_with import made_with
-from pipeline.report.problem_figures import (
-    EvaluatedProblem,
-    kept_weights,
-    label_space_figures,
-    problem_figures,
-)
+from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, label_space_figures, problem_figures
 from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
 from pipeline.stage import Context, stage
 from pipeline.store.array_store import ArrayStore
@@ -70,18 +65,9 @@ def evaluate(context: Context, name: str) -> str:
         problem.check_backbones()
         problem.bases.require_model(model)
         if model.attribute("method", dict) != options_as_json(options):
-            raise StoreError(
-                f"{model.path}: adapted with another `method`; run dvc repro adapt@{name}"
-            )
+            raise StoreError(f"{model.path}: adapted with another `method`; run dvc repro adapt@{name}")
         scores = executor.for_each_seed(
-            partial(
-                score_seed,
-                problem=problem,
-                target=target,
-                model=model,
-                options=options,
-                views=views,
-            ),
+            partial(score_seed, problem=problem, target=target, model=model, options=options, views=views),
             len(target.seeds),
             images=int(target.tasks.test.sum(axis=0).max()),
             views=len(views),
@@ -90,19 +76,13 @@ def evaluate(context: Context, name: str) -> str:
     made = made_with(params.selected()) | problem.bases.recipe.asked()
     evaluated = evaluated_problem(target, model, scores)
     private = target.name in params.data.private
-    images = (
-        None if private else TargetImages(target.vision_rows("original"), partial(paths_of, target))
-    )
-    write_problem_tables(
-        paths.problem_tables(context.suite, name), problem_tables(evaluated, images, made)
-    )
+    images = None if private else TargetImages(target.vision_rows("original"), partial(paths_of, target))
+    write_problem_tables(paths.problem_tables(context.suite, name), problem_tables(evaluated, images, made))
     figures = {**problem_figures(evaluated), "made_with": made}
     if options.reject != "none" or params.problems[name].label_space is not None:
         figures["label_space"] = label_space_figures(
             [
-                label_space_seed(
-                    index, problem=problem, target=target, model=model, options=options
-                )
+                label_space_seed(index, problem=problem, target=target, model=model, options=options)
                 for index in range(len(target.seeds))
             ]
         )
@@ -139,12 +119,7 @@ def score_seed(
 
 
 def label_space_seed(
-    index: int,
-    *,
-    problem: Problem,
-    target: LabelledDomain,
-    model: ArrayStore,
-    options: MethodOptions,
+    index: int, *, problem: Problem, target: LabelledDomain, model: ArrayStore, options: MethodOptions
 ) -> list[LabelSpaceScores]:
     """Return the scores of a seed after each task, on the test images so far, those of unknown classes too."""
     test = target.test_index(target.seeds[index], unknown=True)
@@ -171,9 +146,7 @@ def label_space_seed(
     return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
 
 
-def evaluated_problem(
-    target: LabelledDomain, model: ArrayStore, scores: list[Scores]
-) -> EvaluatedProblem:
+def evaluated_problem(target: LabelledDomain, model: ArrayStore, scores: list[Scores]) -> EvaluatedProblem:
     """Return the scores of all seeds with the final pseudo-labels and the labels to compare them with."""
     rows, truth = target.vision.rows, target.labels
     labels = [read_pseudo_labels(model, index, rows) for index in range(len(target.seeds))]

@@ -15,13 +15,7 @@ from pipeline.errors import InputError
 from pipeline.method.backbone_weights import side_by_side, split_models
 from pipeline.method.rows import BLOCK_IMAGES, Matrix
 from pipeline.stage import Context, stage
-from pipeline.store.embedding_store import (
-    SHARD_ROWS,
-    EmbeddingStore,
-    ViewRows,
-    open_embeddings,
-    write_embeddings,
-)
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, ViewRows, open_embeddings, write_embeddings
 
 
 @stage(per=("domains", "joined"), reads=("joined",))
@@ -34,10 +28,7 @@ def join(context: Context, domain: str, name: str) -> str:
     views = [view for view in first.views if view in second.views]
     if "original" not in views:
         raise InputError(f"{second.path}: has no view 'original' to join with {first.path}")
-    parts = [
-        *parts_of(entry.first, first),
-        *parts_of(entry.second, second),
-    ]
+    parts = [*parts_of(entry.first, first), *parts_of(entry.second, second)]
     provenance = {
         "domain": domain,
         "model": {"library": "joined", "parts": parts},
@@ -68,9 +59,7 @@ def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> Vie
         models = [
             columns
             for store in (first, second)
-            for columns in split_models(
-                store.read(view, start, start + BLOCK_IMAGES), store.model_widths
-            )
+            for columns in split_models(store.read(view, start, start + BLOCK_IMAGES), store.model_widths)
         ]
         return side_by_side(models)
 

@@ -60,9 +60,7 @@ def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
         **_unknown_figures(alike),
         "D": made["rff.D"],
         "sigma": made["rff.sigma"],
-        "method": " ".join(
-            [made["method.variant"], *(f"{k}={v}" for k, v in made["method.options"].items())]
-        ),
+        "method": " ".join([made["method.variant"], *(f"{k}={v}" for k, v in made["method.options"].items())]),
     }
 
 

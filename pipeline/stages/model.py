@@ -23,9 +23,7 @@ from pipeline.errors import ModelError
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 
-NEW_WEIGHTS = (
-    "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
-)
+NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
 
 
 @stage(per=("models",), reads=("models",), version=1)
@@ -50,11 +48,7 @@ def weights(origin: Path, library: str) -> dict[str, Any]:
         require_same_in_clones(origin)
     if checkpoint is None:
         return {"hub": True}
-    facts = {
-        "file": checkpoint.name,
-        "bytes": checkpoint.stat().st_size,
-        "sha256": _sha256(checkpoint),
-    }
+    facts = {"file": checkpoint.name, "bytes": checkpoint.stat().st_size, "sha256": _sha256(checkpoint)}
     if (origin / CLIP_CONFIG).is_file():
         facts["config_sha256"] = _sha256(origin / CLIP_CONFIG)
     return facts

@@ -10,14 +10,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.datasets import manifest_files
-from pipeline.datasets.kept_order import (
-    KeptOrder,
-    longest,
-    order_of_arrival,
-    present,
-    read_orders,
-    write_orders,
-)
+from pipeline.datasets.kept_order import KeptOrder, longest, order_of_arrival, present, read_orders, write_orders
 from pipeline.errors import listed
 from pipeline.params import Params, load_params
 from pipeline.stage import Context, stage

@@ -16,6 +16,4 @@ def past(context: Context, name: str) -> str:
     """Say that the state cannot be made again."""
     del context
     path = paths.stream_state(name)
-    raise StoreError(
-        f"{path}: its images are gone, so it cannot be made again; fetch it with `dvc pull {path}`"
-    )
+    raise StoreError(f"{path}: its images are gone, so it cannot be made again; fetch it with `dvc pull {path}`")

@@ -33,12 +33,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     }
 
 
-@stage(
-    per=("domains",),
-    reads=("datasets", "domains", "language", "models"),
-    version=1,
-    settings=settings,
-)
+@stage(per=("domains",), reads=("datasets", "domains", "language", "models"), version=1, settings=settings)
 def prompts(context: Context, name: str) -> str:
     """Write cache/prompts/DOMAIN.zarr."""
     params = context.params
@@ -59,9 +54,7 @@ def embed_prompts(context: Context, domain: str, classes: Sequence[str]) -> Prom
     params = context.params
     templates = params.domains[domain].templates
     names = params.datasets[params.domains[domain].dataset].class_names
-    texts = [
-        text for name in classes for text in sentences(names.get(name) or spoken(name), templates)
-    ]
+    texts = [text for name in classes for text in sentences(names.get(name) or spoken(name), templates)]
     encoder = build_clip(params.models[params.language].backbone(), params.runtime.device)
     vectors = encoder.embed_texts(texts).cpu().numpy()
     means = vectors.reshape(len(classes), len(templates), -1).mean(axis=1)

@@ -20,12 +20,7 @@ from pipeline.errors import RefereeError
 from pipeline.params import Params
 from pipeline.report.chance import guessing
 from pipeline.report.made_with import MadeWith, made_with, stale_notes
-from pipeline.report.page.provenance import (
-    Provenance,
-    StoreHash,
-    figures_digest,
-    lock_hashes,
-)
+from pipeline.report.page.provenance import Provenance, StoreHash, figures_digest, lock_hashes
 from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table, method_tables
@@ -37,12 +32,7 @@ if TYPE_CHECKING:  # pandas, for which stage `code`, which imports every stage, 
     from pipeline.report.page.problem_results import ProblemResults
 
 LOCK = Path("dvc.lock")
-DECIDING = (
-    "pipeline",
-    "dvc.yaml",
-    "params.yaml",
-    "suite.yaml",
-)  # uncommitted changes here are mentioned
+DECIDING = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are mentioned
 GIT_SECONDS = 20
 SECTIONS = (
     *("compare", "data", "datasets", "domains", "language", "method", "models", "past"),
@@ -107,22 +97,15 @@ def page_content(context: Context) -> PageContent:
         suite=context.suite,
         variant=params.method.variant,
         headline=headline_table(suite) if problems else None,
-        methods=[
-            part for table in method_tables(suite, read_published()) for part in table.parts()
-        ],
+        methods=[part for table in method_tables(suite, read_published()) for part in table.parts()],
         problems=problems,
         pictures=pictures,
         album=album,
         provenance=Provenance(
-            params.selected(),
-            revision(),
-            store_hashes(),
-            figures_digest(paths.figures(context.suite, params.problems)),
+            params.selected(), revision(), store_hashes(), figures_digest(paths.figures(context.suite, params.problems))
         ),
         drawing=drawing_library(),
-        streams=read_streams(
-            context.suite, step_images(params), album, max_pixels=params.data.max_pixels
-        ),
+        streams=read_streams(context.suite, step_images(params), album, max_pixels=params.data.max_pixels),
         warnings=warnings(problems, made_with(params.selected())),
     )
 
@@ -144,13 +127,9 @@ def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
     stale = [
         note
         for what, by_problem in made.items()
-        for note in stale_notes(
-            {f"{what} of {name}": one for name, one in by_problem.items()}, now, "dvc repro"
-        )
+        for note in stale_notes({f"{what} of {name}": one for name, one in by_problem.items()}, now, "dvc repro")
     ]
-    return stale + [
-        warning for problem in problems for warning in guessing(problem.metrics, problem.title)
-    ]
+    return stale + [warning for problem in problems for warning in guessing(problem.metrics, problem.title)]
 
 
 def preprocessing(context: Context, domain: str) -> Preprocessing | None:

@@ -47,18 +47,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 
 @stage(
     per=("swept",),
-    reads=(
-        "data",
-        "language",
-        "method",
-        "problems",
-        "rff",
-        "select",
-        "sensitivity",
-        "swept",
-        "views",
-        "vision",
-    ),
+    reads=("data", "language", "method", "problems", "rff", "select", "sensitivity", "swept", "views", "vision"),
     settings=settings,
 )
 def sensitivity(context: Context, name: str) -> str:
@@ -93,10 +82,7 @@ def sensitivity(context: Context, name: str) -> str:
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
         write_json(aside / "made_with.json", made)
-        for setting, other in (
-            ("D", f"sigma={params.rff.sigma:g}"),
-            ("sigma", f"D={params.rff.D}"),
-        ):
+        for setting, other in (("D", f"sigma={params.rff.sigma:g}"), ("sigma", f"D={params.rff.D}")):
             write_sweep(aside / f"{setting}.csv", setting, shown, by_run, f"{of}, {other}")
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
@@ -129,9 +115,7 @@ def write_sweep(path: Path, swept: str, settings: Settings, outcomes: Outcomes, 
 
 def write_values(path: Path, settings: Settings, means: Mapping[Run, Outcome], of: str) -> None:
     """Write what the numbers are of, then A_T in percent and the label-free scores of every value."""
-    defined = [
-        name for name in SCORES if np.isfinite([m.scores[name] for m in means.values()]).all()
-    ]
+    defined = [name for name in SCORES if np.isfinite([m.scores[name] for m in means.values()]).all()]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("of", "setting", "value", "A_T", *defined))

@@ -43,9 +43,7 @@ def fit(context: Context, name: str, options: MethodOptions, label_space: str | 
         backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
         seeds, tasks = len(domain.seeds), len(domain.class_sets)
         path = paths.source_model(name, label_space)
-        with writing_source(
-            path, domain.class_names, backbones, seeds=seeds, tasks=tasks
-        ) as writer:
+        with writing_source(path, domain.class_names, backbones, seeds=seeds, tasks=tasks) as writer:
             if options.source_covariance:
                 writer.reserve_scatter(bases.width(options))
             fitted = executor.for_each_seed(
@@ -68,13 +66,7 @@ def source_views(domain: LabelledDomain, options: MethodOptions) -> list[str]:
 
 
 def fit_seed(
-    index: int,
-    reduce_rows: RowReduction,
-    *,
-    domain: LabelledDomain,
-    bases: Bases,
-    options: MethodOptions,
-    store: Path,
+    index: int, reduce_rows: RowReduction, *, domain: LabelledDomain, bases: Bases, options: MethodOptions, store: Path
 ) -> list[SourceModel]:
     """Write a seed's scatters into the store under way; return its models without them."""
     train, basis = domain.train_index(domain.seeds[index]), bases.reduced(index, options)
@@ -88,7 +80,5 @@ def fit_seed(
         reduce_rows=reduce_rows,
     )
     return write_scatters(
-        store,
-        index,
-        (replace(model, classifier=lifted(basis, model.classifier)) for model in models),
+        store, index, (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
     )

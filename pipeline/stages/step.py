@@ -49,9 +49,7 @@ def step(context: Context, name: str) -> str:
     names = opened.class_names
     before = None if opened.before is None else opened.before.summary
     figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
-    table = images_csv(
-        opened.images, result.prediction, names, result.weight, list(opened.corrected)
-    )
+    table = images_csv(opened.images, result.prediction, names, result.weight, list(opened.corrected))
     state = state_after(opened, result, figures)
     with write_aside(paths.step_images(context.suite, name)) as aside:
         aside.write_text(table, encoding="utf-8")

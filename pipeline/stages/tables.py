@@ -37,29 +37,17 @@ def settings(params: Params) -> dict[str, Any]:
 
 
 @stage(
-    reads=("data", "domains", "language", "method", "problems", "rff", "swept", "views", "vision"),
-    settings=settings,
+    reads=("data", "domains", "language", "method", "problems", "rff", "swept", "views", "vision"), settings=settings
 )
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
-    results = {
-        name: read_comparison(paths.comparison(suite, name), f"compare@{name}")
-        for name in params.problems
-    }
-    datasets = {
-        name: params.domains[problem.target].dataset for name, problem in params.problems.items()
-    }
+    results = {name: read_comparison(paths.comparison(suite, name), f"compare@{name}") for name in params.problems}
+    datasets = {name: params.domains[problem.target].dataset for name, problem in params.problems.items()}
     spaces = {name: p.label_space for name, p in params.problems.items() if p.label_space}
-    swept = {
-        name: read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}")
-        for name in params.swept
-    }
+    swept = {name: read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}") for name in params.swept}
     sweeps = {name: values for name, (values, _) in swept.items()}
-    selections = {
-        name: read_selection(paths.selection(suite, name), f"sensitivity@{name}")
-        for name in params.swept
-    }
+    selections = {name: read_selection(paths.selection(suite, name), f"sensitivity@{name}") for name in params.swept}
     now = made_with(params.selected())
     stale = [
         *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
@@ -73,9 +61,7 @@ def tables(context: Context) -> str:
     made = [
         replace(table, warnings=tuple(stale))
         for table in (
-            suite_tables(
-                Suite(suite, results, datasets, spaces), sweeps, selections, read_published()
-            )
+            suite_tables(Suite(suite, results, datasets, spaces), sweeps, selections, read_published())
             if results
             else []
         )

@@ -45,8 +45,6 @@ def tasks(context: Context, name: str) -> str:
         space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)
         for space, lists in spaces.items()
     }
-    arranged = replace(
-        arranged, spaces={s: target_tasks(rows, labels) for s, rows in parts.items()}
-    )
+    arranged = replace(arranged, spaces={s: target_tasks(rows, labels) for s, rows in parts.items()})
     manifest_files.write_tasks(arranged, classes, folder, parts)
     return f"{classes[-1].task + 1} tasks, {len(arranged.seeds)} seeds"

@@ -88,18 +88,13 @@ class ArrayLayout:
             raise ValueError(f"chunk {'/'.join(map(str, cell))}: the checksum is wrong")
 
 
-def new_array(
-    folder: Path, shape: tuple[int, ...], dtype: npt.DTypeLike, leading: int
-) -> ArrayLayout:
+def new_array(folder: Path, shape: tuple[int, ...], dtype: npt.DTypeLike, leading: int) -> ArrayLayout:
     """Write the zarr.json of an array with one chunk for each index of its ``leading`` axes, to be filled."""
     kind = np.dtype(dtype)
     metadata = {
         "shape": list(shape),
         "data_type": kind.name,
-        "chunk_grid": {
-            "name": "regular",
-            "configuration": {"chunk_shape": [1] * leading + list(shape[leading:])},
-        },
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1] * leading + list(shape[leading:])}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": kind.type(0).item(),
         "codecs": [{"name": "bytes"} if kind == np.bool_ else LITTLE_ENDIAN, CRC],
@@ -144,9 +139,7 @@ def _are_sizes(numbers: object) -> bool:
     return isinstance(numbers, list) and all(type(n) is int and n >= 1 for n in numbers)
 
 
-def require_metadata(
-    metadata: dict[str, Any], data_types: tuple[str, ...], grid: object, codecs: object
-) -> None:
+def require_metadata(metadata: dict[str, Any], data_types: tuple[str, ...], grid: object, codecs: object) -> None:
     """Raise `ValueError` unless all that decides where an array's bytes are is as we write it."""
     expected = {
         "zarr_format": 3,

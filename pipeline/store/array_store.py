@@ -31,9 +31,7 @@ class ArrayWriter:
     path: Path
     attributes: dict[str, Any]
 
-    def reserve(
-        self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1
-    ) -> ArrayLayout:
+    def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1) -> ArrayLayout:
         """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
         return new_array(self.path / name, shape, dtype, leading)
 
@@ -94,9 +92,7 @@ class ArrayStore:
         """Travel to another process as a path, which is opened there."""
         return open_arrays, (self.path.absolute(), self.schema)
 
-    def read(
-        self, name: str, *index: int, shape: tuple[int | None, ...] | None = None
-    ) -> npt.NDArray[Any]:
+    def read(self, name: str, *index: int, shape: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
         """Return an array, or what it holds at ``index`` of its first axis or axes.
 
         ``shape`` is what the result must have; None stands for any size along an axis.
@@ -105,8 +101,7 @@ class ArrayStore:
             raise unusable(self.path, f"has no array {name!r}")
         found = self.arrays[name].shape[len(index) :]
         if shape is not None and (
-            len(found) != len(shape)
-            or any(size not in (None, n) for n, size in zip(found, shape, strict=True))
+            len(found) != len(shape) or any(size not in (None, n) for n, size in zip(found, shape, strict=True))
         ):
             expected = ", ".join("any" if size is None else str(size) for size in shape)
             raise unusable(self.path, f"array {name} has shape {found}, not ({expected})")
@@ -119,8 +114,7 @@ class ArrayStore:
         """Return an attribute of the type ``kind``; the items of a list are of the type ``of``."""
         value = self.attributes.get(name)
         if not isinstance(value, kind) or (
-            of is not None
-            and not (isinstance(value, list) and all(type(item) is of for item in value))
+            of is not None and not (isinstance(value, list) and all(type(item) is of for item in value))
         ):
             raise unusable(self.path, f"its attribute {name!r} is absent or malformed")
         return value

@@ -148,9 +148,7 @@ class Bases:
     def require_model(self, store: ArrayStore) -> None:
         """Raise a `StoreError` unless the model in ``store`` was made with these bases."""
         if store.attribute("bases", list, of=str) != list(self.digests):
-            raise StoreError(
-                f"{store.path}: made with other bases than {self.path} has now; run dvc repro"
-            )
+            raise StoreError(f"{store.path}: made with other bases than {self.path} has now; run dvc repro")
 
 
 def read_bases(path: Path) -> Bases:
@@ -159,9 +157,7 @@ def read_bases(path: Path) -> Bases:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         checksum = content.pop("checksum")
         if checksum != content_crc(content):
-            raise StoreError(
-                f"{path}: damaged (the checksum is wrong); run dvc repro --force basis"
-            )
+            raise StoreError(f"{path}: damaged (the checksum is wrong); run dvc repro --force basis")
         digests = TypeAdapter(tuple[str, ...]).validate_python(content.pop("sha256"))
         recipe = TypeAdapter(BasisRecipe).validate_json(json.dumps(content))
     except FileNotFoundError:

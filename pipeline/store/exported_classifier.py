@@ -59,16 +59,12 @@ def unknown(views, clip):
 '''
 
 
-def write_classifier(
-    path: Path, tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]
-) -> None:
+def write_classifier(path: Path, tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> None:
     """Write the tensors by name, with ``about`` and the example in the header, aside; then rename the file."""
     from safetensors.numpy import save_file
 
     example = EXAMPLE + (UNKNOWN if "threshold" in about else "")
-    content = json.dumps(
-        {"schema": SCHEMA, **about, "example": example}, sort_keys=True, ensure_ascii=False
-    )
+    content = json.dumps({"schema": SCHEMA, **about, "example": example}, sort_keys=True, ensure_ascii=False)
     contiguous = {name: np.ascontiguousarray(values) for name, values in tensors.items()}
     with write_aside(path) as aside:
         save_file(contiguous, aside, metadata={HEADER: content})

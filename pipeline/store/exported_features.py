@@ -118,9 +118,7 @@ def _write_parquet(path: Path, features: ExportedFeatures) -> None:
 def _write_safetensors(path: Path, features: ExportedFeatures) -> None:
     from safetensors.numpy import save_file
 
-    tensors: dict[str, npt.NDArray[Any]] = {
-        "rows": np.concatenate([block for _, block in features.blocks()])
-    }
+    tensors: dict[str, npt.NDArray[Any]] = {"rows": np.concatenate([block for _, block in features.blocks()])}
     if features.paths is not None:
         tensors["paths"] = np.frombuffer("\0".join(features.paths).encode(), dtype=np.uint8)
     if features.labels is not None:

@@ -39,9 +39,7 @@ def texts_file(origin: Path) -> Path:
     return origin / TEXTS if origin.is_dir() else origin
 
 
-def import_store(
-    path: Path, rows_digest: str, views: Iterable[str]
-) -> tuple[dict[str, ViewRows], dict[str, object]]:
+def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[dict[str, ViewRows], dict[str, object]]:
     """Return the views of a store that another project extracted, and its provenance.
 
     Parameters
@@ -61,20 +59,11 @@ def import_store(
         )
     kept = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
     shape, dtype = (store.rows, store.width), {view: str(store.dtype(view)) for view in views}
-    return {
-        view: ViewRows(*shape, dtype[view], store.settings(view), store.blocks(view))
-        for view in dtype
-    }, kept
+    return {view: ViewRows(*shape, dtype[view], store.settings(view), store.blocks(view)) for view in dtype}, kept
 
 
 def import_views(
-    file: Path,
-    domain: str,
-    images: Sequence[str],
-    views: Iterable[str],
-    *,
-    arrays: Mapping[str, str],
-    dtype: str,
+    file: Path, domain: str, images: Sequence[str], views: Iterable[str], *, arrays: Mapping[str, str], dtype: str
 ) -> dict[str, ViewRows]:
     """Read embeddings computed by somebody else, in manifest order, ready for `write_embeddings`.
 
@@ -127,15 +116,11 @@ def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: s
         )
     extra = ["/".join((domain, *key)) for key in sorted(set(row_of) - set(keys))]
     if extra:
-        raise InputError(
-            f"{file}: {len(extra)} paths unknown to the manifest: {listed(extra, most=3)}"
-        )
+        raise InputError(f"{file}: {len(extra)} paths unknown to the manifest: {listed(extra, most=3)}")
     return np.array([row_of[key] for key in keys], dtype=np.intp)
 
 
-def _matching(
-    parts: tuple[str, ...], depths: Sequence[int], row_of: Mapping[tuple[str, ...], int]
-) -> tuple[str, ...]:
+def _matching(parts: tuple[str, ...], depths: Sequence[int], row_of: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
     """Return the CLASS/…/FILE of a manifest path that the file knows: folders above it may differ."""
     for depth in depths:
         if parts[-depth:] in row_of:
@@ -143,9 +128,7 @@ def _matching(
     return parts
 
 
-def import_rows(
-    file: Path, name: str | None, order: Index, *, file_rows: int, dtype: str
-) -> Matrix:
+def import_rows(file: Path, name: str | None, order: Index, *, file_rows: int, dtype: str) -> Matrix:
     """Return the embeddings (n, d) of one array in manifest order, checked and as ``dtype``.
 
     ``order`` (n,) is the row of the file for each image, ``file_rows`` the rows it must have.
@@ -162,8 +145,6 @@ def import_rows(
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
         row = int(order[bad.argmax()])
-        raise InputError(
-            f"{label}: row {row} is not finite (NaN or infinity); {bad.sum()} such rows"
-        )
+        raise InputError(f"{label}: row {row} is not finite (NaN or infinity); {bad.sum()} such rows")
     with np.errstate(over="ignore"):  # the store refuses infinity and knows the remedy
         return values.astype(dtype)

@@ -76,10 +76,7 @@ class ProgressLog:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for file in (self._file, *self._readers.values()):
             file.close()
@@ -119,9 +116,7 @@ class ProgressLog:
         """Add the rows (n, d) of images with these n sha256 digests; on return they survive a SIGKILL."""
         payload = b"".join(digests) + rows.astype(self._dtype, copy=False).tobytes()
         block = self._file.tell()
-        header = HEADER.pack(
-            MAGIC, len(digests), self._width, self._dtype.itemsize, zlib.crc32(payload)
-        )
+        header = HEADER.pack(MAGIC, len(digests), self._width, self._dtype.itemsize, zlib.crc32(payload))
         self._file.write(header + payload)
         self._file.flush()
         self._note(0, block, digests)

@@ -35,9 +35,7 @@ class Prompts:
         names = [*first, *(name for name in self.classes if name not in first)]
         index = [self.classes.index(name) for name in names]
         provenance = {**self.provenance, "classes": names}
-        sentences = provenance.get(
-            "prompts"
-        )  # those of a class side by side; imported texts have none
+        sentences = provenance.get("prompts")  # those of a class side by side; imported texts have none
         if sentences is not None:
             of_class = np.reshape(sentences, (len(names), -1))
             provenance["prompts"] = of_class[index].ravel().tolist()

@@ -22,9 +22,7 @@ Index = npt.NDArray[np.intp]
 TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their labels
 
 
-def write_pseudo_labels(
-    path: Path, seeds: Sequence[Sequence[TaskLabels]], rows: int, problem: str
-) -> None:
+def write_pseudo_labels(path: Path, seeds: Sequence[Sequence[TaskLabels]], rows: int, problem: str) -> None:
     """Write the labels of each task (inner) of each seed (outer) of a target of ``rows`` images."""
     with writing(path, SCHEMA) as store:
         store.describe({"problem": problem})
@@ -53,17 +51,12 @@ def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int | None = No
 
     `labels_at` chooses those of a task.
     """
-    label, weight, kept = (
-        store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept")
-    )
+    label, weight, kept = (store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept"))
     return PseudoLabels(label, store.read("fused", seed_index, shape=(rows, None)), weight, kept)
 
 
 def labels_at(labels: PseudoLabels, index: Index, classes: int) -> PseudoLabels:
     """Return the labels of a task: its images' row numbers ``index`` (n,), its number of classes."""
     return PseudoLabels(
-        labels.label[index].astype(np.intp),
-        labels.fused[index, :classes],
-        labels.weight[index],
-        labels.kept[index],
+        labels.label[index].astype(np.intp), labels.fused[index, :classes], labels.weight[index], labels.kept[index]
     )

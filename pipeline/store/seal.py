@@ -95,9 +95,7 @@ def read_sealed(folder: Path, schema: str) -> SealedGroup:
             f"with `rm -r {folder} && dvc repro --allow-missing` (docs/how-to/upgrading.md)"
         )
     own, arrays = attributes.pop(OWN, None), attributes.pop(ARRAYS, None)
-    if not isinstance(arrays, dict) or own != content_crc(
-        {**root, "attributes": {**attributes, ARRAYS: arrays}}
-    ):
+    if not isinstance(arrays, dict) or own != content_crc({**root, "attributes": {**attributes, ARRAYS: arrays}}):
         raise damaged(folder / ROOT, "the checksum is wrong", store=folder)
     for name in arrays:
         if not _NAME.fullmatch(name):

@@ -17,14 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.store.array_layout import (
-    CRC,
-    CRC_BYTES,
-    LITTLE_ENDIAN,
-    NOT_OURS,
-    crc_matches,
-    require_metadata,
-)
+from pipeline.store.array_layout import CRC, CRC_BYTES, LITTLE_ENDIAN, NOT_OURS, crc_matches, require_metadata
 
 Matrix = npt.NDArray[np.floating]
 Bytes = npt.NDArray[np.uint8]
@@ -126,12 +119,7 @@ def shard_reader(folder: Path, metadata: dict[str, Any]) -> ShardReader:
     except (ValueError, KeyError, TypeError):
         raise ValueError(NOT_OURS) from None
     plain = [LITTLE_ENDIAN, CRC]
-    inner = {
-        "chunk_shape": [chunk_rows, width],
-        "codecs": plain,
-        "index_codecs": plain,
-        "index_location": "end",
-    }
+    inner = {"chunk_shape": [chunk_rows, width], "codecs": plain, "index_codecs": plain, "index_location": "end"}
     codecs = [{"name": "sharding_indexed", "configuration": inner}]
     require_metadata(metadata, DATA_TYPES, [shard_rows, width], codecs)
     sizes = (rows, width, shard_rows, chunk_rows)

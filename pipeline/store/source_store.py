@@ -128,8 +128,7 @@ def read_source(
     store = open_arrays(path, SCHEMA)
     if store.attribute("classes", list, of=str) != list(classes):
         raise StoreError(
-            f"{path}: its classes differ from the target's; "
-            "a problem's two domains must have the same class folders"
+            f"{path}: its classes differ from the target's; a problem's two domains must have the same class folders"
         )
     classifiers = read_classifiers(store, seed_index)
     if len(classifiers[-1].b) != len(classes):
@@ -165,9 +164,7 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
     return replace(model, scatter=scatter)
 
 
-def _read_scatter(
-    store: ArrayStore, seed_index: int, task: int, *, T: int, width: int
-) -> SourceScatter:
+def _read_scatter(store: ArrayStore, seed_index: int, task: int, *, T: int, width: int) -> SourceScatter:
     total, degrees = (store.read(name, seed_index, shape=(T,)) for name in ("total", "degrees"))
     triangle = store.read("scatter", seed_index, task, shape=(width * (width + 1) // 2,))
     return SourceScatter(triangle, float(total[task]), float(degrees[task]))

@@ -87,13 +87,7 @@ def test_all_there(project, capsys):
     assert status == 0
     assert "✗" not in out
     assert out.endswith("all there\n")
-    for part in (
-        "✓ Python 3.",
-        "torch 2.",
-        "✓ device auto: ",
-        "GB free on disk",
-        "· no DVC remote",
-    ):
+    for part in ("✓ Python 3.", "torch 2.", "✓ device auto: ", "GB free on disk", "· no DVC remote"):
         assert part in out
     assert "✓ models.clip.origin: weights/clip.pt, open_clip ViT-B-32, 2.0 MB" in out
     assert "· models.vit.origin: weights/vit" in out
@@ -119,12 +113,7 @@ def test_a_missing_folder(project, capsys):
 def test_missing_weights(project, capsys):
     Path("weights/clip.pt").unlink()
     missing(capsys, "models.clip.origin: weights/clip.pt", "put the checkpoint there")
-    change(
-        "suite.yaml",
-        SUITE,
-        "library: open_clip, name: ViT-B-32, pretrained: openai",
-        "library: imported, name: x",
-    )
+    change("suite.yaml", SUITE, "library: open_clip, name: ViT-B-32, pretrained: openai", "library: imported, name: x")
     missing(capsys, "models.clip.origin: weights/clip.pt", "put the embeddings there")
 
 

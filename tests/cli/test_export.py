@@ -37,11 +37,7 @@ assert not [name for name in sys.modules if name.split(".")[0] in ("pipeline", "
 def python(script, folder):
     """Run a script as somebody else would, in a folder of theirs."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-W", "ignore", "-c", script], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -101,12 +97,8 @@ def test_from_a_photo_with_timm_and_open_clip(adapted_as, tmp_path, capsys):
     adapted_as({"options": {"vote_at_test": False}})
     exported(tmp_path)
     shutil.copytree(ROOT / "weights/digits", tmp_path / "weights/digits")
-    vit = (
-        tmp_path / "weights/digits/vit/model.safetensors"
-    )  # with a classifier, as most checkpoints of timm
-    save_file(
-        {**load_file(vit), "head.weight": torch.zeros(5, 128), "head.bias": torch.zeros(5)}, vit
-    )
+    vit = tmp_path / "weights/digits/vit/model.safetensors"  # with a classifier, as most checkpoints of timm
+    save_file({**load_file(vit), "head.weight": torch.zeros(5, 128), "head.bias": torch.zeros(5)}, vit)
     seven = Path("data/digits/uci/7/00007.png")
     (tmp_path / "photo.png").write_bytes(seven.read_bytes())
     lines = python(CLASSIFY + FROM_A_PHOTO, tmp_path).splitlines()
@@ -129,10 +121,7 @@ def test_the_header_names_both_backbones(here, tmp_path, capsys):
     assert output["language"]["preprocessing"] == store.provenance["preprocessing"]
     with safe_open(path, "numpy") as file:
         shapes = {name: file.get_tensor(name).shape for name in file.keys()}  # noqa: SIM118
-    d = sum(
-        open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).width
-        for model in ("vit", "clip")
-    )
+    d = sum(open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).width for model in ("vit", "clip"))
     assert shapes["omega"] == (d, 20)
     assert shapes["W"] == (20, 10)
 
@@ -141,8 +130,7 @@ def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
     mine = exported(tmp_path).read_bytes()
     other = tmp_path / "other.safetensors"  # another process: nothing may hang on its hash seed
     python(
-        f"from pipeline.cli.main import main\nmain(['export', '--problem', 'mnist-uci', '-o', {str(other)!r}])",
-        here,
+        f"from pipeline.cli.main import main\nmain(['export', '--problem', 'mnist-uci', '-o', {str(other)!r}])", here
     )
     assert other.read_bytes() == mine
     for folder in (ROOT, tmp_path, here):
@@ -168,14 +156,9 @@ def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, va
 
 
 @pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        ({"variant": "nearest_mean"}, "predictor: nearest_mean is no linear classifier"),
-    ],
+    ("method", "message"), [({"variant": "nearest_mean"}, "predictor: nearest_mean is no linear classifier")]
 )
-def test_a_model_that_is_no_linear_classifier_is_refused(
-    adapted_as, tmp_path, capsys, method, message
-):
+def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, capsys, method, message):
     adapted_as(method)
     path = tmp_path / "no.safetensors"
     assert main(["export", "--problem", "mnist-uci", "-o", str(path)]) == 2

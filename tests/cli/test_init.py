@@ -47,9 +47,7 @@ def test_a_project_follows_the_graph_of_another_version(project, tmp_path, monke
     (newer / "docs/new.md").write_text("new")
     monkeypatch.chdir(folder)
     own = "  mine:\n    cmd: echo mine\n"
-    Path("dvc.yaml").write_text(
-        Path("dvc.yaml").read_text().replace("\n  code:", f"\n{own}  code:")
-    )
+    Path("dvc.yaml").write_text(Path("dvc.yaml").read_text().replace("\n  code:", f"\n{own}  code:"))
     numbers = Path("params.yaml").read_text().replace("D: 1000", "D: 70")
     sections = [part for part in numbers.split("\n\n") if "select:\n" not in part]
     Path("params.yaml").write_text("\n\n".join(sections))

@@ -22,11 +22,7 @@ def test_inspect_shows_what_a_store_holds(here, capsys):
     assert main(["inspect", "--json", VIT]) == 0
     facts = json.loads(capsys.readouterr().out)[VIT]
     original = facts["arrays"]["original"]
-    assert (original["dtype"], original["shape"], original["not_finite"]) == (
-        "float16",
-        [12, 24],
-        0,
-    )
+    assert (original["dtype"], original["shape"], original["not_finite"]) == ("float16", [12, 24], 0)
     assert 0 < original["norm_min"] <= original["norm_median"] <= original["norm_max"]
     assert facts["provenance"]["model"]["library"] == "timm"
     assert len(facts["provenance"]["weights"]) == 64
@@ -69,10 +65,7 @@ def test_show_views_draws_a_picture(here, capsys, tmp_path):
     [
         (["data/left/ant/none.png"], "data/left/ant/none.png: no such image; check its path"),
         (["data/left"], "data/left: is a folder; name one image in it"),
-        (
-            ["data/left/ant/0.png", "--model", "vot"],
-            "models: there is no 'vot'; did you mean 'vit'?",
-        ),
+        (["data/left/ant/0.png", "--model", "vot"], "models: there is no 'vot'; did you mean 'vit'?"),
         (["data/left/ant/0.png", "-o", "v.xyz"], "--output v.xyz: name a file that ends in .png"),
     ],
 )

@@ -11,20 +11,14 @@ from pipeline.cli.merge_lock import merge, write
 
 def git(folder, *arguments, ok=True):
     identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
-    done = subprocess.run(
-        ["git", *identity, *arguments], check=False, cwd=folder, capture_output=True, text=True
-    )
+    done = subprocess.run(["git", *identity, *arguments], check=False, cwd=folder, capture_output=True, text=True)
     assert not ok or done.returncode == 0, done.stderr
     return done
 
 
 def referee(folder, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", *arguments],
-        check=False,
-        cwd=folder,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "pipeline.cli.main", *arguments], check=False, cwd=folder, capture_output=True, text=True
     )
 
 
@@ -55,11 +49,7 @@ def clone(tmp_path):
 
 
 def check(folder):
-    assert stages(folder) == {
-        "embed@mnist-vit": entry("1"),
-        "embed@uci-vit": entry("2"),
-        "embed@print-vit": entry("3"),
-    }
+    assert stages(folder) == {"embed@mnist-vit": entry("1"), "embed@uci-vit": entry("2"), "embed@print-vit": entry("3")}
 
 
 def test_a_conflict_is_resolved_afterwards(clone):
@@ -73,9 +63,7 @@ def test_a_conflict_is_resolved_afterwards(clone):
 def test_git_merges_by_itself_once_the_driver_is_installed(clone, monkeypatch):
     referee(clone, "merge-lock", "--install")
     driver = f"{sys.executable} -m pipeline.cli.main merge-lock %O %A %B"
-    git(
-        clone, "config", "merge.referee-lock.driver", driver
-    )  # the tests' Python, whatever is on the path
+    git(clone, "config", "merge.referee-lock.driver", driver)  # the tests' Python, whatever is on the path
     git(clone, "add", "-A")
     git(clone, "commit", "--quiet", "-m", "attributes")
     git(clone, "merge", "--no-edit", "theirs")

@@ -62,9 +62,7 @@ def winners(table):
 def test_the_labels_are_those_that_evaluate_counted(lookalike, capsys, monkeypatch):
     counted = []  # its tables do not tell whose label is whose, so its scores are kept here
     tables = evaluate.problem_tables
-    monkeypatch.setattr(
-        evaluate, "problem_tables", lambda p, *rest: counted.extend(p.scores) or tables(p, *rest)
-    )
+    monkeypatch.setattr(evaluate, "problem_tables", lambda p, *rest: counted.extend(p.scores) or tables(p, *rest))
     assert run_stage(["evaluate", "mnist-uci"]) == 0
     capsys.readouterr()
     wrong = 0

@@ -46,9 +46,7 @@ def test_nothing_but_suite_yaml_changes(project):
     assert after == before
 
 
-@pytest.mark.parametrize(
-    "folder", ["officehome/Real World", "officehome/Real_World", "OfficeHome/RealWorld"]
-)
+@pytest.mark.parametrize("folder", ["officehome/Real World", "officehome/Real_World", "OfficeHome/RealWorld"])
 def test_the_usual_folder_found_on_disk_is_written(project, folder):
     (project / "data" / folder / "Bed").mkdir(parents=True)
     use("officehome")
@@ -105,11 +103,7 @@ def test_an_unknown_suite_names_the_nearest(project, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "vision: vit\n",
-            "vision: vti\n",
-            "vision: 'vti' is not in models or joined; did you mean 'vit'",
-        ),
+        ("vision: vit\n", "vision: vti\n", "vision: 'vti' is not in models or joined; did you mean 'vit'"),
         ("dataset: mine", "dataset: [", "not valid YAML"),
         ("    images: data/mine/photos ", "    images: []  #", "domains.photos.images: "),
         ("suite: template", "data: {}\nsuite: template", "data: belong in params.yaml"),

@@ -52,10 +52,7 @@ def small_head(classes=3, width=5, d=4):
     """Return a head in double precision, with biases that are not zero."""
     generator = torch.Generator().manual_seed(1)
     parameters = new_head(d, generator, width=width).grown(classes, generator).parameters
-    noisy = {
-        n: t.detach() + 0.3 * torch.randn(t.shape, generator=generator)
-        for n, t in parameters.items()
-    }
+    noisy = {n: t.detach() + 0.3 * torch.randn(t.shape, generator=generator) for n, t in parameters.items()}
     return GrowingHead({name: t.double().requires_grad_() for name, t in noisy.items()})
 
 

@@ -14,18 +14,7 @@ VIEWS = ("original", "zeros", "rand")
 class ShiftedDomains:
     """C classes in tasks of given sizes; rows (n, d), nonnegative if asked for. True labels are kept apart."""
 
-    def __init__(
-        self,
-        seed,
-        sizes=(2, 2, 3),
-        *,
-        d=10,
-        n=84,
-        tests=70,
-        noise=1.0,
-        shift=0.7,
-        nonnegative=False,
-    ):
+    def __init__(self, seed, sizes=(2, 2, 3), *, d=10, n=84, tests=70, noise=1.0, shift=0.7, nonnegative=False):
         rng = np.random.default_rng(seed)
         C = sum(sizes)
         self.sizes, self.seed = sizes, seed
@@ -64,15 +53,11 @@ class ShiftedDomains:
 
         target = [
             TargetTask(
-                classes=classes,
-                cosines=cosines(self.clip[rows], self.texts),
-                **given(self.x[rows], self.clip[rows]),
+                classes=classes, cosines=cosines(self.clip[rows], self.texts), **given(self.x[rows], self.clip[rows])
             )
             for classes, rows in zip(self.tasks, self.task_masks(), strict=True)
         ]
-        test = UnlabelledRows(
-            cosines=cosines(self.test_clip, self.texts), **given(self.test_x, self.test_clip)
-        )
+        test = UnlabelledRows(cosines=cosines(self.test_clip, self.texts), **given(self.test_x, self.test_clip))
         basis = draw_basis(len(self.shift), D, 1.0, "bandwidth", self.seed, d_clip=5 if clip else 0)
         source = Source(labels=self.source_y.copy(), **given(self.source_x, self.source_clip))
         described = Target(target, test, 40.0, self.texts if clip else None)

@@ -5,22 +5,10 @@ import math
 import pytest
 import torch
 
-from comparison.head_cases import (
-    WIDTH,
-    drawn,
-    rows_of,
-    seeded,
-    shifted_seed,
-    small_head,
-    whole_batch,
-)
+from comparison.head_cases import WIDTH, drawn, rows_of, seeded, shifted_seed, small_head, whole_batch
 from pipeline.comparison.head_training.growing_head import new_head, task_rows
 from pipeline.comparison.head_training.training_loop import FineTuning, Training, train
-from pipeline.comparison.methods.dann_head import (
-    DomainAdversarial,
-    DomainDiscriminator,
-    adversarial_strength,
-)
+from pipeline.comparison.methods.dann_head import DomainAdversarial, DomainDiscriminator, adversarial_strength
 
 
 def slope(loss, tensor, index, step=1e-6):
@@ -41,14 +29,10 @@ def test_the_gradient_is_reversed_at_the_features_and_nowhere_else(progress):
     method = seeded(DomainAdversarial())
     method.begin_task(head, rows)
     discriminator = method.discriminator
-    discriminator.parameters = [
-        p.detach().double().requires_grad_() for p in discriminator.parameters
-    ]
+    discriminator.parameters = [p.detach().double().requires_grad_() for p in discriminator.parameters]
     hidden, output = head.parameters["hidden_weight"], head.parameters["output_weight"]
     inner, batch = discriminator.parameters[0], whole_batch(rows, progress)
-    by_hidden, by_output, by_inner = torch.autograd.grad(
-        method.loss(head, rows, batch), [hidden, output, inner]
-    )
+    by_hidden, by_output, by_inner = torch.autograd.grad(method.loss(head, rows, batch), [hidden, output, inner])
 
     def task():
         return FineTuning().loss(head, rows, batch)

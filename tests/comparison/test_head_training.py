@@ -10,12 +10,7 @@ import torch
 
 from comparison.head_cases import PER_TASK, WIDTH, drawn, rows_of, seeded, shifted_seed, small_head
 from pipeline.comparison.head_training.growing_head import draw_rows, head_input, task_rows
-from pipeline.comparison.head_training.training_loop import (
-    FineTuning,
-    Training,
-    single_thread,
-    train,
-)
+from pipeline.comparison.head_training.training_loop import FineTuning, Training, single_thread, train
 
 
 @pytest.fixture

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from comparison.head_cases import (
-    HEADS,
-    PER_TASK,
-    accuracy_and_forgetting,
-    shifted_seed,
-    target_task,
-)
+from comparison.head_cases import HEADS, PER_TASK, accuracy_and_forgetting, shifted_seed, target_task
 from pipeline.comparison.registry import compared_method
 from pipeline.problem.seed import Source
 

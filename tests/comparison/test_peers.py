@@ -7,15 +7,7 @@ import pytest
 
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.labelled_tasks import pseudo_labelled_tasks, source_tasks
-from pipeline.comparison.methods import (
-    anacp,
-    fecam,
-    loranpac,
-    nearest_class_mean,
-    ranpac,
-    ranpac_10000,
-    streaming_lda,
-)
+from pipeline.comparison.methods import anacp, fecam, loranpac, nearest_class_mean, ranpac, ranpac_10000, streaming_lda
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
@@ -208,9 +200,7 @@ def test_only_methods_that_draw_depend_on_the_seeds_number(name):
     assert (first[-1] != other[-1]).any() == (name.removesuffix("-pseudo") in RANDOM)
 
 
-@pytest.mark.parametrize(
-    "name", [*SIMPLE, *(f"{name}-pseudo" for name in (*SIMPLE, "ranpac-10000"))]
-)
+@pytest.mark.parametrize("name", [*SIMPLE, *(f"{name}-pseudo" for name in (*SIMPLE, "ranpac-10000"))])
 def test_the_order_of_tasks_does_not_matter_in_the_end(name):
     """With the same labels: those of `first_labels` come from a source model, which depends on the order."""
     domains, moved = ShiftedDomains(2, noise=2.0), ShiftedDomains(2, noise=2.0)

@@ -14,13 +14,7 @@ from comparison.head_cases import (
     whole_batch,
 )
 from pipeline.comparison.head_training.anchored_penalty import Anchor, fisher, output_sensitivity
-from pipeline.comparison.head_training.training_loop import (
-    FineTuning,
-    Step,
-    Training,
-    run_head,
-    train,
-)
+from pipeline.comparison.head_training.training_loop import FineTuning, Step, Training, run_head, train
 from pipeline.comparison.methods import ewc_head, rwalk_head, si_head
 from pipeline.comparison.methods.lwf_head import LearningWithoutForgetting
 from pipeline.comparison.methods.mas_head import MemoryAwareSynapses
@@ -199,8 +193,7 @@ def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
         new = fisher(head, rows.x, rows.own)
         information = {n: 0.9 * new[n] + 0.1 * (information or new)[n] for n in now}  # eq. (6)
         term = {  # eq. (7)
-            n: (decrease[n] / (information[n] * (now[n] - start[n]) ** 2 / 2 + 1e-3)).clamp(min=0)
-            for n in now
+            n: (decrease[n] / (information[n] * (now[n] - start[n]) ** 2 / 2 + 1e-3)).clamp(min=0) for n in now
         }
         scores = term if scores is None else {n: scores[n] + term[n] for n in now}
     method.end_task(head, rows)

@@ -64,9 +64,7 @@ def test_test_rows_get_the_density_of_every_class_seen_and_the_first_opinion(nam
         means += list(mu)
         for i, row in enumerate(given.test):
             density = [oracle.log_density(row, m, v) for m, v in zip(means, variances, strict=True)]
-            assert predicted[i] == np.argmax(
-                given.test_logits[i, : len(means)] + np.array(density) / 50
-            )
+            assert predicted[i] == np.argmax(given.test_logits[i, : len(means)] + np.array(density) / 50)
 
 
 @SPACES
@@ -103,10 +101,7 @@ def test_unlabelled_rows_improve_on_the_first_opinion(name):
         return final_accuracy(accuracy_matrix(predictions, case.test_y, case.test_tasks))
 
     cases = [ShiftedDomains(k, (2, 3, 3), d=20, n=240, tests=160, shift=1.0) for k in range(3)]
-    for form, first, gain in (
-        (name, "clip_zero_shot", -0.005),
-        (f"{name}-pseudo", "source_only", 0.02),
-    ):
+    for form, first, gain in ((name, "clip_zero_shot", -0.005), (f"{name}-pseudo", "source_only", 0.02)):
         gains = [accuracy(form, case) - accuracy(first, case) for case in cases]
         assert np.mean(gains) > gain, form
 
@@ -116,9 +111,7 @@ def test_unlabelled_rows_improve_on_the_first_opinion(name):
 def test_predictions_are_among_the_classes_seen_and_repeatable(name, sizes):
     domains = ShiftedDomains(0, sizes)
     predictions = run(name, domains.build(clip=True))
-    for predicted, again, C in zip(
-        predictions, run(name, domains.build(7, clip=True)), np.cumsum(sizes), strict=True
-    ):
+    for predicted, again, C in zip(predictions, run(name, domains.build(7, clip=True)), np.cumsum(sizes), strict=True):
         assert set(predicted) <= set(range(C))
         np.testing.assert_array_equal(predicted, again)  # nothing is random
 

@@ -29,8 +29,7 @@ def described(seed, rows, K):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["mcm", "clip-entropy", "clip-largest-cosine", "clip-half-entropy", "nearest-mean-distance"],
+    "name", ["mcm", "clip-entropy", "clip-largest-cosine", "clip-half-entropy", "nearest-mean-distance"]
 )
 def test_a_baseline_is_the_naive_one(name, domains):
     seed = domains.build(clip=True)
@@ -58,9 +57,7 @@ def test_the_temperature_of_calibrated_clip_is_that_of_the_least_loss():
     k = 0.2 + 0.05 * np.eye(7)[labels] + 0.03 * rng.normal(size=(200, 7))
     k[labels > 2, 0] += 0.1  # images of the classes that play the unknown look like the first class
     found = calibrated_temperature(k, labels, 0.01)
-    losses = [
-        oracle.calibration_loss(k.tolist(), labels.tolist(), t) for t in np.geomspace(1e-3, 1, 60)
-    ]
+    losses = [oracle.calibration_loss(k.tolist(), labels.tolist(), t) for t in np.geomspace(1e-3, 1, 60)]
     assert oracle.calibration_loss(k.tolist(), labels.tolist(), found) < min(losses) + 0.003
     assert calibrated_temperature(k[:, :3], labels % 3, 0.01) == 0.01
 

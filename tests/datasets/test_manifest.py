@@ -11,9 +11,7 @@ from small_manifests import TWO_CLASSES, arranged, build_manifest, images, sha25
 
 def test_rows_are_in_the_order_of_the_paths():
     manifest = build_manifest()
-    assert [row.path for row in manifest.images] == [
-        image.path.as_posix() for image in TWO_CLASSES.images
-    ]
+    assert [row.path for row in manifest.images] == [image.path.as_posix() for image in TWO_CLASSES.images]
     assert manifest.images[0] == ("data/d/a/a0.png", sha256("a0.png"), 4, 3)
     assert manifest.labels == ["a"] * 10 + ["b"] * 5
     classes, tasks = arranged(manifest)
@@ -44,11 +42,7 @@ def test_the_report():
 def test_duplicates_are_reported_and_those_across_classes_flagged():
     found = images(a=["same.png", "x.png", "x2.png"], b=["same.png", "y.png"])
     assert build_manifest(found).report["duplicates"] == [
-        {
-            "sha256": sha256("same.png"),
-            "across_classes": True,
-            "paths": ["data/d/a/same.png", "data/d/b/same.png"],
-        }
+        {"sha256": sha256("same.png"), "across_classes": True, "paths": ["data/d/a/same.png", "data/d/b/same.png"]}
     ]
     copies = [LabelledImage(Path(f"data/d/a/{i}/1.png"), "a") for i in range(3)]
     report = build_manifest(FoundImages(copies, {})).report

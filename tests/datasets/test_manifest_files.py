@@ -21,13 +21,7 @@ from pipeline.datasets.manifest_files import (
 )
 from pipeline.datasets.sources.source import FoundImages
 from pipeline.errors import StoreError
-from small_manifests import (
-    TWO_CLASSES,
-    build_manifest,
-    images,
-    sha256,
-    write_all,
-)
+from small_manifests import TWO_CLASSES, build_manifest, images, sha256, write_all
 
 TABLES = ["classes.csv", "images.csv", "labels.csv", "names.csv", "tasks.csv"]
 FILES = sorted([*TABLES, *(f"{name}.sha256" for name in TABLES), "report.json"])
@@ -80,10 +74,7 @@ def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
     found = images(**{"a#b": ["1 #2.png"], 'c,"ü': ["2\n.png"]})
     write_all(tmp_path, found)
     table = pd.read_csv(tmp_path / "labels.csv")
-    assert table.to_dict("list") == {
-        "path": ["data/d/a#b/1 #2.png", 'data/d/c,"ü/2\n.png'],
-        "class": ["a#b", 'c,"ü'],
-    }
+    assert table.to_dict("list") == {"path": ["data/d/a#b/1 #2.png", 'data/d/c,"ü/2\n.png'], "class": ["a#b", 'c,"ü']}
     assert [row.path for row in read_images(tmp_path / "images.csv")] == list(table["path"])
     sums = [f"{name}.sha256" for name in TABLES]
     subprocess.run(["sha256sum", "--strict", "-c", *sums], cwd=tmp_path, check=True)

@@ -39,8 +39,7 @@ def test_all_other_text_of_a_template_is_kept(template, bike, mona_lisa):
 
 
 @pytest.mark.parametrize(
-    ("folder", "words"),
-    [("desk_lamp", "desk lamp"), ("teddy-bear", "teddy bear"), ("__a__b-_c ", "a b c"), ("_", "_")],
+    ("folder", "words"), [("desk_lamp", "desk lamp"), ("teddy-bear", "teddy bear"), ("__a__b-_c ", "a b c"), ("_", "_")]
 )
 def test_folder_names_as_words(folder, words):
     assert spoken(folder) == words

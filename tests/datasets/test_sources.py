@@ -42,20 +42,13 @@ def listed(root, folder, text, *, list_root=None, class_names=VISDA):
 
 def test_any_folder_of_classes_at_any_depth(tmp_path):
     put(tmp_path, "mine/b/2.png", "mine/a/x/y/10.png", "mine/a/1.JPG")
-    assert found(tmp_path, "mine") == [
-        ("mine/a/1.JPG", "a"),
-        ("mine/a/x/y/10.png", "a"),
-        ("mine/b/2.png", "b"),
-    ]
+    assert found(tmp_path, "mine") == [("mine/a/1.JPG", "a"), ("mine/a/x/y/10.png", "a"), ("mine/b/2.png", "b")]
     assert len(find(tmp_path / "mine", labelled=False).images) == 3
 
 
 def test_office31(tmp_path):
     put(tmp_path, "amazon/images/back_pack/frame_0001.jpg", "amazon/images/bike/frame_0001.jpg")
-    expected = [
-        ("amazon/images/back_pack/frame_0001.jpg", "back_pack"),
-        ("amazon/images/bike/frame_0001.jpg", "bike"),
-    ]
+    expected = [("amazon/images/back_pack/frame_0001.jpg", "back_pack"), ("amazon/images/bike/frame_0001.jpg", "bike")]
     assert found(tmp_path, "amazon") == expected
     assert found(tmp_path, "amazon/images", class_names=("back_pack", "bike")) == expected
     assert find(tmp_path / "amazon").classes == ("back_pack", "bike")
@@ -92,10 +85,7 @@ def test_domainnet_lists_name_the_domain_and_number_classes_their_own_way(tmp_pa
     put(tmp_path, "clipart/t-shirt/not_listed.jpg")
     text = "clipart/t-shirt/clipart_2.jpg 1\nclipart/The_Mona_Lisa/clipart_1.jpg 0\n"
     names = ["t-shirt", "The_Mona_Lisa"]  # label 0 is not the first name
-    expected = [
-        ("clipart/The_Mona_Lisa/clipart_1.jpg", "The_Mona_Lisa"),
-        ("clipart/t-shirt/clipart_2.jpg", "t-shirt"),
-    ]
+    expected = [("clipart/The_Mona_Lisa/clipart_1.jpg", "The_Mona_Lisa"), ("clipart/t-shirt/clipart_2.jpg", "t-shirt")]
     for class_names in (names, ()):
         assert listed(tmp_path, "clipart", text, list_root=".", class_names=class_names) == expected
 
@@ -173,9 +163,7 @@ def test_a_bad_list_names_file_and_line(tmp_path, text, message):
 def test_listed_images_may_be_anywhere_below_the_lists_root(tmp_path):
     """A listed domain's `images` is cache/lists/DOMAIN, which holds no images."""
     put(tmp_path, "data/bus/1.png")
-    assert listed(tmp_path, "cache/lists/d", "bus/1.png 2\n", list_root="data") == [
-        ("data/bus/1.png", "bus")
-    ]
+    assert listed(tmp_path, "cache/lists/d", "bus/1.png 2\n", list_root="data") == [("data/bus/1.png", "bus")]
 
 
 def test_a_list_that_names_no_class_is_refused(tmp_path):
@@ -247,9 +235,7 @@ def test_class_folders_in_a_tar_file(tmp_path):
 
 def test_parquet_with_images_as_hugging_face_writes_it(tmp_path):
     names = {"label": ("bus", "aeroplane"), "domain": ("Art", "Real World")}
-    write_parquet(
-        tmp_path / "hub/a-1.parquet", [b"x"] * 3, label=[1, 0, 0], domain=[0, 1, 0], names=names
-    )
+    write_parquet(tmp_path / "hub/a-1.parquet", [b"x"] * 3, label=[1, 0, 0], domain=[0, 1, 0], names=names)
     write_parquet(tmp_path / "hub/a-0.parquet", [b"x"], label=[0], domain=[1], names=names)
     assert found(tmp_path, "hub", domain="real_world") == [
         ("hub/a-0.parquet/image/00000000", "bus"),
@@ -313,11 +299,7 @@ CUT = tarfile.BLOCKSIZE * 2 + 100  # within the second header
         ({"a.jpg": b"x", "a.cls": b"3"}, bytes, r"x\.tar/a\.jpg: label 3 is out of range"),
         ({"a.jpg": b"x", "a.cls": b"boat"}, bytes, "'boat' is not a class"),
         ({"a.jpg": b"x", "a.json": b"{"}, bytes, r"x\.tar/a\.json: is not JSON"),
-        (
-            {"a.jpg": b"x", "a.png": b"", "a.cls": b"1"},
-            bytes,
-            "'a' has two images, a.jpg and a.png",
-        ),
+        ({"a.jpg": b"x", "a.png": b"", "a.cls": b"1"}, bytes, "'a' has two images, a.jpg and a.png"),
         ({"a/1.jpg": b"x", "./a/1.jpg": b"y"}, bytes, r"x\.tar: has 'a/1\.jpg' twice"),
         ({"a.jpg": b"x"}, bytes, r"x\.tar/a\.jpg: has no class"),
     ],
@@ -339,11 +321,7 @@ def test_a_bad_tar_is_one_line(tmp_path, members, spoil, message):
         ({"label": [0]}, {"class_names": ()}, r"row 0: label 0 has no name.*class_names"),
         ({"labels": [0]}, {}, r"no column 'label'; did you mean 'labels'.*columns\.label"),
         ({"label": [0], "n": [1]}, {"columns": {"image": "n"}}, r"'n' holds neither .*: image\)"),
-        (
-            {"label": [0], "domain": ["art"]},
-            {"domain": "clipart"},
-            r"none .*clipart \(there are: art",
-        ),
+        ({"label": [0], "domain": ["art"]}, {"domain": "clipart"}, r"none .*clipart \(there are: art"),
         ({"label": [0], "task": [0]}, {}, r"row 0: task '0' is not a whole number from 1"),
     ],
 )

@@ -28,10 +28,7 @@ def test_the_sizes_of_the_published_task_sequences(classes, per_task, sizes):
     assert [Counter(task_of.values())[t] for t in range(len(sizes))] == sizes
 
 
-@given(
-    st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=40, unique=True),
-    st.integers(1, 50),
-)
+@given(st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=40, unique=True), st.integers(1, 50))
 def test_against_the_oracle(classes, per_task):
     task_of = task_of_classes(classes, per_task)
     tasks = naive_tasks(classes, per_task)
@@ -51,11 +48,7 @@ def test_classes_are_sorted_capitals_first_and_given_names_replace_those_found()
 
 def test_tasks_that_are_given_win():
     given = [["cup", "bike"], ["ant"]]
-    assert task_of_classes(["ant", "bike", "cup"], 1, tasks=given) == {
-        "cup": 0,
-        "bike": 0,
-        "ant": 1,
-    }
+    assert task_of_classes(["ant", "bike", "cup"], 1, tasks=given) == {"cup": 0, "bike": 0, "ant": 1}
     with pytest.raises(InputError, match=r"datasets\.\*\.tasks.*'dog'"):
         task_of_classes(["ant", "bike", "cup"], 1, tasks=[["cup", "bike"], ["ant", "dog"]])
 

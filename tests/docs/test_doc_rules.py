@@ -16,10 +16,7 @@ PAGES = read_pages()
 COMMANDS = [block for page in PAGES for block in page.blocks if block.is_command]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 PARSERS = {"referee": referee_parser(), "dvc": get_main_parser()}
-PROGRAMS = (
-    *("referee", "dvc", "make", "python", "pytest", "pip", "git", "docker", "sbatch", "source"),
-    *("cp", "ln"),
-)
+PROGRAMS = (*("referee", "dvc", "make", "python", "pytest", "pip", "git", "docker", "sbatch", "source"), *("cp", "ln"))
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 

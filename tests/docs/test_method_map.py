@@ -41,10 +41,7 @@ def cited_by(text):
 def steps():
     """Return the rows of the map."""
     rows = [line.strip("|").split("|") for line in MAP.splitlines() if line.startswith("| ")]
-    return [
-        Step(row[0].strip(), numbers(row[1]), *(re.findall(r"`([^`]+)`", c) for c in row[2:5]))
-        for row in rows[1:]
-    ]
+    return [Step(row[0].strip(), numbers(row[1]), *(re.findall(r"`([^`]+)`", c) for c in row[2:5])) for row in rows[1:]]
 
 
 STEPS = steps()

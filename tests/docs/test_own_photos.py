@@ -9,9 +9,7 @@ from documented_commands import read_page
 from small_project import ROOT, SmallProject, draw_domain, draw_image
 
 (BLOCK,) = [
-    block
-    for block in read_page(ROOT / "README.md").blocks
-    if block.argument == "tests/docs/test_own_photos.py"
+    block for block in read_page(ROOT / "README.md").blocks if block.argument == "tests/docs/test_own_photos.py"
 ]
 ACTIVATE, COPY, FOLDERS, USE, DOCTOR, *RUN = BLOCK.lines  # the tests run in the environment already
 

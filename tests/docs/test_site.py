@@ -14,10 +14,7 @@ def test_the_site_has_everything_and_needs_no_network(tmp_path):
     assert "sphinx-build --quiet --fail-on-warning" in (ROOT / "Makefile").read_text()
     build = (sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going")
     done = subprocess.run(
-        [*build, "-c", str(ROOT / "docs/site"), str(ROOT), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*build, "-c", str(ROOT / "docs/site"), str(ROOT), str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     pages = {page.relative_to(tmp_path).as_posix() for page in tmp_path.rglob("*.html")}

@@ -11,13 +11,7 @@ import timm
 import torch
 
 VIT = "vit_tiny_patch16_224"
-VIT_KWARGS: dict[str, Any] = {
-    "img_size": 32,
-    "patch_size": 4,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 3,
-}
+VIT_KWARGS: dict[str, Any] = {"img_size": 32, "patch_size": 4, "embed_dim": 48, "depth": 2, "num_heads": 3}
 CLIP_CONFIG: dict[str, Any] = {
     "embed_dim": 24,
     "vision_cfg": {"image_size": 32, "layers": 2, "width": 48, "patch_size": 8, "head_width": 16},

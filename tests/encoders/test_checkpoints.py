@@ -40,8 +40,7 @@ def model() -> Small:
 def same(state: dict[str, torch.Tensor], model: torch.nn.Module) -> bool:
     expected = model.state_dict()
     return state.keys() == expected.keys() and all(
-        torch.equal(state[key], expected[key]) and state[key].dtype == expected[key].dtype
-        for key in state
+        torch.equal(state[key], expected[key]) and state[key].dtype == expected[key].dtype for key in state
     )
 
 
@@ -60,21 +59,14 @@ def test_safetensors_are_read(tmp_path: Path, model: Small) -> None:
 
 @pytest.mark.parametrize(
     ("wrapper", "prefix"),
-    [
-        ("state_dict", "module."),
-        ("model", "_orig_mod."),
-        ("model_ema", "module._orig_mod."),
-        ("state_dict_ema", ""),
-    ],
+    [("state_dict", "module."), ("model", "_orig_mod."), ("model_ema", "module._orig_mod."), ("state_dict_ema", "")],
 )
 def test_wrappers_and_prefixes_of_training_scripts_are_removed(
     tmp_path: Path, model: Small, wrapper: str, prefix: str
 ) -> None:
     state = {prefix + key: tensor for key, tensor in model.state_dict().items()}
     args = argparse.Namespace(lr=0.1)
-    torch.save(
-        {wrapper: state, "epoch": 3, "args": args, "optimizer": {"lr": 1}}, tmp_path / "w.pth"
-    )
+    torch.save({wrapper: state, "epoch": 3, "args": args, "optimizer": {"lr": 1}}, tmp_path / "w.pth")
     assert same(load_state_dict(tmp_path / "w.pth"), model)
 
 
@@ -135,9 +127,7 @@ def test_a_torchscript_archive_is_refused_with_the_remedy_and_never_run(
 
 @pytest.mark.parametrize("suffix", ["safetensors", "pth", "legacy.pth"])
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.97])
-def test_a_truncated_file_is_one_line(
-    tmp_path: Path, model: Small, suffix: str, kept: float
-) -> None:
+def test_a_truncated_file_is_one_line(tmp_path: Path, model: Small, suffix: str, kept: float) -> None:
     path = tmp_path / f"w.{suffix}"
     if suffix == "safetensors":
         save_file(model.state_dict(), path)
@@ -152,9 +142,7 @@ def test_a_truncated_file_is_one_line(
     assert "damaged or truncated" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "content", [[1, 2], {"a": 1}, {}, {"state_dict": {"a": "b"}}, torch.ones(2)]
-)
+@pytest.mark.parametrize("content", [[1, 2], {"a": 1}, {}, {"state_dict": {"a": "b"}}, torch.ones(2)])
 def test_a_file_without_a_state_dict_is_refused(tmp_path: Path, content: object) -> None:
     torch.save(content, tmp_path / "w.pth")
     with pytest.raises(ModelError, match="holds no state dict"):
@@ -191,12 +179,7 @@ def test_fingerprint_sees_names_shapes_and_types() -> None:
         return state_fingerprint(module)
 
     ones = torch.ones(2, 3)
-    others = [
-        of(b=ones),
-        of(a=ones.reshape(3, 2)),
-        of(a=ones.view(torch.int32)),
-        of(a=ones, b=torch.ones(0)),
-    ]
+    others = [of(b=ones), of(a=ones.reshape(3, 2)), of(a=ones.view(torch.int32)), of(a=ones, b=torch.ones(0))]
     assert len({of(a=ones), *others}) == 5
     assert of(a=ones.T.contiguous().T) == of(a=ones)
     assert of(a=ones, b=ones) == of(b=ones, a=ones)

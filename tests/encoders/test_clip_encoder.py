@@ -30,9 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(origin: Path, name: str = "tiny", **changes: object) -> ClipEncoder:
-    return clip_encoder.build(
-        Backbone("open_clip", name, str(origin), **changes), torch.device("cpu")
-    )
+    return clip_encoder.build(Backbone("open_clip", name, str(origin), **changes), torch.device("cpu"))
 
 
 def activations(encoder: ClipEncoder) -> set[type]:
@@ -93,9 +91,7 @@ def test_hub_form_of_a_config_brings_its_preprocessing(tmp_path: Path) -> None:
     assert ours.resize_mode == "squash"
 
 
-def test_quick_gelu_is_recognised_by_config_names_and_settings(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_quick_gelu_is_recognised_by_config_names_and_settings(folder: Path, tmp_path: Path) -> None:
     state = small_models.clip().state_dict()
     assert activations(build(folder, quick_gelu=True)) == {QUICK}
     with pytest.raises(ModelError, match="quick_gelu: expected auto"):
@@ -199,9 +195,7 @@ def test_a_bad_config_is_one_line(tmp_path: Path, text: str, expected: str) -> N
         ({"name": "ViT-B-32", "origin": "nowhere"}, "no such file or folder"),
     ],
 )
-def test_wrong_names_tags_and_weights_are_one_line(
-    tmp_path: Path, changes: dict[str, str], expected: str
-) -> None:
+def test_wrong_names_tags_and_weights_are_one_line(tmp_path: Path, changes: dict[str, str], expected: str) -> None:
     with pytest.raises(ModelError, match=expected) as error:
         build(changes.pop("origin", tmp_path), **changes)
     assert "\n" not in str(error.value)

@@ -9,12 +9,7 @@ import pytest
 import torch
 
 from pipeline.encoders import device
-from pipeline.encoders.device import (
-    check_on_cpu,
-    choose_device,
-    describe_device,
-    fast_precision,
-)
+from pipeline.encoders.device import check_on_cpu, choose_device, describe_device, fast_precision
 from pipeline.errors import ModelError
 
 
@@ -59,9 +54,7 @@ def test_unknown_names(name: str) -> None:
         choose_device(name)
 
 
-def test_a_precision_that_kills_its_process_is_one_line_with_the_remedy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_precision_that_kills_its_process_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     deadly = f"import os; os.kill(os.getpid(), {int(signal.SIGILL)})"
     check_on_cpu.cache_clear()
     with monkeypatch.context() as patch:

@@ -90,11 +90,7 @@ def test_transparent_pixels_become_white(tmp_path: Path) -> None:
     rgba.putpixel((1, 0), (255, 0, 0, 255))
     rgba.putpixel((2, 0), (0, 0, 0, 128))
     rgba.save(tmp_path / "a.png")
-    assert list(decode(tmp_path / "a.png").get_flattened_data()) == [
-        (255, 255, 255),
-        (255, 0, 0),
-        (127, 127, 127),
-    ]
+    assert list(decode(tmp_path / "a.png").get_flattened_data()) == [(255, 255, 255), (255, 0, 0), (127, 127, 127)]
     grey = Image.new("LA", (2, 1), (10, 0))
     grey.putpixel((1, 0), (10, 255))
     grey.save(tmp_path / "la.png")
@@ -132,9 +128,7 @@ def test_cmyk_jpeg_is_not_inverted(tmp_path: Path) -> None:
     photo().convert("CMYK").save(tmp_path / "cmyk.jpg", quality=95)
     with Image.open(tmp_path / "cmyk.jpg") as stored:
         assert stored.mode == "CMYK"
-    difference = np.abs(
-        np.asarray(decode(tmp_path / "cmyk.jpg"), dtype=int) - np.asarray(photo(), dtype=int)
-    )
+    difference = np.abs(np.asarray(decode(tmp_path / "cmyk.jpg"), dtype=int) - np.asarray(photo(), dtype=int))
     assert difference.mean() < 4
 
 
@@ -188,16 +182,11 @@ def png_header(width: int, height: int) -> bytes:
     """A PNG that promises width x height pixels and holds none."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(b"\0" * 100))
-        + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
     )
 
 
@@ -223,9 +212,7 @@ def test_decoding_and_preprocessing_import_no_torch() -> None:
         "import sys, pipeline.encoders.image_decoding, pipeline.encoders.preprocessing; "
         "print([m for m in ('torch', 'timm', 'open_clip') if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
     assert done.stdout.strip() == "[]"
 
 

@@ -43,9 +43,7 @@ def _width_first(monkeypatch: pytest.MonkeyPatch) -> None:
     resize = Image.Image.resize
     smooth = (Image.Resampling.BICUBIC, Image.Resampling.BILINEAR)
 
-    def two_passes(
-        image: Image.Image, size: tuple[int, int], resample: int, *rest: object
-    ) -> Image.Image:
+    def two_passes(image: Image.Image, size: tuple[int, int], resample: int, *rest: object) -> Image.Image:
         if resample in smooth:
             image = resize(image, (size[0], image.height), resample)
         return resize(image, size, resample, *rest)
@@ -69,12 +67,7 @@ MODES = {"center": "shortest", "squash": "squash", "border": "longest"}
 def test_crop_is_that_of_timm(crop_pct: float, interpolation: str, mode: str) -> None:
     mean = (0.1, 0.5, 0.9)
     transform = create_transform(
-        (3, 32, 32),
-        crop_pct=crop_pct,
-        crop_mode=mode,
-        interpolation=interpolation,
-        mean=mean,
-        normalize=False,
+        (3, 32, 32), crop_pct=crop_pct, crop_mode=mode, interpolation=interpolation, mean=mean, normalize=False
     )
     ours = make(
         crop_pct=crop_pct,
@@ -92,12 +85,7 @@ def test_crop_is_that_of_timm(crop_pct: float, interpolation: str, mode: str) ->
 def test_crop_is_that_of_timm_where_it_is_not_square(mode: str) -> None:
     """timm then scales the short side bilinearly, whatever the interpolation."""
     transform = create_transform(
-        (3, 24, 40),
-        crop_pct=0.9,
-        crop_mode=mode,
-        interpolation="bicubic",
-        normalize=False,
-        mean=HALF,
+        (3, 24, 40), crop_pct=0.9, crop_mode=mode, interpolation="bicubic", normalize=False, mean=HALF
     )
     ours = make(
         24,
@@ -117,12 +105,7 @@ def test_crop_is_that_of_timm_where_it_is_not_square(mode: str) -> None:
 @pytest.mark.parametrize("shape", [(32, 32), (24, 40)])
 def test_crop_is_that_of_open_clip(mode: str, shape: tuple[int, int]) -> None:
     transform = open_clip.image_transform(
-        shape,
-        is_train=False,
-        mean=(0,) * 3,
-        std=(1,) * 3,
-        resize_mode=mode,
-        interpolation="bicubic",
+        shape, is_train=False, mean=(0,) * 3, std=(1,) * 3, resize_mode=mode, interpolation="bicubic"
     )
     ours = make(*shape, crop_pct=1.0, resize_mode=mode)
     for size in SIZES:
@@ -203,9 +186,7 @@ def test_bad_values_name_their_field(field: str, value: object) -> None:
 
 @pytest.mark.usefixtures("_width_first")
 def test_rounding_to_the_nearest_size_and_the_upper_left_corner() -> None:
-    ours = Preprocessing(
-        224, 224, 0.875, "shortest", "bicubic", (0.5,) * 3, (0.5,) * 3, rounding="nearest"
-    )
+    ours = Preprocessing(224, 224, 0.875, "shortest", "bicubic", (0.5,) * 3, (0.5,) * 3, rounding="nearest")
     noise = np.random.default_rng(0).integers(0, 256, (288, 252, 3), dtype=np.uint8)
     image = Image.fromarray(noise)
     # 292.57: torchvision takes 292

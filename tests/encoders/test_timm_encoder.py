@@ -69,12 +69,7 @@ def test_description_is_json_without_paths(checkpoint: Path) -> None:
     encoder = build(checkpoint)
     text = json.dumps(encoder.description)
     assert str(checkpoint.parent) not in text
-    assert encoder.description == {
-        "library": "timm",
-        "name": VIT,
-        "pretrained": None,
-        "kwargs": VIT_KWARGS,
-    }
+    assert encoder.description == {"library": "timm", "name": VIT, "pretrained": None, "kwargs": VIT_KWARGS}
 
 
 def test_size_follows_img_size_and_the_rest_the_models_config(checkpoint: Path) -> None:
@@ -123,9 +118,7 @@ def test_classifier_is_dropped_and_nothing_else(tmp_path: Path, checkpoint: Path
         build(tmp_path)
     del state["blocks.0.extra.weight"], state["blocks.1.mlp.fc1.bias"]
     torch.save(state, tmp_path / "w.pth")
-    with pytest.raises(
-        ModelError, match=rf"w\.pth.*{VIT}.*1 keys missing: blocks\.1\.mlp\.fc1\.bias"
-    ):
+    with pytest.raises(ModelError, match=rf"w\.pth.*{VIT}.*1 keys missing: blocks\.1\.mlp\.fc1\.bias"):
         build(tmp_path)
 
 
@@ -201,12 +194,7 @@ def test_a_cached_file_of_the_hub_is_used_offline(tmp_path: Path) -> None:
     environment = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=root,
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment, cwd=root
     )
     assert done.stdout.split() == ["48", "augreg_in21k"], done.stderr
     assert done.stderr == ""
@@ -233,13 +221,8 @@ def test_real_weights_reproduce_real_embeddings(tmp_path: Path) -> None:
         paths, expected = given["paths"][::320], given["original"][::320].astype(np.float32)
     with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
         members = {f"images/{path}" for path in paths}
-        archive.extractall(
-            tmp_path, [m for m in archive if m.name.removeprefix("./") in members], filter="data"
-        )
-    crops = [
-        encoder.preprocessing.crop(image_decoding.decode(tmp_path / "images" / path))
-        for path in paths
-    ]
+        archive.extractall(tmp_path, [m for m in archive if m.name.removeprefix("./") in members], filter="data")
+    crops = [encoder.preprocessing.crop(image_decoding.decode(tmp_path / "images" / path)) for path in paths]
     images = torch.from_numpy(np.stack(crops)).permute(0, 3, 1, 2).float() / 255
     features = encoder.embed(images)
     cosines = torch.nn.functional.cosine_similarity(features, torch.from_numpy(expected))

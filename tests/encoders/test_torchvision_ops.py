@@ -12,9 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(code: str, folder: Path = ROOT) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -44,10 +42,7 @@ def test_the_installed_hook_makes_a_plain_import_of_timm_work(tmp_path: Path) ->
 def test_the_hook_leaves_other_installations_alone(tmp_path: Path) -> None:
     """A torchvision that declares its operators itself, and one beside no torch."""
     torchvision_ops.install(tmp_path)
-    for name, content in (
-        ("torchvision", "loaded = True"),
-        ("torch", "raise ImportError('no torch here')"),
-    ):
+    for name, content in (("torchvision", "loaded = True"), ("torch", "raise ImportError('no torch here')")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(content)
     code = f"import site\nsite.addsitedir({str(tmp_path)!r})\nimport torchvision\nprint(torchvision.loaded)"

@@ -67,9 +67,7 @@ def test_when_memory_runs_out_the_batch_is_halved_and_stays_halved():
     crops, digests = batch(16)
     embeds = embedder(encoder, "accelerator", rows=16)
     rows = embeds(crops, digests, ("original",), "float32")["original"]
-    assert np.array_equal(
-        rows, embedder(Encoder())(crops, digests, ("original",), "float32")["original"]
-    )
+    assert np.array_equal(rows, embedder(Encoder())(crops, digests, ("original",), "float32")["original"])
     assert embeds.rows == 4
     embeds(crops, digests, ("original",), "float32")
     assert set(encoder.passes) == {4}
@@ -79,9 +77,7 @@ def test_several_batches_may_be_under_way():
     crops, digests = batch(12)
     embeds = embedder(Encoder(), "accelerator", rows=4)
     parts = [slice(0, 4), slice(4, 8), slice(8, 12)]
-    waiting = [
-        embeds.start(embeds.prepare(crops[part], digests[part], VIEWS), "float16") for part in parts
-    ]
+    waiting = [embeds.start(embeds.prepare(crops[part], digests[part], VIEWS), "float16") for part in parts]
     whole = embeds(crops, digests, VIEWS, "float16")
     for part, finish in reversed(list(zip(parts, waiting, strict=True))):
         for view, rows in finish().items():

@@ -34,11 +34,7 @@ PREPROCESSING = Preprocessing(
 
 def encoder_of(module):
     return ImageEncoder(
-        module,
-        module,
-        preprocessing=PREPROCESSING,
-        description={"library": "timm", "name": "tiny"},
-        device=CPU,
+        module, module, preprocessing=PREPROCESSING, description={"library": "timm", "name": "tiny"}, device=CPU
     )
 
 

@@ -18,9 +18,7 @@ def images(*numbers):
 
 def test_only_missing_views_are_planned_and_each_content_once():
     done = {("original", b"\x01"), ("rand", b"\x01"), ("original", b"\x02")}
-    batches = plan_batches(
-        images(1, 2, 3, 3, 2, 4), ("original", "rand"), 8, lambda v, d: (v, d) in done
-    )
+    batches = plan_batches(images(1, 2, 3, 3, 2, 4), ("original", "rand"), 8, lambda v, d: (v, d) in done)
     planned = {batch.views: [digest[0] for digest in batch.digests] for batch in batches}
     assert planned == {("rand",): [2], ("original", "rand"): [3, 4]}
 
@@ -52,10 +50,7 @@ def test_an_accelerator_gets_its_next_batch_before_the_last_one_is_waited_for():
 
     results = stream([0, 4, 8], load=int, start=start, device=ACCELERATOR, workers=2)
     assert [item for item, _ in results] == [0, 4, 8]
-    assert events == [
-        *(("start", 0), ("start", 4), ("wait", 0)),
-        *(("start", 8), ("wait", 4), ("wait", 8)),
-    ]
+    assert events == [*(("start", 0), ("start", 4), ("wait", 0)), *(("start", 8), ("wait", 4), ("wait", 8))]
 
 
 @pytest.mark.parametrize("device", [CPU, ACCELERATOR])

@@ -10,9 +10,7 @@ from pipeline.extraction.images import Image
 def batches(*views_of_each, size=16):
     planned, number = [], 0
     for views in views_of_each:
-        images = [
-            Image(Path(f"{i}.jpg"), i.to_bytes(32, "big")) for i in range(number, number + size)
-        ]
+        images = [Image(Path(f"{i}.jpg"), i.to_bytes(32, "big")) for i in range(number, number + size)]
         planned.append(Batch(tuple(images), views))
         number += size
     return planned
@@ -24,9 +22,7 @@ def test_every_image_once_and_never_two_sets_of_views_in_a_block():
     sizes.learn(1, 0.001)
     blocks = list(sizes)
     assert len(blocks) > 2
-    assert [p for block in blocks for p in block.images] == [
-        p for batch in planned for p in batch.images
-    ]
+    assert [p for block in blocks for p in block.images] == [p for batch in planned for p in batch.images]
     for block in blocks:
         views = {batch.views for batch in planned if batch.images[0] in block.images}
         assert views == {block.views}

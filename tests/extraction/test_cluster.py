@@ -11,12 +11,7 @@ import pytest
 from dask_cluster import RealCluster, wait_until
 from pipeline.errors import ClusterError, InputError
 from pipeline.extraction import cluster as cluster_module
-from pipeline.extraction.cluster import (
-    ADDRESS,
-    cluster_address,
-    cluster_from_environment,
-    connected,
-)
+from pipeline.extraction.cluster import ADDRESS, cluster_address, cluster_from_environment, connected
 from pipeline.extraction.cluster_reduction import ClusterReduction
 from pipeline.extraction.worker_checks import CODE, code_digest, difference
 from pipeline.method.row_reduction import concatenate, reduce_here
@@ -118,10 +113,7 @@ def test_work_that_kills_its_workers_is_one_line(scratch, tmp_path):
             os._exit(1)
 
         message = "1 workers died at the same piece of work, .*look into their logs"
-        with (
-            connected(real.address, scratch) as cluster,
-            pytest.raises(ClusterError, match=message),
-        ):
+        with connected(real.address, scratch) as cluster, pytest.raises(ClusterError, match=message):
             cluster.map(end, range(1))
 
 

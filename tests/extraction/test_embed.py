@@ -37,9 +37,7 @@ def images(photos):
 
 def rows_of(images, settings, folder, views=VIEWS, cluster=None):
     """Embed through the log in ``folder``; return the rows by view and the summary."""
-    with embed_images(
-        images, views, settings, progress=folder, writer="a-vit", cluster=cluster
-    ) as embedded:
+    with embed_images(images, views, settings, progress=folder, writer="a-vit", cluster=cluster) as embedded:
         rows = {view: np.concatenate(list(rows.shards)) for view, rows in embedded.views.items()}
     return rows, embedded.summary
 
@@ -55,9 +53,7 @@ def same(one, other):
     return all(np.array_equal(one[view], other[view]) for view in one)
 
 
-def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(
-    images, settings, tmp_path
-):
+def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(images, settings, tmp_path):
     whole, summary = rows_of(images, settings, tmp_path / "whole")
     assert "20 embedded now" in summary  # two of the files have the same content
     assert whole["rand"].shape == (21, 24)
@@ -84,16 +80,12 @@ def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
             assert "20 embedded now" in summary
             assert real.address in summary
             damaged = dataclasses.replace(images[0], digest=bytes(32))
-            with pytest.raises(
-                InputError, match=r"x\.tar/00\.png: changed since.*\(on worker tcp://"
-            ):
+            with pytest.raises(InputError, match=r"x\.tar/00\.png: changed since.*\(on worker tcp://"):
                 rows_of([damaged], settings, tmp_path / "log", cluster=cluster)
     assert same(rows, here)
 
 
-def test_a_run_that_is_interrupted_goes_on_where_it_stopped(
-    images, settings, tmp_path, monkeypatch
-):
+def test_a_run_that_is_interrupted_goes_on_where_it_stopped(images, settings, tmp_path, monkeypatch):
     whole, _ = rows_of(images, settings, tmp_path / "whole")
     append = embed.ProgressLog.append
     calls = []
@@ -144,9 +136,7 @@ def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, se
     cropped = dataclasses.replace(settings.backbone, preprocessing={"crop_pct": 0.5})
     message = refused(dataclasses.replace(settings, backbone=cropped))
     assert f"models.vit ({settings.backbone.origin}): its preprocessing" in message
-    assert "'noise': 'unit'" in refused(
-        dataclasses.replace(settings, views=ViewSettings(noise="unit"))
-    )
+    assert "'noise': 'unit'" in refused(dataclasses.replace(settings, views=ViewSettings(noise="unit")))
 
 
 def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_path, monkeypatch):

@@ -56,10 +56,7 @@ class StageServer:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.stdin.close()  # type: ignore[union-attr]
         self._process.wait(60)

@@ -21,11 +21,7 @@ pytestmark = pytest.mark.slow
 
 PROBLEM = "left-right"
 OUTPUTS = ("cache/source", "cache/pseudo_labels", "cache/target", "results/toy/problems")
-MADE_BY = {
-    "source": "source@left",
-    "pseudo_labels": "adapt@left-right",
-    "target": "adapt@left-right",
-}
+MADE_BY = {"source": "source@left", "pseudo_labels": "adapt@left-right", "target": "adapt@left-right"}
 
 
 @pytest.fixture
@@ -120,9 +116,7 @@ def kill_repro(project, kills, seed):
     assert locked(project) == lock
     begun = leftovers(project.folder / "cache")
     assert not [path for path in begun if MADE_BY[path.parent.name] in ran]
-    if (
-        begun
-    ):  # DVC fetched those outputs instead of running their stages, which would have cleared up
+    if begun:  # DVC fetched those outputs instead of running their stages, which would have cleared up
         project.repro("--force", "--downstream", "source@left")
         assert outputs(project) == expected
         assert not leftovers(project.folder / "cache")
@@ -194,10 +188,7 @@ def cut_off(project, command, folder, kills, seed):
     """SIGKILL a transfer so many times, each time once some files have come."""
     chosen, killed = random.Random(seed), 0
     for _ in range(4 * kills + 4):
-        transfer, wanted = (
-            start(project, "dvc", *command),
-            len(objects(folder)) + chosen.randint(1, 20),
-        )
+        transfer, wanted = (start(project, "dvc", *command), len(objects(folder)) + chosen.randint(1, 20))
         while transfer.poll() is None and len(objects(folder)) < wanted:
             time.sleep(0.002)
         killed += kill(transfer)

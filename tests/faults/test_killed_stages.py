@@ -34,26 +34,10 @@ STAGES = [
     ("probe", ("right",), ["results/toy/probes/right.json"]),
     ("basis", ("left",), ["cache/bases/left.json", "results/toy/bases/left.json"]),
     ("source", ("left",), ["cache/source/left.zarr"]),
-    (
-        "adapt",
-        (PROBLEM,),
-        [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")],
-    ),
-    (
-        "evaluate",
-        (PROBLEM,),
-        ["results/toy/evaluations/left-right.json", "results/toy/problems/left-right/tables"],
-    ),
-    (
-        "compare",
-        (PROBLEM,),
-        ["results/toy/problems/left-right/comparison.json"],
-    ),
-    (
-        "sensitivity",
-        (PROBLEM,),
-        [f"results/toy/problems/left-right/{what}" for what in ("sensitivity", "selection")],
-    ),
+    ("adapt", (PROBLEM,), [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")]),
+    ("evaluate", (PROBLEM,), ["results/toy/evaluations/left-right.json", "results/toy/problems/left-right/tables"]),
+    ("compare", (PROBLEM,), ["results/toy/problems/left-right/comparison.json"]),
+    ("sensitivity", (PROBLEM,), [f"results/toy/problems/left-right/{what}" for what in ("sensitivity", "selection")]),
     ("tables", (), ["results/toy/tables"]),
     ("report", (), ["results/toy/report.html"]),
 ]

@@ -105,9 +105,7 @@ def test_a_damaged_shard_is_one_line_and_its_remedy_works(project, damage):
     expected = digest(project.folder / VIT)
     whole, stat = shard.read_bytes(), shard.stat()
     shard.chmod(0o644)
-    spoilt = (
-        whole[:-100] if damage == "truncated" else whole[:50] + bytes([whole[50] ^ 16]) + whole[51:]
-    )
+    spoilt = whole[:-100] if damage == "truncated" else whole[:50] + bytes([whole[50] ^ 16]) + whole[51:]
     shard.write_bytes(spoilt)
     if "as old" in damage:  # as a disk does it: DVC, which looks at the time, sees no change
         os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))

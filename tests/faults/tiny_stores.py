@@ -54,8 +54,7 @@ def embeddings(folder: Path, monkeypatch: Any) -> TinyStore:
     path = folder / "e.zarr"
     x = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(np.float16)
     views = {
-        view: ViewRows(ROWS, WIDTH, "float16", {"level": 1}, [x[:SHARD], x[SHARD:]])
-        for view in ("original", "zeros")
+        view: ViewRows(ROWS, WIDTH, "float16", {"level": 1}, [x[:SHARD], x[SHARD:]]) for view in ("original", "zeros")
     }
     write_embeddings(path, views, {"domain": "a", "weights": "w", "rows_digest": "d"})
 
@@ -176,16 +175,7 @@ def manifest(folder: Path, _: Any) -> TinyStore:
         classes = manifest_files.read_classes(path / "classes.csv")
         names = manifest_files.read_class_names(path / "names.csv")
         return pickle.dumps(
-            [
-                images,
-                tasks.task.tobytes(),
-                tasks.seeds,
-                tasks.test.tobytes(),
-                labels.tobytes(),
-                digest,
-                classes,
-                names,
-            ]
+            [images, tasks.task.tobytes(), tasks.seeds, tasks.test.tobytes(), labels.tobytes(), digest, classes, names]
         )
 
     return TinyStore(path, read)

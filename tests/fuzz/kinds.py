@@ -214,10 +214,7 @@ def encoded_images():
         "TIFF": ["RGB", "L", "F", "I;16", "CMYK", "RGBA"],
     }
     pixels = np.random.default_rng(0).integers(0, 256, (13, 17, 3), dtype=np.uint8)
-    numbers = {
-        "I;16": pixels[..., 0].astype(np.uint16) * 257,
-        "F": pixels[..., 0] / np.float32(255),
-    }
+    numbers = {"I;16": pixels[..., 0].astype(np.uint16) * 257, "F": pixels[..., 0] / np.float32(255)}
     contents = []
     for form, mode in ((form, mode) for form, names in modes.items() for mode in names):
         given = mode in numbers

@@ -124,9 +124,7 @@ def test_a_torchscript_archive_is_refused():
         load_state_dict(Path("model.pt"))
 
 
-@pytest.mark.parametrize(
-    ("width", "height"), [(100_000, 100_000), (2**31 - 1, 2**31 - 1), (10_001, 10_000)]
-)
+@pytest.mark.parametrize(("width", "height"), [(100_000, 100_000), (2**31 - 1, 2**31 - 1), (10_001, 10_000)])
 def test_a_huge_image_is_refused_by_its_header(width, height):
     def chunk(kind, data):
         crc = struct.pack(">I", zlib.crc32(kind + data))
@@ -167,9 +165,7 @@ def test_an_array_outside_the_store_is_not_read(kind, name, folder, monkeypatch)
         store.read()
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"attributes":' * 50_000, "1" * 5000, "[]", '"x"', "\x00"]
-)
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"attributes":' * 50_000, "1" * 5000, "[]", '"x"', "\x00"])
 def test_store_metadata_that_would_recurse(text, folder, monkeypatch):
     store = tiny_stores.embeddings(folder, monkeypatch)
     (store.path / "zarr.json").write_text(text)

@@ -12,9 +12,7 @@ from reference import released as released_oracle
 from shifted_problem import SCALE, TASKS, M, Problem
 
 
-@pytest.mark.parametrize(
-    ("seed", "D", "n"), [(0, 16, 84), (1, 16, 84), (2, 80, 28)]
-)  # D×D and dual form
+@pytest.mark.parametrize(("seed", "D", "n"), [(0, 16, 84), (1, 16, 84), (2, 80, 28)])  # D×D and dual form
 def test_released_agrees_with_its_re_implementation_sample_by_sample(seed, D, n):
     problem, options = Problem(seed, D=D, n=n), variant("released")
     sources = problem.sources(options)
@@ -25,9 +23,7 @@ def test_released_agrees_with_its_re_implementation_sample_by_sample(seed, D, n)
         source_rows.append((problem.z(problem.source_x[rows]), problem.source_y[rows].tolist()))
     models = released_oracle.source_models(source_rows)
     expected, targets = released_oracle.adapt(models, list(problem.oracle_tasks()))
-    tolerance = (
-        1e-9 if D == 16 else 1e-6
-    )  # a pinverse at 1e-6 of the scatter has fewer digits itself
+    tolerance = 1e-9 if D == 16 else 1e-6  # a pinverse at 1e-6 of the scatter has fewer digits itself
     for after, (labels, fused, weights) in zip(adapted, expected, strict=True):
         np.testing.assert_array_equal(after.labels.label, labels)
         np.testing.assert_allclose(after.labels.fused, fused, atol=tolerance)
@@ -96,9 +92,7 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     labels = pseudo_label(problem.basis, task, source, options, SCALE)
     labels = replace(labels, label=np.zeros_like(labels.label))
     before = empty_statistics(problem.basis, options)
-    after, result = adapt_task(
-        problem.basis, before, task, labels, source=source, options=options, clip_scale=SCALE
-    )
+    after, result = adapt_task(problem.basis, before, task, labels, source=source, options=options, clip_scale=SCALE)
     assert np.isnan(after.means()[1]).all()
     assert np.isfinite(result.classifier.W).all()
     assert len(before.means()) == 0  # what came in is left as it was
@@ -115,9 +109,7 @@ def test_the_gate_leaves_uncertain_images_out():
 def test_mistakes_are_named():
     problem, options = Problem(0), variant("calibrated")
     with pytest.raises(InputError, match="order of arrival"):
-        next(
-            fit_source(problem.basis, problem.source_views, problem.source_y, TASKS[::-1], options)
-        )
+        next(fit_source(problem.basis, problem.source_views, problem.source_y, TASKS[::-1], options))
     few = problem.source_y != 3
     views = {name: x[few] for name, x in problem.source_views.items()}
     with pytest.raises(InputError, match="no sample of class 3"):

@@ -48,9 +48,7 @@ def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
     ours = branch.deviation(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(ours, expected, atol=1e-6 * np.abs(expected).max())
     scores = classifier.scores(expected)[:, CLASSES]
-    np.testing.assert_allclose(
-        branch.scores(torch.from_numpy(x)).numpy(), scores, atol=1e-5 * np.abs(scores).max()
-    )
+    np.testing.assert_allclose(branch.scores(torch.from_numpy(x)).numpy(), scores, atol=1e-5 * np.abs(scores).max())
 
 
 def naive(basis, classifier, projection, label):
@@ -75,9 +73,7 @@ def test_the_gradient_is_that_of_the_oracle_up_to_a_positive_factor(height):
     pictures = images(3)
     found = pixel_gradient(pictures, forward, height(branch, positions)).flatten(1).numpy()
     for i, label in enumerate(positions.tolist()):
-        slopes = oracle.gradient(
-            naive(basis, classifier, projection, label), pictures[i].flatten().tolist()
-        )
+        slopes = oracle.gradient(naive(basis, classifier, projection, label), pictures[i].flatten().tolist())
         unit = np.array(slopes) / np.linalg.norm(slopes)
         np.testing.assert_allclose(found[i] / np.linalg.norm(found[i]), unit, atol=1e-6)
         if height is labelled_loss:
@@ -125,11 +121,7 @@ def test_the_ball_and_the_range_of_pixels_hold(radius):
 
 def test_an_image_does_not_depend_on_its_neighbours():
     basis, classifier, _, forward = model()
-    branch, pictures, positions = (
-        SourceBranch(basis, classifier, CLASSES),
-        images(),
-        torch.arange(7),
-    )
+    branch, pictures, positions = (SourceBranch(basis, classifier, CLASSES), images(), torch.arange(7))
     ascent = Ascent(3, 0.02, 0.1)
     together = ascend(pictures, forward, labelled_loss(branch, positions % 3), ascent)
     alone = ascend(pictures[2:3], forward, labelled_loss(branch, positions[2:3]), ascent)
@@ -152,10 +144,7 @@ def test_a_sure_image_still_moves_in_float32():
 
 def test_a_single_class_leaves_the_views_alone():
     basis, classifier, _, forward = model()
-    branch, positions = (
-        SourceBranch(basis, classifier, CLASSES[:1]),
-        torch.zeros(7, dtype=torch.long),
-    )
+    branch, positions = (SourceBranch(basis, classifier, CLASSES[:1]), torch.zeros(7, dtype=torch.long))
     odds = labelled_odds(branch, positions)
     assert torch.equal(ascend(images(), forward, odds, Ascent(3, 0.1, 0.1)), images())
 

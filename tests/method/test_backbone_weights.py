@@ -10,10 +10,7 @@ from pipeline.method.random_fourier_features import deviations, draw_basis
 def naive_kernel(x, y, weights, gamma):
     """exp(−gamma Σ_p w_p² ‖x_p/‖x_p‖ − y_p/‖y_p‖‖² / Σ_p w_p²), of the lists of two images' rows."""
     squared = sum(
-        w**2
-        * sum(
-            (a / np.linalg.norm(p) - b / np.linalg.norm(q)) ** 2 for a, b in zip(p, q, strict=True)
-        )
+        w**2 * sum((a / np.linalg.norm(p) - b / np.linalg.norm(q)) ** 2 for a, b in zip(p, q, strict=True))
         for w, p, q in zip(weights, x, y, strict=True)
     )
     return np.exp(-gamma * squared / sum(w**2 for w in weights))
@@ -34,15 +31,12 @@ def test_the_features_of_a_weighted_basis_have_the_kernel_of_the_weighted_models
 
 
 @pytest.mark.parametrize(
-    ("spreads", "least", "most"),
-    [((1, 9), 0, 0.5), ((9, 1), 2, 4), ((2, 2), 0.5, 2), ((9, 9, 1), 2, 4)],
+    ("spreads", "least", "most"), [((1, 9), 0, 0.5), ((9, 1), 2, 4), ((2, 2), 0.5, 2), ((9, 9, 1), 2, 4)]
 )
 def test_a_model_that_tells_the_classes_apart_gets_the_weight(spreads, least, most):
     rng, d = np.random.default_rng(0), 40
     labels = np.array([*np.repeat(np.arange(3), 20), 3])  # of the last class there is one image
-    models = [
-        rng.normal(size=(4, d))[labels] + s * rng.normal(size=(len(labels), d)) for s in spreads
-    ]
+    models = [rng.normal(size=(4, d))[labels] + s * rng.normal(size=(len(labels), d)) for s in spreads]
     widths = [d] * len(models)
     basis = draw_basis(sum(widths), 200, 1e-4, "gamma", seed=0, d_clip=4)
     clip = rng.normal(size=(len(labels), 4))

@@ -33,10 +33,7 @@ class Images:
     def z(self, basis, images):
         """The oracle's features, view by view."""
         omega = np.vstack([basis.omega, basis.clip_omega]).astype(np.float64)
-        return [
-            [oracle.feature(self.views[v][i], self.clip[i], omega, basis.beta) for i in images]
-            for v in VIEWS
-        ]
+        return [[oracle.feature(self.views[v][i], self.clip[i], omega, basis.beta) for i in images] for v in VIEWS]
 
 
 def problem(n, D, seed):
@@ -75,11 +72,7 @@ def expected(basis, source, target, test):
     for classes in TASKS:
         K = int(classes.max()) + 1
         seen = np.flatnonzero(source.y < K)
-        rows = [
-            (z, source.y[i])
-            for view in source.z(basis, seen)
-            for z, i in zip(view, seen, strict=True)
-        ]
+        rows = [(z, source.y[i]) for view in source.z(basis, seen) for z, i in zip(view, seen, strict=True)]
         source_model = oracle.Source(rows, K)
         images = np.flatnonzero(np.isin(target.y, classes))
         vision = target.views["original"][images]
@@ -93,9 +86,7 @@ def expected(basis, source, target, test):
 @pytest.mark.parametrize(("n", "D", "in_row_space"), [(42, 90, 3), (84, 20, 0)])
 def test_the_shipped_default_equals_the_naive_oracle(monkeypatch, n, D, in_row_space, seed):
     calls, factored = [], relabelling.row_space
-    monkeypatch.setattr(
-        relabelling, "row_space", lambda *a, **k: calls.append(1) or factored(*a, **k)
-    )
+    monkeypatch.setattr(relabelling, "row_space", lambda *a, **k: calls.append(1) or factored(*a, **k))
     data = problem(n, D, seed)
     changed = 0
     for mine, naive in zip(shipped(*data), expected(*data), strict=True):

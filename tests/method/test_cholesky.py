@@ -44,6 +44,4 @@ def test_another_thread_runs_meanwhile():
     thread.start()
     while not done:
         pass
-    assert (
-        time.thread_time() - start > 0.2 * done[0]
-    )  # with the lock held it would be next to nothing
+    assert time.thread_time() - start > 0.2 * done[0]  # with the lock held it would be next to nothing

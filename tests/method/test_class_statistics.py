@@ -44,10 +44,7 @@ def test_means_and_covariance_are_the_oracles():
 def test_the_scatter_about_other_centres_is_the_sum_over_rows():
     rows, labels, weights = rows_of(1)
     centres = np.random.default_rng(9).normal(size=(4, 9))
-    expected = sum(
-        w * np.outer(r - centres[c], r - centres[c])
-        for r, c, w in zip(rows, labels, weights, strict=True)
-    )
+    expected = sum(w * np.outer(r - centres[c], r - centres[c]) for r, c, w in zip(rows, labels, weights, strict=True))
     found = cs.symmetric(summed(rows, labels, weights).scatter_about(centres))
     np.testing.assert_allclose(found, expected, atol=1e-10)
 

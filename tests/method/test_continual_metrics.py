@@ -34,9 +34,7 @@ def test_a_single_task_forgets_nothing():
 
 def test_per_class_accuracy():
     predictions, labels = np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])
-    np.testing.assert_allclose(
-        metrics.per_class_accuracy(predictions, labels, 3), [2 / 3, 1.0, np.nan]
-    )
+    np.testing.assert_allclose(metrics.per_class_accuracy(predictions, labels, 3), [2 / 3, 1.0, np.nan])
 
 
 def test_calibration_is_the_oracles():

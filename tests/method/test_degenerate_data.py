@@ -68,10 +68,7 @@ def accuracy(source, target, options, *, tasks=PAIRS, gamma=1e-4, D=40):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_duplicate_images_are_rows_like_others(name):
     (xs, ys), (xt, yt) = data(12), data(12, seed=1)
-    twice = (
-        (np.repeat(xs, 2, axis=0), np.repeat(ys, 2)),
-        (np.repeat(xt, 2, axis=0), np.repeat(yt, 2)),
-    )
+    twice = ((np.repeat(xs, 2, axis=0), np.repeat(ys, 2)), (np.repeat(xt, 2, axis=0), np.repeat(yt, 2)))
     assert accuracy(*twice, variant(name)) == 1.0
 
 

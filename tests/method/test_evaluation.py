@@ -26,9 +26,7 @@ def scored():
     texts = np.roll(centres, 1, axis=0)  # CLIP is always wrong: every text names the next class
     rows = UnlabelledRows({"original": x}, cosines(x, texts))
     classifiers = [model.classifier for model in source]
-    return score(
-        basis, rows, labels, labels // 2, source, classifiers, options=OPTIONS, clip_scale=10.0
-    )
+    return score(basis, rows, labels, labels // 2, source, classifiers, options=OPTIONS, clip_scale=10.0)
 
 
 def test_references_are_scored_beside_the_method(scored):

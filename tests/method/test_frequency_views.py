@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import ParamsError
 from pipeline.method import frequency_views as module
-from pipeline.method.frequency_views import (
-    VIEWS,
-    ViewSettings,
-    frequency_views,
-    noise_words,
-    removed,
-)
+from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, noise_words, removed
 from pipeline.method.wavelet_transform import MatrixTransform, _Haar
 from reference.frequency_views import standard_noise, views
 
@@ -80,9 +74,7 @@ def test_haar_by_sums_equals_haar_by_matrices(size):
     torch.testing.assert_close(fast.both(images), (low, details))
     for transform in (fast, general):
         assert torch.equal(transform.both(images)[0], transform.approximation(images))
-    torch.testing.assert_close(
-        fast.from_approximation(low, size), general.from_approximation(low, size)
-    )
+    torch.testing.assert_close(fast.from_approximation(low, size), general.from_approximation(low, size))
     back = fast.from_details(details, low, size)
     torch.testing.assert_close(back, general.from_details(details, low, size))
     torch.testing.assert_close(back, images)
@@ -104,9 +96,7 @@ def test_threads_do_not_disturb_each_other(wavelet):
     images, keys, how = photos(12, 3, 40, 33), digests(12), ViewSettings(wavelet)
     together = frequency_views(images, VIEWS, how, keys)
     with ThreadPoolExecutor(4) as threads:
-        apart = threads.map(
-            lambda i: frequency_views(images[[i]], VIEWS, how, [keys[i]]), range(12)
-        )
+        apart = threads.map(lambda i: frequency_views(images[[i]], VIEWS, how, [keys[i]]), range(12))
         for i, computed in enumerate(apart):
             assert_same_bits(computed, {view: together[view][[i]] for view in VIEWS})
 
@@ -129,8 +119,7 @@ def test_words_drawn_beforehand_are_the_same_noise():
     images, keys, how = photos(3, 3, 20, 24), digests(3), ViewSettings("db2", 2, seed=8)
     words = torch.from_numpy(noise_words(images.shape, how, keys))
     assert_same_bits(
-        frequency_views(images, ("rand",), how, keys, words),
-        frequency_views(images, ("rand",), how, keys),
+        frequency_views(images, ("rand",), how, keys, words), frequency_views(images, ("rand",), how, keys)
     )
 
 

@@ -35,7 +35,4 @@ def test_an_image_has_its_own_noise_in_every_batch():
 def test_the_bits_are_these():
     """What teammates share depends on them: a change here is a change of every `rand` view."""
     assert draw_words(0, [bytes(32)], 6).tolist() == [[30446, -12961, 23295, -3740, 21910, 359]]
-    assert (
-        hashlib.sha256(quantiles(torch.device("cpu")).numpy().tobytes()).hexdigest()[:16]
-        == "8babbcaf96568f10"
-    )
+    assert hashlib.sha256(quantiles(torch.device("cpu")).numpy().tobytes()).hexdigest()[:16] == "8babbcaf96568f10"

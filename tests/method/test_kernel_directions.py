@@ -9,13 +9,7 @@ from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import referee_variants
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.method.adaptation import adapt_tasks
-from pipeline.method.kernel_directions import (
-    directions_kept,
-    left_out,
-    lifted,
-    lowered,
-    reduced,
-)
+from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.source_model import fit_source
@@ -70,14 +64,12 @@ def final_scores(seed, basis, options):
     models = fit_source(basis, source.views, source.labels, seed.tasks, options, clip=source.clip)
     adapted = adapt_tasks(basis, target.tasks, models, options, target.clip_scale)
     everything = np.arange(len(target.test.cosines))
-    rows = kernel_rows(basis, target.test, options.clip_in_kernel).deviations(
-        "original", everything
-    )
+    rows = kernel_rows(basis, target.test, options.clip_in_kernel).deviations("original", everything)
     scores = adapted[-1].classifier.scores(rows)
     lifted_scores = lifted(basis, adapted[-1].classifier).scores(
-        kernel_rows(
-            replace(basis, directions=None), target.test, options.clip_in_kernel
-        ).deviations("original", everything)
+        kernel_rows(replace(basis, directions=None), target.test, options.clip_in_kernel).deviations(
+            "original", everything
+        )
     )
     np.testing.assert_allclose(lifted_scores, scores, atol=1e-4 * scores.std())
     labels = np.concatenate([task.labels.label for task in adapted])
@@ -105,9 +97,7 @@ def test_labels_and_predictions_are_those_of_the_full_path(monkeypatch, gamma, s
 
 def test_lowering_undoes_lifting():
     basis = reduced(draw_basis(30, D, GAMMA, "gamma", 0), CALIBRATED)
-    classifier = fit_source(
-        basis, {"original": unit(60, 30)}, np.arange(60) % 2, [np.arange(2)], CALIBRATED
-    )
+    classifier = fit_source(basis, {"original": unit(60, 30)}, np.arange(60) % 2, [np.arange(2)], CALIBRATED)
     (model,) = classifier
     again = lowered(basis, lifted(basis, model.classifier))
     np.testing.assert_allclose(again.W, model.classifier.W, atol=1e-5 * np.abs(again.W).max())

@@ -60,9 +60,7 @@ def test_an_absolute_ridge_is_added_to_the_covariance(data):
     np.testing.assert_allclose(found.W, expected.W, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "formula"), [("oas", oracle.oas), ("ledoit_wolf", oracle.rao_blackwell_ledoit_wolf)]
-)
+@pytest.mark.parametrize(("name", "formula"), [("oas", oracle.oas), ("ledoit_wolf", oracle.rao_blackwell_ledoit_wolf)])
 def test_shrinkage_is_the_published_formula_whatever_the_scale(data, name, formula):
     statistics = cs.zeros(3, 20).update(*data[:3])
     scatter = statistics.within_scatter()

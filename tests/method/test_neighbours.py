@@ -20,11 +20,7 @@ def test_neighbours_are_those_of_the_largest_cosines(monkeypatch):
 
 def test_copies_of_an_image_are_neighbours_and_an_image_alone_has_none():
     copies = np.ones((3, 2))
-    assert neighbour_average(copies, 5).toarray().tolist() == [
-        [0, 0.5, 0.5],
-        [0.5, 0, 0.5],
-        [0.5, 0.5, 0],
-    ]
+    assert neighbour_average(copies, 5).toarray().tolist() == [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]
     p = np.array([[0.3, 0.7]])
     for k, n in ((5, 1), (0, 1)):
         np.testing.assert_array_equal(smoothed(p, neighbour_average(copies[:n], k)), p)

@@ -12,9 +12,7 @@ def test_covariance_is_that_of_the_naive_version():
     tasks = [np.array([0, 0, 1, 1, 1, 0]), np.array([1, 0, 1, 0, 1])]
     right = [rng.random((3, len(rows))) < 0.7 for rows in images]
     expected = naive.image_covariance(
-        [r.astype(int).tolist() for r in right],
-        [t.tolist() for t in tasks],
-        [i.tolist() for i in images],
+        [r.astype(int).tolist() for r in right], [t.tolist() for t in tasks], [i.tolist() for i in images]
     )
     np.testing.assert_allclose(image_covariance(right, tasks, images), expected, atol=1e-15)
 
@@ -27,9 +25,7 @@ def test_the_error_is_that_of_drawing_images_again():
     error = np.sqrt(C[0, 0] + C[1, 1] - 2 * C[0, 1])
     draws = []
     for _ in range(1000):
-        rows = np.concatenate(
-            [rng.choice(np.flatnonzero(tasks == t), n) for t, n in ((0, 300), (1, 100))]
-        )
+        rows = np.concatenate([rng.choice(np.flatnonzero(tasks == t), n) for t, n in ((0, 300), (1, 100))])
         one, other = (naive.final_accuracy(r[rows], tasks) for r in right)
         draws.append(one - other)
     assert abs(np.std(draws) / error - 1) < 0.1

@@ -18,8 +18,7 @@ from reference import random_fourier_features as oracle
 
 
 @pytest.mark.parametrize(
-    ("convention", "sigma", "spread"),
-    [("bandwidth", 0.5, 2.0), ("spread", 0.3, 0.3), ("gamma", 0.02, 0.2)],
+    ("convention", "sigma", "spread"), [("bandwidth", 0.5, 2.0), ("spread", 0.3, 0.3), ("gamma", 0.02, 0.2)]
 )
 def test_each_convention_has_its_own_spread_of_frequencies(convention, sigma, spread):
     basis = draw_basis(50, 2000, sigma, convention, seed=0)
@@ -45,9 +44,9 @@ def test_deviations_keep_their_digits(sigma):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 30))
     basis = draw_basis(30, 64, sigma, "gamma", seed=1)
-    exact = np.array(
-        [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
-    ) - np.array(oracle.feature([0] * 29 + [1], np.zeros((30, 64)).tolist(), basis.beta.tolist()))
+    exact = np.array([oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]) - np.array(
+        oracle.feature([0] * 29 + [1], np.zeros((30, 64)).tolist(), basis.beta.tolist())
+    )
     scale = np.abs(exact).max()
     ours = np.abs(deviations(basis, x) - exact).max() / scale
     assert ours < 2e-6
@@ -87,9 +86,7 @@ def test_the_kernel_is_approximated_and_better_by_orthogonal_features():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 32))
     errors = {
-        (D, orthogonal): kernel_error(
-            draw_basis(32, D, 1.0, "bandwidth", 0, orthogonal=orthogonal), x
-        )
+        (D, orthogonal): kernel_error(draw_basis(32, D, 1.0, "bandwidth", 0, orthogonal=orthogonal), x)
         for D in (256, 4096)
         for orthogonal in (False, True)
     }
@@ -103,11 +100,7 @@ def test_the_kernel_error_is_the_oracles():
     x = rng.normal(size=(6, 4))
     basis = draw_basis(4, 10, 0.7, "bandwidth", seed=0)
     z = [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
-    errors = [
-        np.dot(z[i], z[j]) - oracle.kernel(x[i], x[j], basis.gamma)
-        for i in range(6)
-        for j in range(6)
-    ]
+    errors = [np.dot(z[i], z[j]) - oracle.kernel(x[i], x[j], basis.gamma) for i in range(6) for j in range(6)]
     ours = kernel_error(basis, x)
     assert ours.kernel_rms == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
     assert ours.kernel_max == pytest.approx(np.abs(errors).max(), rel=1e-5)

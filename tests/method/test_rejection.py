@@ -7,14 +7,7 @@ import pytest
 
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
 from pipeline.method.presence import ITERATIONS, LEAST, present_classes
-from pipeline.method.rejection import (
-    EDGES,
-    RejectionState,
-    empty_state,
-    otsu_threshold,
-    reject,
-    rejector,
-)
+from pipeline.method.rejection import EDGES, RejectionState, empty_state, otsu_threshold, reject, rejector
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.task_preparation import prepared_tasks
 from pipeline.method.variants import variant
@@ -35,9 +28,7 @@ def images():
 def test_the_score_is_that_of_the_equations(images):
     rows, _, means = images
     state, unknown = reject(empty_state(8), rows, means)
-    u, v = oracle.scores_of_task(
-        rows.views["original"].tolist(), rows.cosines.tolist(), means.tolist()
-    )
+    u, v = oracle.scores_of_task(rows.views["original"].tolist(), rows.cosines.tolist(), means.tolist())
     np.testing.assert_allclose(rejector(state, means).unknownness(rows), u, rtol=1e-9)
     assert state.histogram.tolist() == oracle.histogram([*u, *v], EDGES.tolist())
     assert unknown.tolist() == [x > oracle.threshold([*u, *v], EDGES.tolist()) for x in u]
@@ -57,9 +48,7 @@ def test_rejected_images_are_no_part_of_the_task_that_is_learnt(images):
     _, unknown = reject(empty_state(8), task, means)
     (prepared,) = prepared_tasks(None, [task], [None], variant("rejecting"), 1.0, class_means=means)
     np.testing.assert_array_equal(prepared.accepted, np.flatnonzero(~unknown))
-    np.testing.assert_array_equal(
-        prepared.images.views["original"], rows.views["original"][~unknown]
-    )
+    np.testing.assert_array_equal(prepared.images.views["original"], rows.views["original"][~unknown])
 
 
 def test_no_other_threshold_parts_the_values_better():
@@ -104,13 +93,8 @@ def test_the_classes_that_are_there_are_those_of_the_naive_em():
 def test_measures_after_every_task_are_those_of_the_naive_ones():
     rng = np.random.default_rng(3)
     labels, tasks = rng.integers(-1, 3, 60), rng.integers(0, 2, 60)
-    answers = [
-        Answers(rng.integers(0, 3, 60), rng.random(60) > 0.5, rng.integers(0, 9, 60) / 10)
-        for _ in range(2)
-    ]
-    for k, (found, one) in enumerate(
-        zip(scores_after_tasks(labels, tasks, answers), answers, strict=True)
-    ):
+    answers = [Answers(rng.integers(0, 3, 60), rng.random(60) > 0.5, rng.integers(0, 9, 60) / 10) for _ in range(2)]
+    for k, (found, one) in enumerate(zip(scores_after_tasks(labels, tasks, answers), answers, strict=True)):
         index = np.flatnonzero(tasks <= k)
         columns = (labels, one.label, one.rejected, one.u)  # u with ties
         wanted = oracle.measures(*(column[index].tolist() for column in columns))

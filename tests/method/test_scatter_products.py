@@ -15,9 +15,7 @@ def naive(rows, weights):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-14)])
 @pytest.mark.parametrize(("columns", "rows"), [(512, 2048), (5, 7), (1, 1)])
-def test_the_lower_triangle_is_the_sum_of_outer_products(
-    monkeypatch, order, dtype, tolerance, columns, rows
-):
+def test_the_lower_triangle_is_the_sum_of_outer_products(monkeypatch, order, dtype, tolerance, columns, rows):
     monkeypatch.setattr(scatter_products, "COLUMNS", columns)
     monkeypatch.setattr(scatter_products, "ROWS", rows)
     rng = np.random.default_rng(0)

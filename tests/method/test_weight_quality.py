@@ -10,9 +10,7 @@ from pipeline.method.weight_quality import ranking_quality, weight_bins
 
 def by_pairs(weight, right):
     """Return the share of pairs in which the right label weighs more, ties half."""
-    pairs = [
-        1.0 if a > b else 0.5 if a == b else 0.0 for a in weight[right] for b in weight[~right]
-    ]
+    pairs = [1.0 if a > b else 0.5 if a == b else 0.0 for a in weight[right] for b in weight[~right]]
     return sum(pairs) / len(pairs)
 
 

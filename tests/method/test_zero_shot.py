@@ -1,12 +1,6 @@
 import numpy as np
 
-from pipeline.method.zero_shot import (
-    CosineRows,
-    branch_probabilities,
-    clip_probabilities,
-    cosines,
-    softmax,
-)
+from pipeline.method.zero_shot import CosineRows, branch_probabilities, clip_probabilities, cosines, softmax
 from reference import zero_shot as oracle
 
 

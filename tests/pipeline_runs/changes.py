@@ -140,9 +140,7 @@ PINNED = [["ant", "bee"], ["cat", "dog"]]
 WORDS = {name: f"{name} animal" for name in ("ant", "bee", "cat", "dog")}
 
 # what must be there, and have run, before a change
-BEFORE: dict[str, Change] = {
-    "`domains.DOMAIN.labels: none`, or without it again": unlabelled_domain
-}
+BEFORE: dict[str, Change] = {"`domains.DOMAIN.labels: none`, or without it again": unlabelled_domain}
 CHANGES: dict[str, Change] = {
     "a comment, a docstring, formatting": edit("stages/embed.py", "# a comment\n"),
     "code that makes features, refactored": edit("encoders/preprocessing.py", "UNUSED = 1\n"),
@@ -163,9 +161,7 @@ CHANGES: dict[str, Change] = {
     "`datasets.DATASET.classes_per_task`": entry("datasets", "toy", classes_per_task=1),
     "`datasets.DATASET.class_order_seed`": entry("datasets", "toy", class_order_seed=1993),
     "`datasets.DATASET.tasks` (the order of today, pinned)": entry("datasets", "toy", tasks=PINNED),
-    "`datasets.DATASET.class_names` (named for the first time)": entry(
-        "datasets", "toy", class_names=WORDS
-    ),
+    "`datasets.DATASET.class_names` (named for the first time)": entry("datasets", "toy", class_names=WORDS),
     "`domains.DOMAIN.labels: none`, or without it again": entry("domains", "third", labels="none"),
     "`domains.DOMAIN.templates`": entry("domains", "right", templates=["a drawing of a {}"]),
     "`domains.DOMAIN.views`": entry("domains", "right", views=["original", "zeros"]),

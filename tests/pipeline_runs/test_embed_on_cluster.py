@@ -104,9 +104,7 @@ def test_a_killed_a_late_and_a_slow_worker_change_no_byte(project, undisturbed, 
     killed_at = rows(project)
     output, errors = run.communicate(timeout=300)
     assert run.returncode == 0, errors
-    assert {line.split(":")[0] for line in errors.splitlines()} <= {
-        "embed"
-    }  # progress and nothing else
+    assert {line.split(":")[0] for line in errors.splitlines()} <= {"embed"}  # progress and nothing else
     assert killed_at < VIEWS * IMAGES, "the worker was killed too late to matter"
     assert tree_digest(project.folder / STORE) == undisturbed
     assert f"{IMAGES} embedded now" in output
@@ -117,9 +115,7 @@ def test_a_killed_a_late_and_a_slow_worker_change_no_byte(project, undisturbed, 
 
 
 @pytest.mark.long
-def test_a_lost_scheduler_is_one_line_and_the_run_goes_on_without_a_cluster(
-    project, undisturbed, cluster
-):
+def test_a_lost_scheduler_is_one_line_and_the_run_goes_on_without_a_cluster(project, undisturbed, cluster):
     cluster.add_worker()
     run = start(project, cluster.address)
     wait_until(lambda: rows(project) > 0 or run.poll() is not None, "first rows")
@@ -189,9 +185,7 @@ def test_a_worker_that_does_not_see_our_files_is_one_line(project, cluster, hidd
 
 
 def test_no_scheduler_is_one_line(project):
-    done = project.stage(
-        "embed", "left", "vit", ok=False, DASK_SCHEDULER_ADDRESS="tcp://127.0.0.1:9"
-    )
+    done = project.stage("embed", "left", "vit", ok=False, DASK_SCHEDULER_ADDRESS="tcp://127.0.0.1:9")
     line = one_line(done)
     assert "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:9: no scheduler answers" in line
 

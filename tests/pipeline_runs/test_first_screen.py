@@ -43,15 +43,11 @@ def run(command, folder, **environment):
 
 def shown():
     """Return what the page's table says of `calibrated`, by problem."""
-    table = (
-        README.read_text(encoding="utf-8").split("<!-- table -->")[1].split("<!-- /table -->")[0]
-    )
+    table = README.read_text(encoding="utf-8").split("<!-- table -->")[1].split("<!-- /table -->")[0]
     header, _, *rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()]
     column = [title.strip("*") for title in header].index("calibrated")
     return {
-        row[0].replace(" → ", "-"): float(row[column].strip("*").split(" ± ")[0])
-        for row in rows
-        if row[0] != "mean"
+        row[0].replace(" → ", "-"): float(row[column].strip("*").split(" ± ")[0]) for row in rows if row[0] != "mean"
     }
 
 
@@ -60,9 +56,7 @@ def test_the_first_gives_the_table_that_the_page_shows(clone):
     done = run("make repro", clone)
     assert done.returncode == 0, done.stderr
     found = {
-        problem: json.loads(
-            (clone / f"results/digits/problems/{problem}/comparison.json").read_text()
-        )
+        problem: json.loads((clone / f"results/digits/problems/{problem}/comparison.json").read_text())
         for problem in shown()
     }
     assert len(found) == 4

@@ -25,9 +25,7 @@ INSTALL, INIT, REPRO = next(
     if block.argument.endswith("test_installed_package.py")
 )
 SUITE = next(
-    block.text
-    for block in read_page(ROOT / "docs/how-to/own-data.md").blocks
-    if block.argument == "suites/mine.yaml"
+    block.text for block in read_page(ROOT / "docs/how-to/own-data.md").blocks if block.argument == "suites/mine.yaml"
 )
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
@@ -87,9 +85,7 @@ def project(tmp_path_factory):
     project = Installed(base / INIT.split()[-1])
     constraint = f"pip install --quiet --constraint {ROOT / 'constraints.txt'}"
     for command in (INSTALL.replace("pip install", constraint), INIT):
-        subprocess.run(
-            command, shell=True, check=True, cwd=base, env=project.environment(), text=True
-        )
+        subprocess.run(command, shell=True, check=True, cwd=base, env=project.environment(), text=True)
     return project
 
 
@@ -111,10 +107,7 @@ def test_from_a_parquet_file_to_a_report(project):
     assert {"code", "embed", "adapt", "report"} <= project.dvc_repro()
     assert project.results("report.html").is_file()
     assert "report.html" in project.run("referee", "summary").stdout
-    assert (
-        "four"
-        in project.run("referee", "predict", "--problem", "photos-drawings", str(file)).stdout
-    )
+    assert "four" in project.run("referee", "predict", "--problem", "photos-drawings", str(file)).stdout
     assert project.dvc_repro() == {"code"}
 
 
@@ -138,9 +131,7 @@ def test_a_new_version_runs_only_what_it_changed(project):
 
 def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_path):
     """The stage `probe` has a name and an input more there; the user's own stage and numbers stay."""
-    skipped = shutil.ignore_patterns(
-        ".git", ".venv", "cache", "results", "tests", "*_cache", "data"
-    )
+    skipped = shutil.ignore_patterns(".git", ".venv", "cache", "results", "tests", "*_cache", "data")
     newer = shutil.copytree(ROOT, tmp_path / "newer", ignore=skipped)
     (newer / "pipeline/stages/probe.py").rename(newer / "pipeline/stages/look.py")
     edits = {
@@ -152,11 +143,7 @@ def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_
         assert old in text
         (newer / name).write_text(text.replace(old, new))
     graph = (newer / "dvc.yaml").read_text()
-    for old, new in (
-        ("  probe:", "  look:"),
-        ("stages probe ", "stages look "),
-        ("code/probe", "code/look"),
-    ):
+    for old, new in (("  probe:", "  look:"), ("stages probe ", "stages look "), ("code/probe", "code/look")):
         graph = graph.replace(old, new)
     (newer / "dvc.yaml").write_text(graph)
     own = "  mine:\n    cmd: echo mine > mine.txt\n    outs:\n    - mine.txt\n"

@@ -18,9 +18,7 @@ READING_LABELS = {"evaluate@all@toy", "tables", "report"} | {
     f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity")
 }
 # The commands of docs/privacy.md, run as they stand there.
-OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(
-    ROOT / "docs/privacy.md"
-)
+OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(ROOT / "docs/privacy.md")
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +65,14 @@ def tells(column, labels):
 def as_numbers(labels):
     """Return labels as the bytes of an array of any type, and as a list in JSON."""
     arrays = [np.array(labels, kind).tobytes() for kind in ("u1", "i2", "i4", "i8", "f4", "f8")]
-    return [
-        *arrays,
-        json.dumps(labels).encode(),
-        json.dumps(labels, separators=(",", ":")).encode(),
-    ]
+    return [*arrays, json.dumps(labels).encode(), json.dumps(labels, separators=(",", ":")).encode()]
 
 
 def leaks(content, images, labels, parts=()):
     """Return what of those images a file tells: their paths, their digests, their labels, or those of ``parts``."""
     named = [i for i in images if i.path.encode() in content or i.sha256.encode() in content]
     columned = [c for c in columns(content) if any(tells(c, some) for some in (labels, *parts))]
-    return (
-        named
-        + columned
-        + [n for some in (labels, *parts) for n in as_numbers(some) if n in content]
-    )
+    return named + columned + [n for some in (labels, *parts) for n in as_numbers(some) if n in content]
 
 
 def of_each_side(project, domain, labels):
@@ -119,9 +109,7 @@ def test_the_order_of_rows_says_nothing_of_classes(owner):
     images, labels = read_truth(owner, "right")
     assert [image.sha256 for image in images] == sorted(image.sha256 for image in images)
     assert sum(a != b for a, b in pairwise(labels)) > 2 * len(set(labels))
-    confusion = columns(
-        (owner.folder / "results/toy/problems/left-right/tables/confusion.csv").read_bytes()
-    )
+    confusion = columns((owner.folder / "results/toy/problems/left-right/tables/confusion.csv").read_bytes())
     pairs = list(zip(*confusion[1:3], strict=True))
     assert len(pairs) == len(set(pairs))  # counts, no row of a single image
 

@@ -68,12 +68,7 @@ def run_stages(folder, params, *models):
     project.write_params(params)
     embed = (("embed", DOMAIN, model) for model in (*models, "clip"))
     project.run_here(
-        ("manifest", DOMAIN),
-        ("order", DOMAIN),
-        ("tasks", DOMAIN),
-        *embed,
-        ("prompts", DOMAIN),
-        ("probe", DOMAIN),
+        ("manifest", DOMAIN), ("order", DOMAIN), ("tasks", DOMAIN), *embed, ("prompts", DOMAIN), ("probe", DOMAIN)
     )
     return project
 

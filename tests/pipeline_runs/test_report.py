@@ -10,9 +10,7 @@ pytestmark = pytest.mark.slow
 COMMANDS = commands_of(ROOT / "docs/how-to/report.md")
 
 
-def test_the_page_has_pictures_where_there_are_images_and_is_made_again_when_it_is_gone(
-    run_project,
-):
+def test_the_page_has_pictures_where_there_are_images_and_is_made_again_when_it_is_gone(run_project):
     page = run_project.results("report.html")
     page.unlink()
     assert run_project.repro() <= {"report"}

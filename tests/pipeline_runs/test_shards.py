@@ -42,8 +42,7 @@ def in_shards(folder, target, form):
             samples = {f"{i:03}.png": data for i, (_, data) in enumerate(part)}
             labels = (name.partition("/")[0].encode() for name, _ in part)
             write_tar(
-                target / f"shards/{number}.tar",
-                samples | {f"{i:03}.cls": label for i, label in enumerate(labels)},
+                target / f"shards/{number}.tar", samples | {f"{i:03}.cls": label for i, label in enumerate(labels)}
             )
         else:
             names = ("dog", "cat", "bee", "ant")
@@ -89,14 +88,10 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
     if form == "csv":
         images = tmp_path / "left.csv"
         (tmp_path / "files").symlink_to(folder.folder / "data/left")
-        rows = (
-            f"files/{row[0]},{row[1]},{row[2]}" for row in zip(files, labels, tasks, strict=True)
-        )
+        rows = (f"files/{row[0]},{row[1]},{row[2]}" for row in zip(files, labels, tasks, strict=True))
         images.write_text("\n".join(["path,label,task", *rows]))
     elif form == "parquet":
-        images = write_parquet(
-            tmp_path / "x.parquet", list(files.values()), label=labels, task=tasks
-        )
+        images = write_parquet(tmp_path / "x.parquet", list(files.values()), label=labels, task=tasks)
     else:
         said = (json.dumps({"label": x, "task": t}) for x, t in zip(labels, tasks, strict=True))
         members = {f"{i:03}.png": data for i, data in enumerate(files.values())}
@@ -133,17 +128,12 @@ def a_name_twice(file):
         (cut_off, "x.tar: cut off"),
         (a_name_twice, "x.tar: has 'ant/1.png' twice"),
         (lambda file: pq.write_table(pa.table({"label": ["ant"]}), file), "no column 'image'"),
-        (
-            lambda file: write_parquet(file, [b"x"], label=[4]),
-            "x.parquet: row 0: label 4 is out of",
-        ),
+        (lambda file: write_parquet(file, [b"x"], label=[4]), "x.parquet: row 0: label 4 is out of"),
         (lambda file: write_parquet(file, [b"x"], lable=[0]), "no column 'label'; did you mean"),
         (lambda file: file.write_bytes(b"PAR1 and no more"), "x.parquet: cut off"),
     ],
 )
-def test_a_bad_file_is_one_line_and_nothing_is_lost(
-    folder, tmp_path, monkeypatch, capsys, spoil, named
-):
+def test_a_bad_file_is_one_line_and_nothing_is_lost(folder, tmp_path, monkeypatch, capsys, spoil, named):
     project = in_shards(folder, tmp_path, "parquet")
     project.run_here(("manifest", "left"))
     before = tree_digest(tmp_path / "cache")

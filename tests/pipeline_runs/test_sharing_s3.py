@@ -14,14 +14,7 @@ import pytest
 from pipeline.report.figures import format_figure
 from servers.counting_relay import counting_relay
 from servers.seaweedfs import running_s3
-from sharing_story import (
-    PAGE,
-    SharedRemote,
-    commands_of,
-    join,
-    same_change_elsewhere,
-    share_and_hand_back,
-)
+from sharing_story import PAGE, SharedRemote, commands_of, join, same_change_elsewhere, share_and_hand_back
 from small_project import stages_run
 
 # The story with a folder is part of `make test`, and so is `referee share` with this server (tests/cli).
@@ -80,9 +73,7 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, remote, tmp_path):
     assert 0 < remote.relay.received < FIRST_LOOK
     remote.relay.reset()
     output = looker.run("bash", "-c", summary).stdout
-    measured = json.loads(
-        (mate.folder / "results/toy/problems/left-right/comparison.json").read_text()
-    )
+    measured = json.loads((mate.folder / "results/toy/problems/left-right/comparison.json").read_text())
     found = measured["methods"]["calibrated"]
     assert format_figure(found["A_T"], found["A_T_sd"], plus_minus="±") in output
     assert 0 < remote.relay.received < FIRST_LOOK
@@ -92,14 +83,7 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, remote, tmp_path):
     remote.relay.reset()
     looker.change_params(compare={"methods": ["clip_zero_shot", "nearest_mean"]})
     assert stages_run(looker.run("bash", "-c", compare).stdout) == {"compare@left-right"}
-    assert (
-        "nearest_mean"
-        in (looker.folder / "results/toy/problems/left-right/comparison.json").read_text()
-    )
+    assert "nearest_mean" in (looker.folder / "results/toy/problems/left-right/comparison.json").read_text()
     assert not (looker.folder / "cache/source").exists()
-    needed = [
-        file.stat().st_size
-        for file in (mate.folder / "cache/embeddings").rglob("*")
-        if file.is_file()
-    ]
+    needed = [file.stat().st_size for file in (mate.folder / "cache/embeddings").rglob("*") if file.is_file()]
     assert remote.relay.received < sum(needed) + 60_000, "more came than the problem's features"

@@ -11,10 +11,7 @@ from dask_cluster import wait_until
 from real_slurm import RealSlurm, why_not
 from small_project import ROOT, SmallProject, tree_digest
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 STORE = "cache/embeddings/left/vit.zarr"
 

@@ -24,10 +24,7 @@ def cases(body, params):
     """Return the keys of a stage of dvc.yaml and the values that they stand for."""
     if "matrix" in body:
         sections = [params[each.strip("${}")] for each in body["matrix"].values()]  # joined: []
-        return {
-            "-".join(keys): dict(zip(body["matrix"], keys, strict=True))
-            for keys in itertools.product(*sections)
-        }
+        return {"-".join(keys): dict(zip(body["matrix"], keys, strict=True)) for keys in itertools.product(*sections)}
     each = body.get("foreach", [])
     return params[each.strip("${}")] if isinstance(each, str) else {"": {}}  # a list: of one suite
 
@@ -87,9 +84,7 @@ def test_the_walk_would_find_a_leak():
 
 
 @pytest.mark.slow
-def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_same_bytes(
-    project_copy,
-):
+def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_same_bytes(project_copy):
     """Refinement is off here; test_refinement.py destroys all but images.csv and the images with it on."""
     folder = project_copy.folder
     before = [tree_digest(folder / path) for path in OUTPUTS]

@@ -137,9 +137,7 @@ def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch)
     """Rows that are really too many to be kept, in stages that are processes of their own."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    write_features(
-        tmp_path / "project", 48_000, rff={"D": 1000, "sigma": 1e-4}, data={"seeds": [0]}
-    )
+    write_features(tmp_path / "project", 48_000, rff={"D": 1000, "sigma": 1e-4}, data={"seeds": [0]})
     for stage in STAGES[:3]:
         process(*stage)
     here = read(TARGET)

@@ -19,9 +19,9 @@ METHODS = ("clip_zero_shot", "source_only", "no_clip", "released", "calibrated",
 
 
 def read_table(project, name):
-    with (
-        project.folder / "results" / load_params(project.folder).suite / "tables" / f"{name}.csv"
-    ).open(encoding="utf-8") as file:
+    with (project.folder / "results" / load_params(project.folder).suite / "tables" / f"{name}.csv").open(
+        encoding="utf-8"
+    ) as file:
         return list(csv.DictReader(file))
 
 
@@ -66,10 +66,7 @@ def run_suite(folder, suite, **changes):
 
 
 def rows_of(project, domain):
-    return (
-        len((project.folder / "cache/manifests" / domain / "images.csv").read_text().splitlines())
-        - 1
-    )
+    return len((project.folder / "cache/manifests" / domain / "images.csv").read_text().splitlines()) - 1
 
 
 @pytest.mark.long

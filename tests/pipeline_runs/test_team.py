@@ -88,13 +88,9 @@ def edit(person, module, text):
 def test_ben_changes_sigma_seeds_and_tasks_and_ada_takes_over_his_result(team):
     ada, ben = team.ada, team.ben
     ben.change_params(
-        rff={"sigma": 1e-2},
-        data={"seeds": [0, 1, 2]},
-        datasets={"toy": {"classes_per_task": 1, "class_names": {}}},
+        rff={"sigma": 1e-2}, data={"seeds": [0, 1, 2]}, datasets={"toy": {"classes_per_task": 1, "class_names": {}}}
     )
-    assert {"tasks@left", "tasks@right", "basis@left", "evaluate@left-right"} <= without_images(
-        team
-    )
+    assert {"tasks@left", "tasks@right", "basis@left", "evaluate@left-right"} <= without_images(team)
     hand_over(ben, "sigma 1e-2, one class at a time")
     take_over(ada)
     ran = stages_run(ada.run("dvc", "repro", "--pull").stdout)
@@ -138,9 +134,7 @@ def test_a_new_class_arrives_last_in_every_domain_and_ben_needs_no_image(team):
         hand_over(person, f"bats of {person.folder.name}")
     take_over(ben)
     assert not [s for s in without_images(team) if s.startswith("tasks")]
-    orders = [
-        (ben.folder / f"orders/{d}.json").read_text() for d in ("left", "right", "ada", "eva")
-    ]
+    orders = [(ben.folder / f"orders/{d}.json").read_text() for d in ("left", "right", "ada", "eva")]
     assert '["dog"],\n  ["bat"]' in orders[0]
     assert len({order.rpartition('{"asked"')[2] for order in orders}) == 1
     hand_over(ben, "five classes")

@@ -73,11 +73,7 @@ def run(change, finished, before, folder, monkeypatch, *, images):
         if not images:
             shutil.rmtree(project.folder / "data")
     CHANGES[change](project, monkeypatch)
-    return {
-        stage
-        for stage in Graph(project.folder).repro(before)
-        if stage.split("@")[0] not in NOT_LISTED
-    }
+    return {stage for stage in Graph(project.folder).repro(before) if stage.split("@")[0] not in NOT_LISTED}
 
 
 def names(ran):

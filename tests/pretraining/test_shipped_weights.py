@@ -33,10 +33,7 @@ def mnist() -> Domain:
 
 def test_vit_embeddings_separate_real_digits(mnist: Domain) -> None:
     vit = timm.create_model(
-        models.VIT_NAME,
-        num_classes=0,
-        checkpoint_path=str(WEIGHTS / models.FILES["vit"]),
-        **models.VIT_KWARGS,
+        models.VIT_NAME, num_classes=0, checkpoint_path=str(WEIGHTS / models.FILES["vit"]), **models.VIT_KWARGS
     ).eval()
     embeddings = normalize(vit_features(vit, mnist.images), dim=1)
     assert embeddings.shape == (600, 128)

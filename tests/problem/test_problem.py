@@ -60,13 +60,7 @@ def test_adapting_reaches_no_label_and_no_row_of_the_source(project):
     for reached in (problem, problem.target, *problem.source_models(0)):
         assert not hasattr(reached, "labels")
     assert isinstance(problem._source, str)  # a name: no domain, no store
-    assert set(Target.__dataclass_fields__) == {
-        "tasks",
-        "test",
-        "clip_scale",
-        "text",
-        "estimate_classes",
-    }
+    assert set(Target.__dataclass_fields__) == {"tasks", "test", "clip_scale", "text", "estimate_classes"}
     task = problem.target.task(0, 0, ("original",))
     assert set(vars(task)) == {"views", "cosines", "clip", "classes"}
 
@@ -117,12 +111,7 @@ def test_a_store_of_other_images_or_weights_is_refused(changed, store, provenanc
 
 
 @pytest.mark.parametrize(
-    ("store", "other"),
-    [
-        (VIT, {"weights": "other"}),
-        (CLIP, {"weights": "other"}),
-        (VIT, {"model": {"name": "other"}}),
-    ],
+    ("store", "other"), [(VIT, {"weights": "other"}), (CLIP, {"weights": "other"}), (VIT, {"model": {"name": "other"}})]
 )
 def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store, other):
     rewrite(store, **other)
@@ -146,9 +135,7 @@ def test_a_store_of_another_width_or_schema_is_one_line(changed, capsys, other):
     assert "dvc repro" in line
 
 
-def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(
-    changed, project_copy
-):
+def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(changed, project_copy):
     for domain in ("left", "right"):
         folder = project_copy.folder / "data" / domain
         (folder / "dog").rename(folder / "eel")
@@ -179,9 +166,7 @@ def test_an_adapted_model_predicts_the_classes_seen_so_far(project):
         (OPTIONS, {}, {"after_task": 3}, "after task 3.*1 to 2"),
     ],
 )
-def test_a_model_of_other_settings_or_one_that_is_not_there_is_refused(
-    project, options, rff_change, choice, message
-):
+def test_a_model_of_other_settings_or_one_that_is_not_there_is_refused(project, options, rff_change, choice, message):
     with pytest.raises(RefereeError, match=message):
         open_adapted_model(project.problem(NAME), options, rff() | rff_change, **choice)
 

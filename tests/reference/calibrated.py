@@ -123,8 +123,7 @@ class Target:
         kappa = None
         for left in range(ROUNDS, -1, -1):
             shares = [
-                dict(zip(classes, (w * v for v in p), strict=True))
-                for w, p in zip(weights, fusions, strict=True)
+                dict(zip(classes, (w * v for v in p), strict=True)) for w, p in zip(weights, fusions, strict=True)
             ]
             rows = self.rows + [row for view in views for row in zip(view, shares, strict=True)]
             means = []

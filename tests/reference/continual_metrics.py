@@ -8,10 +8,7 @@ def accuracy(predictions, labels, tasks, j):
 
 def matrix(predictions, labels, tasks):
     T = len(predictions)
-    return [
-        [accuracy(predictions[k], labels, tasks, j) if j <= k else None for j in range(T)]
-        for k in range(T)
-    ]
+    return [[accuracy(predictions[k], labels, tasks, j) if j <= k else None for j in range(T)] for k in range(T)]
 
 
 def average(a, k):

@@ -50,9 +50,7 @@ def gaussian(rows, weights, tukey):
         mean = weighted_mean(units, weights)
         S = shrink(covariance(units, weights), 1.0, 0.0)
     d = len(S)
-    return mean, np.array(
-        [[S[i, j] / np.sqrt(S[i, i] * S[j, j]) for j in range(d)] for i in range(d)]
-    )
+    return mean, np.array([[S[i, j] / np.sqrt(S[i, i] * S[j, j]) for j in range(d)] for i in range(d)])
 
 
 def distances(tasks, test, *, tukey, fallback=None):

@@ -15,7 +15,5 @@ def herding(rows, m):
     chosen = []
     while len(chosen) < min(m, len(rows)):
         left = [i for i in range(len(rows)) if i not in chosen]
-        chosen.append(
-            min(left, key=lambda i: distance(mean, mean_of([rows[j] for j in [*chosen, i]])))
-        )
+        chosen.append(min(left, key=lambda i: distance(mean, mean_of([rows[j] for j in [*chosen, i]]))))
     return chosen

@@ -12,10 +12,7 @@ def attend(queries, keys):
         weights = [math.exp(value / math.sqrt(d)) for value in likeness]
         total = sum(weights)
         result.append(
-            [
-                sum(weight / total * key[i] for weight, key in zip(weights, keys, strict=True))
-                for i in range(d)
-            ]
+            [sum(weight / total * key[i] for weight, key in zip(weights, keys, strict=True)) for i in range(d)]
         )
     return result
 

@@ -8,8 +8,7 @@ def feature(x, omega, beta):
     D = len(beta)
     norm = math.sqrt(sum(float(v) ** 2 for v in x))
     return [
-        math.sqrt(2 / D)
-        * math.cos(sum(float(omega[i][j]) * float(x[i]) / norm for i in range(len(x))) + beta[j])
+        math.sqrt(2 / D) * math.cos(sum(float(omega[i][j]) * float(x[i]) / norm for i in range(len(x))) + beta[j])
         for j in range(D)
     ]
 

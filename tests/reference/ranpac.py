@@ -55,11 +55,6 @@ def fit(tasks, projection, ridges, source_tasks=None):
     errors = []
     for ridge in ridges:
         W = regress(h[~out], y[~out], w[~out], ridge)
-        errors.append(
-            sum(
-                v * np.sum((row @ W - t) ** 2)
-                for row, t, v in zip(h[out], y[out], w[out], strict=True)
-            )
-        )
+        errors.append(sum(v * np.sum((row @ W - t) ** 2) for row, t, v in zip(h[out], y[out], w[out], strict=True)))
     ridge = ridges[int(np.argmin(errors))] if out.any() else max(ridges)
     return regress(h, y, w, ridge), ridge

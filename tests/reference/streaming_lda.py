@@ -34,9 +34,4 @@ def stream(tasks, *, shrinkage, fallback=None):
 def scores(rows, means, covariance):
     """Return −½ (x − μ)ᵀΣ⁻¹(x − μ), (n, K): LDA's scores up to a number per row."""
     inverse = np.linalg.inv(covariance)
-    return np.array(
-        [
-            [-0.5 * (unit(row) - mean) @ inverse @ (unit(row) - mean) for mean in means]
-            for row in rows
-        ]
-    )
+    return np.array([[-0.5 * (unit(row) - mean) @ inverse @ (unit(row) - mean) for mean in means] for row in rows])

@@ -51,7 +51,5 @@ def calibration_loss(cosines, labels, temperature):
             continue
         nll, inside = nll - math.log(p[y]), inside + 1
         bins[min(math.ceil(max(p) * 15) - 1, 14)].append((max(p), p.index(max(p)) == y))
-    error = sum(
-        abs(sum(c for c, _ in b) - sum(right for _, right in b)) / inside for b in bins if b
-    )
+    error = sum(abs(sum(c for c, _ in b) - sum(right for _, right in b)) / inside for b in bins if b)
     return nll / inside + error + sum(outside) / len(outside) - 1 / half

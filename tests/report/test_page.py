@@ -12,12 +12,7 @@ from pipeline.method.frequency_views import ViewSettings
 from pipeline.report.page import problem_charts as charts_of
 from pipeline.report.page.page import render_page
 from pipeline.report.page.pictures import add_picture, read_pictures
-from pipeline.report.page.problem_charts import (
-    confusion,
-    embedding_map,
-    problem_charts,
-    spread_labels,
-)
+from pipeline.report.page.problem_charts import confusion, embedding_map, problem_charts, spread_labels
 from pipeline.report.page.provenance import lock_hashes
 from report_content import AWKWARD, MANY, problem, report_content
 
@@ -135,9 +130,7 @@ def test_a_method_that_failed_is_not_drawn():
 def test_no_mistakes_and_no_pseudo_labels():
     content = report_content()
     results = without(content.problems[0], "shown")
-    metrics = results.metrics.model_copy(
-        update={"pseudo_label_accuracy": None, "weight_auroc": None}
-    )
+    metrics = results.metrics.model_copy(update={"pseudo_label_accuracy": None, "weight_auroc": None})
     results = dataclasses.replace(results, metrics=metrics)
     page = render_page(dataclasses.replace(content, problems=[results]))
     assert "every test image of every seed was predicted correctly" in page
@@ -145,9 +138,7 @@ def test_no_mistakes_and_no_pseudo_labels():
 
 
 def test_a_page_without_problems():
-    empty = dataclasses.replace(
-        report_content(), headline=None, methods=[], problems=[], pictures={}
-    )
+    empty = dataclasses.replace(report_content(), headline=None, methods=[], problems=[], pictures={})
     page = render_page(empty)
     assert "has no problems" in page
     assert "What was run" in page
@@ -162,10 +153,7 @@ def test_each_picture_is_in_the_album_once():
     assert kinds == ["data:image/webp", "data:image/png"]
 
 
-@pytest.mark.parametrize(
-    ("images", "folder"),
-    [("data", ""), ("f/all.npz", "f/images/"), ("f/all.npz", "f/")],
-)
+@pytest.mark.parametrize(("images", "folder"), [("data", ""), ("f/all.npz", "f/images/"), ("f/all.npz", "f/")])
 def test_pictures_are_read_where_the_images_are(tmp_path, monkeypatch, images, folder):
     monkeypatch.chdir(tmp_path)
     settings = {"images": images, "preprocessing": None, "max_pixels": 10**6}

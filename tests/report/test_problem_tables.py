@@ -111,11 +111,7 @@ def test_tables_are_written_as_csv(tmp_path):
             [OF, "2", "2", "50.0"],
         ],
         "classes": [["of", "class", "accuracy"], [OF, "ant", "75.0"], [OF, "bee", "50.0"]],
-        "pseudo_labels": [
-            ["task", "accuracy", "kept"],
-            ["1", "100.0", "100.0"],
-            ["2", "50.0", "25.0"],
-        ],
+        "pseudo_labels": [["task", "accuracy", "kept"], ["1", "100.0", "100.0"], ["2", "50.0", "25.0"]],
         "weights": [
             ["lowest", "highest", "weight", "images", "accuracy"],
             ["0.5", "0.5", "0.5", "2", "50.0"],
@@ -136,14 +132,8 @@ def test_a_private_target_names_no_image():
 
 
 def test_reliability_pools_the_seeds_and_leaves_empty_bins_out():
-    both = problem(
-        scores(1, (0, 1), (0.9, 0.99)), scores(1, (0,), (0.91,)), test_rows=[[0, 2], [0]]
-    )
-    fused = [
-        row
-        for row in records(problem_tables(both, None, MADE_WITH)["reliability"])
-        if row["branch"] == "fused"
-    ]
+    both = problem(scores(1, (0, 1), (0.9, 0.99)), scores(1, (0,), (0.91,)), test_rows=[[0, 2], [0]])
+    fused = [row for row in records(problem_tables(both, None, MADE_WITH)["reliability"]) if row["branch"] == "fused"]
     keys = ("from", "to", "images", "confidence", "accuracy")
     assert [tuple(row[key] for key in keys) for row in fused] == [
         (86.67, 93.33, 2, 90.5, 100.0),
@@ -160,14 +150,8 @@ def test_the_most_confident_mistakes_of_any_seed_each_image_once():
         test_rows=[[3, 5, 8], [8, 9]],
         labels=labels,
     )
-    assert [(image.seed, image.row) for image in confident_mistakes(both)] == [
-        (1, 8),
-        (1, 9),
-        (0, 3),
-    ]
-    many = problem(
-        scores(1, [1] * 50, np.linspace(0.5, 1, 50)), test_rows=[range(50)], labels=[0] * 50
-    )
+    assert [(image.seed, image.row) for image in confident_mistakes(both)] == [(1, 8), (1, 9), (0, 3)]
+    many = problem(scores(1, [1] * 50, np.linspace(0.5, 1, 50)), test_rows=[range(50)], labels=[0] * 50)
     assert len(confident_mistakes(many)) == MISTAKES
 
 

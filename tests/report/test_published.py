@@ -83,7 +83,5 @@ def test_methods_have_our_names_and_a_note_on_the_protocol():
 def test_the_papers_names_of_problems():
     assert problem_title("office31", "amazon-dslr") == "A→D"
     assert problem_title("officehome", "real_world-clipart") == "Rw→Cl"
-    assert problem_title("visda", "visda_validation-visda_train") == (
-        "visda validation → visda train"
-    )
+    assert problem_title("visda", "visda_validation-visda_train") == ("visda validation → visda train")
     assert problem_title("office_caltech10", "amazon-dslr") == "amazon → dslr"

@@ -11,14 +11,7 @@ from pipeline.report.page.problem_results import read_problem
 from pipeline.report.result_file import read_table
 from report_content import problem, write_results
 
-ENTRY = {
-    "title": "EWC",
-    "group": "peer",
-    "source_samples": True,
-    "A_T": 50,
-    "A_T_sd": 1.5,
-    "A_T_per_seed": [49, 51.0],
-}
+ENTRY = {"title": "EWC", "group": "peer", "source_samples": True, "A_T": 50, "A_T_sd": 1.5, "A_T_per_seed": [49, 51.0]}
 
 
 def compared(entry):
@@ -106,9 +99,7 @@ def test_a_method_that_failed_has_its_reason(tmp_path):
     assert read_comparison(path, "compare@a-b").methods["ewc"].failed == "too few"
 
 
-@pytest.mark.parametrize(
-    "rows", ["", "o,50,x,1", "50,1", "o,50,1,1\no,50,2,1", "o,0,1,1", "o,50,101,1"]
-)
+@pytest.mark.parametrize("rows", ["", "o,50,x,1", "50,1", "o,50,1,1\no,50,2,1", "o,0,1,1", "o,50,101,1"])
 def test_a_malformed_sweep(tmp_path, rows):
     path, stage = tmp_path / "D.csv", "sensitivity@a-b"
     path.write_text(f"of,D,A_T,sd\n{rows}\n")

@@ -44,8 +44,7 @@ def figures(*per_seed, method="calibrated", sd=1.5, source_samples=False):
 def suite(results, dataset="office31", name="test"):
     datasets = dataset if isinstance(dataset, dict) else dict.fromkeys(results, dataset)
     measured = {
-        problem: {m: figures(*seeds, method=m) for m, seeds in methods.items()}
-        for problem, methods in results.items()
+        problem: {m: figures(*seeds, method=m) for m, seeds in methods.items()} for problem, methods in results.items()
     }
     compared = {
         problem: Comparison(made_with=MADE_WITH, test_images=30, methods=methods)
@@ -55,18 +54,8 @@ def suite(results, dataset="office31", name="test"):
 
 
 OFFICE = {
-    "amazon-dslr": {
-        "ewc": (50, 60),
-        "source_only": (70, 80),
-        "calibrated": (90, 94),
-        "no_clip": (88, 92),
-    },
-    "dslr-amazon": {
-        "ewc": (70, 60),
-        "source_only": (60, 70),
-        "calibrated": (90, 80),
-        "no_clip": (91, 81),
-    },
+    "amazon-dslr": {"ewc": (50, 60), "source_only": (70, 80), "calibrated": (90, 94), "no_clip": (88, 92)},
+    "dslr-amazon": {"ewc": (70, 60), "source_only": (60, 70), "calibrated": (90, 80), "no_clip": (91, 81)},
 }
 VISDA = {"visda_train-visda_validation": {"calibrated": (60, 62), "no_clip": (50, 52)}}
 
@@ -91,11 +80,7 @@ def best(table, *, published):
     """Return column -> the rows in bold."""
     return {
         column.key: [
-            r.key
-            for b in table.blocks
-            if b.published == published
-            for r in b.rows
-            if r.cells[i] and r.cells[i].best
+            r.key for b in table.blocks if b.published == published for r in b.rows if r.cells[i] and r.cells[i].best
         ]
         for i, column in enumerate(table.columns)
     }
@@ -103,13 +88,7 @@ def best(table, *, published):
 
 def test_groups_come_in_order_published_figures_and_the_mean_last():
     table = comparison_table(suite(OFFICE), PAPER)
-    assert [b.heading for b in table.blocks] == [
-        "references",
-        "ablations",
-        "REFEREE",
-        "peers",
-        PUBLISHED,
-    ]
+    assert [b.heading for b in table.blocks] == ["references", "ablations", "REFEREE", "peers", PUBLISHED]
     assert [b.published for b in table.blocks] == [False] * 4 + [True]
     assert [(c.key, c.title) for c in table.columns] == [
         ("amazon-dslr", "A→D"),
@@ -169,9 +148,7 @@ def compared_with_errors(one, other, variance):
         "calibrated": {"calibrated": 1.0, "ewc": 1.0 - variance / 2},
         "ewc": {"calibrated": 1.0 - variance / 2, "ewc": 1.0},
     }
-    compared = Comparison(
-        made_with=MADE_WITH, test_images=30, methods=methods, image_covariance=covariance
-    )
+    compared = Comparison(made_with=MADE_WITH, test_images=30, methods=methods, image_covariance=covariance)
     return Suite("test", {"amazon-dslr": compared}, {"amazon-dslr": "office31"})
 
 
@@ -181,12 +158,7 @@ def compared_with_errors(one, other, variance):
         ((92.0,), (90.0,), 0.9, True),  # two points, an error of 0.95
         ((92.0,), (90.0,), 1.1, False),
         ((92.0, 92.0), (90.0, 90.0), 0.9, True),
-        (
-            (95.0, 89.0),
-            (90.0, 90.0),
-            0.0,
-            False,
-        ),  # 5 points ahead with one seed, 1 behind with the other
+        ((95.0, 89.0), (90.0, 90.0), 0.0, False),  # 5 points ahead with one seed, 1 behind with the other
     ],
 )
 def test_all_that_cannot_be_told_apart_are_best(one, other, variance, told_apart):
@@ -296,9 +268,7 @@ def test_selection_has_a_section_per_setting_a_block_per_problem_and_their_mean(
     assert [part.name for part in table.parts()] == ["selection-sigma", "selection-class_priors"]
     assert [block.heading for block in table.blocks] == ["a-b", "b-a", "mean"]
     figures = {
-        (r.key, c.key): x and x.text()
-        for r in table.rows()
-        for c, x in zip(table.columns, r.cells, strict=True)
+        (r.key, c.key): x and x.text() for r in table.rows() for c, x in zip(table.columns, r.cells, strict=True)
     }
     assert figures["a-b.certainty", "class_priors.chosen"] == "counted"
     assert figures["a-b.certainty", "sigma.best"] == "0.0001"
@@ -328,7 +298,4 @@ def test_suite_tables_are_those_with_figures():
     names = [table.name for table in suite_tables(suite(OFFICE), sweeps, chosen, PAPER)]
     assert names == ["headline", "comparison", "ablation", "sensitivity", "selection"]
     plain = suite({"amazon-dslr": {"calibrated": (1, 2)}})
-    assert [table.name for table in suite_tables(plain, {}, {}, PAPER)] == [
-        "headline",
-        "comparison",
-    ]
+    assert [table.name for table in suite_tables(plain, {}, {}, PAPER)] == ["headline", "comparison"]

@@ -42,10 +42,7 @@ TABLE = Table(
         Block("peers", (Row("z", "Z", Z, source_samples=True),)),
         Block(
             "published (other protocol)",
-            (
-                Row("p", "P", P, note="note & 1"),
-                Row("q", "Q", Q, source_samples=True, note="note 2"),
-            ),
+            (Row("p", "P", P, note="note & 1"), Row("q", "Q", Q, source_samples=True, note="note 2")),
             published=True,
         ),
     ),
@@ -194,9 +191,7 @@ def test_special_letters_are_escaped():
     )
     row = Row("x", AWKWARD, (cell("1"),) * 5)
     awkward = replace(TABLE, blocks=(Block("", (row,)),))
-    assert r"| a\_b & 5% #1 {x} $y$ ~^ \\z \| \*w\* \<v> \`u\` \[t] → σ † ± – |" in to_markdown(
-        awkward
-    )
+    assert r"| a\_b & 5% #1 {x} $y$ ~^ \\z \| \*w\* \<v> \`u\` \[t] → σ † ± – |" in to_markdown(awkward)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")

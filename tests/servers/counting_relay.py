@@ -46,13 +46,8 @@ def _serve(listener: socket.socket, port: int, counts: Counts, opened: list[sock
             opened += client, server
             for connection in (client, server):  # small answers must not wait for more to send
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for source, sink, direction in (
-                (client, server, "sent"),
-                (server, client, "received"),
-            ):
-                threading.Thread(
-                    target=_pump, args=(source, sink, counts, direction), daemon=True
-                ).start()
+            for source, sink, direction in ((client, server, "sent"), (server, client, "received")):
+                threading.Thread(target=_pump, args=(source, sink, counts, direction), daemon=True).start()
 
 
 @contextmanager

@@ -32,9 +32,7 @@ def cannot_start(server: str, reason: str) -> NoReturn:
     pytest.skip(message)
 
 
-def wait_until(
-    answers: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, *, server: str
-) -> None:
+def wait_until(answers: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, *, server: str) -> None:
     """Wait until the server answers; one that ends or stays silent cannot be started here."""
     deadline = time.monotonic() + 60
     while not answers():

@@ -45,9 +45,7 @@ def running_ssh(folder: Path) -> Iterator[SSHServer]:
     log = folder / "sshd.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sshd, "-D", "-e", "-f", folder / "sshd_config"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            [sshd, "-D", "-e", "-f", folder / "sshd_config"], stdout=output, stderr=subprocess.STDOUT
         )
     try:
         wait_until(lambda: greets(port), process, log, server=NAME)

@@ -35,10 +35,7 @@ class S3Server:
 
     def credentials(self) -> dict[str, str]:
         """Return the keys as the environment variables that every S3 client reads."""
-        return {
-            "AWS_ACCESS_KEY_ID": self.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.secret_key,
-        }
+        return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
 
 @contextmanager
@@ -52,10 +49,7 @@ def running_s3(folder: Path) -> Iterator[S3Server]:
     log = folder / "weed.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [weed, "-logtostderr", *options(folder, ports, server)],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
+            [weed, "-logtostderr", *options(folder, ports, server)], stdout=output, stderr=subprocess.STDOUT, cwd=folder
         )
     try:
         wait_until(lambda: answers(server), process, log, server=NAME)
@@ -84,11 +78,7 @@ def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
         f"-dir={folder / 'files'}",
         f"-ip={HOST}",
         f"-ip.bind={HOST}",
-        *(
-            option
-            for name, http, grpc in pairs
-            for option in (f"-{name}={http}", f"-{name}.grpc={grpc}")
-        ),
+        *(option for name, http, grpc in pairs for option in (f"-{name}={http}", f"-{name}.grpc={grpc}")),
         "-filer",
         f"-filer.localSocket={folder / 'filer.sock'}",
         "-s3",

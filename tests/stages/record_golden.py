@@ -52,9 +52,7 @@ def make_outputs(folder: Path) -> Outputs:
         ("prompts", "left"),
     )
     files = sorted((folder / "cache/manifests/left").iterdir())
-    stores = {
-        model: open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for model in MODELS
-    }
+    stores = {model: open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for model in MODELS}
     texts = open_prompts(folder / "cache/prompts/left.zarr")
     return {
         **{
@@ -70,9 +68,7 @@ def make_outputs(folder: Path) -> Outputs:
     }
 
 
-def differences(
-    made: dict[str, npt.NDArray[np.generic]], recorded: dict[str, npt.NDArray[np.generic]]
-) -> list[str]:
+def differences(made: dict[str, npt.NDArray[np.generic]], recorded: dict[str, npt.NDArray[np.generic]]) -> list[str]:
     """Return the names of the outputs that differ: digests at all, numbers by more than rounding."""
     different = sorted(set(made) ^ set(recorded))
     for name in sorted(set(made) & set(recorded)):
@@ -85,9 +81,7 @@ def differences(
             a, b = (np.atleast_2d(x).astype(np.float64) for x in (one, other))
             norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
             longer = np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-            if ((a * b).sum(axis=1) < SIMILAR * norms).any() or not np.allclose(
-                longer, 1, atol=0.01
-            ):
+            if ((a * b).sum(axis=1) < SIMILAR * norms).any() or not np.allclose(longer, 1, atol=0.01):
                 different.append(name)
     return different
 
@@ -127,9 +121,7 @@ def record() -> None:
         made = make_outputs(Path(folder))
     versions = {stage: find_stage(stage).version for stage in STAGES}
     for stage in STAGES:
-        if (GOLDEN / "versions.json").exists() and recorded_versions().get(stage) == versions[
-            stage
-        ]:
+        if (GOLDEN / "versions.json").exists() and recorded_versions().get(stage) == versions[stage]:
             if wrong := explain(stage, made[stage]):
                 sys.exit(wrong)
         else:

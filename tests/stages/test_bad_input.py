@@ -120,11 +120,7 @@ def test_a_hub_out_of_reach_says_which_file_to_put_where(project):
     done = project.stage("embed", "left", "vit", ok=False, **hub)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.strip().splitlines()
-    for named in (
-        "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k",
-        "weights/vit",
-        "model.safetensors",
-    ):
+    for named in ("timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k", "weights/vit", "model.safetensors"):
         assert named in line
 
 
@@ -177,9 +173,7 @@ def test_imported_embeddings_that_are_not_those_of_the_domain(project, refused):
     assert "left.npy, right.npy" in line
     (project.folder / "features").mkdir()
     imported(project, "features")
-    assert "features: holds none of left.zarr, left.npz and left.npy" in refused(
-        "embed", "left", "vit"
-    )
+    assert "features: holds none of left.zarr, left.npz and left.npy" in refused("embed", "left", "vit")
     names = [f"left/{kind}/{i}.png" for kind in ("ant", "bee", "cat", "dog") for i in (0, 1, 3)]
     np.savez(project.folder / "x.npz", original=np.ones((12, 4), np.float32), paths=np.array(names))
     imported(project, "x.npz")

@@ -43,9 +43,7 @@ def use_methods(project, monkeypatch, run, *methods):
     """List methods to compare, of which `paper` does ``run``."""
     replaced = replace(referee_variant("paper"), run=run)
     known = compare.compared_method
-    monkeypatch.setattr(
-        compare, "compared_method", lambda name: replaced if name == "paper" else known(name)
-    )
+    monkeypatch.setattr(compare, "compared_method", lambda name: replaced if name == "paper" else known(name))
     project.write_params(small_params() | {"compare": {"methods": list(methods)}, "swept": {}})
 
 
@@ -70,9 +68,7 @@ def test_sensitivity_says_what_each_score_chooses_and_what_labels_would_have(pro
         ("sigma", "1e-05"), ("sigma", "0.0001"), ("ridge", "0.1"), ("ridge", "0.3"),
     ]  # fmt: skip
     evaluated = evaluation(project)["A_T"]
-    assert (
-        float(values[1]["A_T"]) == float(values[3]["A_T"]) == evaluated
-    )  # the settings as they are
+    assert float(values[1]["A_T"]) == float(values[3]["A_T"]) == evaluated  # the settings as they are
     with project.results("problems", PROBLEM, "selection", "choices.csv").open() as file:
         choices = list(csv.DictReader(file))
     by_value = {(row["setting"], row["value"]): float(row["A_T"]) for row in values}
@@ -137,12 +133,8 @@ def test_no_method_but_the_ceiling_sees_another_problem(project):
     np.testing.assert_array_equal(seen.target.test.views["original"], own.test.views["original"])
 
 
-@pytest.mark.parametrize(
-    ("methods", "key"), [(["calibratd"], "compare.methods"), (["paper"], f"compare {PROBLEM}")]
-)
-def test_where_no_method_can_run_the_stage_fails_and_writes_nothing(
-    project, monkeypatch, capsys, methods, key
-):
+@pytest.mark.parametrize(("methods", "key"), [(["calibratd"], "compare.methods"), (["paper"], f"compare {PROBLEM}")])
+def test_where_no_method_can_run_the_stage_fails_and_writes_nothing(project, monkeypatch, capsys, methods, key):
     use_methods(project, monkeypatch, refuse, *methods)
     before = result(project, "comparison.json")
     assert main(["compare", PROBLEM]) == 2

@@ -73,16 +73,7 @@ def test_an_unknown_stage_is_one_line(capsys):
 
 def test_stages_that_cost_hours_follow_a_version_and_no_code(monkeypatch):
     monkeypatch.chdir(ROOT)
-    for name in (
-        "generate",
-        "image_list",
-        "manifest",
-        "order",
-        "tasks",
-        "model",
-        "embed",
-        "prompts",
-    ):
+    for name in ("generate", "image_list", "manifest", "order", "tasks", "model", "embed", "prompts"):
         assert set(code.dependencies(find_stage(name))) == {"version", "defaults"}
 
 
@@ -108,26 +99,18 @@ def package(tmp_path, monkeypatch):
 
 def test_imports_are_followed_through_functions_and_modules(package):
     found = [path.as_posix() for path in code.imported_files("one")]
-    assert found == [
-        "pipeline/method/far.py",
-        "pipeline/method/farther.py",
-        "pipeline/stages/one.py",
-    ]
+    assert found == ["pipeline/method/far.py", "pipeline/method/farther.py", "pipeline/stages/one.py"]
     assert [path.as_posix() for path in code.imported_files("two")] == ["pipeline/stages/two.py"]
 
 
 def test_compare_depends_on_methods_that_are_found_by_name():
     files = {path.as_posix() for path in code.imported_files("compare")}
     assert "pipeline/comparison/methods/ranpac.py" in files
-    assert "pipeline/comparison/methods/ranpac.py" not in {
-        path.as_posix() for path in code.imported_files("adapt")
-    }
+    assert "pipeline/comparison/methods/ranpac.py" not in {path.as_posix() for path in code.imported_files("adapt")}
 
 
 def test_what_the_report_draws_with_is_part_of_its_code():
-    of_report, of_tables = (
-        code.dependencies(find_stage(name))["files"] for name in ("report", "tables")
-    )
+    of_report, of_tables = (code.dependencies(find_stage(name))["files"] for name in ("report", "tables"))
     assert {"pipeline/report/published.csv", "pipeline/report/page/page.py"} <= set(of_report)
     assert any(name.startswith("pipeline/report/page/templates/charts/") for name in of_report)
     assert any(name.startswith("pipeline/report/page/assets/") for name in of_report)
@@ -159,9 +142,7 @@ def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_f
     assert Path("results/digits/evaluations/README.md").is_file()
 
 
-def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(
-    write_code_files, monkeypatch
-):
+def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(write_code_files, monkeypatch):
     before = write_code_files()
     assert "stored_as" not in (ROOT / "suite.yaml").read_text()
     monkeypatch.setattr(Model.model_fields["stored_as"], "default", "float32")

@@ -22,9 +22,7 @@ STATISTICS = (("basis", "a"), ("source", "a"), ("adapt", "a-b"), ("evaluate", "a
 def rows(per_class, seed, spread=0.3):
     """Return separable rows (n, width), class by class."""
     y = np.repeat(np.arange(CLASSES), per_class)
-    return np.eye(CLASSES, WIDTH)[y] + spread * np.random.default_rng(seed).normal(
-        size=(len(y), WIDTH)
-    )
+    return np.eye(CLASSES, WIDTH)[y] + spread * np.random.default_rng(seed).normal(size=(len(y), WIDTH))
 
 
 class Project(ImportedProject):
@@ -49,10 +47,7 @@ class Project(ImportedProject):
             class_names=np.array([*NAMES, "another"]),
             logit_scale=np.array(10.0),
         )
-        self.change(
-            **{"rff": {"D": 60, "sigma": 1e-4}, "data": {"seeds": [0], "test_fraction": 0.25}}
-            | sections
-        )
+        self.change(**{"rff": {"D": 60, "sigma": 1e-4}, "data": {"seeds": [0], "test_fraction": 0.25}} | sections)
 
 
 @pytest.fixture
@@ -92,9 +87,7 @@ def test_plain_rows_go_through(project):
 
 def test_a_threshold_that_no_label_reaches(project, capsys):
     """With no label kept, accuracy is null in JSON and an empty cell in CSV, not NaN."""
-    project.give(
-        rows(12, 0), rows(12, 1), method={"variant": "calibrated", "options": {"threshold": 1.0}}
-    )
+    project.give(rows(12, 0), rows(12, 1), method={"variant": "calibrated", "options": {"threshold": 1.0}})
     found = metrics(project)
     assert found["pseudo_labels_kept"] == 0
     assert found["pseudo_label_accuracy"] is None
@@ -105,9 +98,7 @@ def test_a_threshold_that_no_label_reaches(project, capsys):
 
 
 def test_one_class_per_task(project):
-    project.give(
-        rows(12, 0), rows(12, 1), datasets={"toy": {"classes_per_task": 1, "class_names": {}}}
-    )
+    project.give(rows(12, 0), rows(12, 1), datasets={"toy": {"classes_per_task": 1, "class_names": {}}})
     assert metrics(project)["A_T"] > 80
 
 
@@ -194,8 +185,6 @@ def test_labels_of_other_images_are_not_scored_with(project, capsys):
     for stage in (*BEFORE, *STATISTICS[:-1]):
         assert main(stage) == 0, stage
     project.give(rows(12, 0), rows(11, 1))
-    line = refused(
-        project, capsys, [("manifest", "b"), ("order", "b"), ("tasks", "b"), STATISTICS[-1]]
-    )
+    line = refused(project, capsys, [("manifest", "b"), ("order", "b"), ("tasks", "b"), STATISTICS[-1]])
     assert "cache/embeddings/b/vit.zarr" in line
     assert "dvc repro" in line

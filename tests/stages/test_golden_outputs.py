@@ -25,9 +25,7 @@ def test_outputs_are_those_recorded_under_the_stage_s_version(made, stage):
 def test_changed_outputs_ask_for_a_new_version(stage):
     changed = read_recorded(stage)
     name = sorted(changed)[0]
-    changed[name] = (
-        np.array("0") if stage in ("manifest", "tasks") else changed[name] * np.float16(1.05)
-    )
+    changed[name] = np.array("0") if stage in ("manifest", "tasks") else changed[name] * np.float16(1.05)
     assert differences(changed, read_recorded(stage)) == [name]
     wrong = explain(stage, changed)
     place = "ROWS_VERSION" if stage == "embed" else f"pipeline/stages/{stage}.py"

@@ -33,8 +33,7 @@ def second(finished, tmp_path):
     for path, copy in stores.items():
         (second.folder / "features" / copy).parent.mkdir(parents=True, exist_ok=True)
         second.run(
-            *("dvc", "get", "--quiet", str(theirs.folder), f"cache/{path}.zarr"),
-            *("-o", f"features/{copy}.zarr"),
+            *("dvc", "get", "--quiet", str(theirs.folder), f"cache/{path}.zarr"), *("-o", f"features/{copy}.zarr")
         )
     return second
 
@@ -45,8 +44,7 @@ def test_a_store_of_another_project_is_taken_with_its_provenance(second, finishe
     second.run_here(("embed", "left", "vit"), ("embed", "left", "clip"), ("prompts", "left"))
     for model in ("vit", "clip"):
         theirs, ours = (
-            open_embeddings(folder / f"cache/embeddings/left/{model}.zarr")
-            for folder in (finished, second.folder)
+            open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for folder in (finished, second.folder)
         )
         assert ours.provenance == theirs.provenance
         for view in theirs.views:

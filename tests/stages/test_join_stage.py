@@ -36,15 +36,10 @@ def joined(project_copy):
 @pytest.mark.slow
 def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
     folder = joined.folder
-    stores = {
-        name: open_embeddings(folder / paths.embeddings("right", name))
-        for name in ("vit", "other", "both")
-    }
+    stores = {name: open_embeddings(folder / paths.embeddings("right", name)) for name in ("vit", "other", "both")}
     both = stores["both"]
     assert both.model_widths == (stores["vit"].width, stores["other"].width)
-    for name, columns in zip(
-        ("vit", "other"), np.split(both.read("zeros"), 2, axis=1), strict=True
-    ):
+    for name, columns in zip(("vit", "other"), np.split(both.read("zeros"), 2, axis=1), strict=True):
         given = stores[name].read("zeros").astype(np.float64)
         unit = given / np.linalg.norm(given, axis=1, keepdims=True)
         np.testing.assert_allclose(columns, unit, rtol=1e-3, atol=1e-7)

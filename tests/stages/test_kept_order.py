@@ -46,9 +46,7 @@ def read_classes_of(domain):
     return read_classes(paths.manifest(domain) / "classes.csv")
 
 
-@pytest.mark.parametrize(
-    "order", [{}, {"class_order_seed": 1993}, {"tasks": [["dog"], ["ant", "cat"]]}]
-)
+@pytest.mark.parametrize("order", [{}, {"class_order_seed": 1993}, {"tasks": [["dog"], ["ant", "cat"]]}])
 def test_new_classes_arrive_last_one_after_another(project, order, capsys):
     ask(project, **order)
     before = tasks_of_classes()

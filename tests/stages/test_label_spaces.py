@@ -98,10 +98,7 @@ def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(pr
     model = project.folder / "cache/source/a.zarr/label_spaces/universal.zarr"
     assert sorted(read_source_classes(model)) == NAMES[:5]
     opened = Project(
-        "vit",
-        "clip",
-        {"a-b": ("a", "b")},
-        label_spaces={"a-b": {"label_space": "universal", "hidden": False}},
+        "vit", "clip", {"a-b": ("a", "b")}, label_spaces={"a-b": {"label_space": "universal", "hidden": False}}
     )
     source = opened.source_domain("a", label_space="universal")
     assert set(source.labels[source.train_index(0)]) == set(range(5))
@@ -117,9 +114,7 @@ def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(pr
 def test_without_rejection_all_images_enter(project, capsys):
     figures = evaluated(project, capsys, reject="none", label_space="open")
     assert figures["label_space"]["unknown"] == 0
-    assert "rejection_histogram" not in {
-        p.name for p in (project.folder / "cache/target/a-b.zarr").iterdir()
-    }
+    assert "rejection_histogram" not in {p.name for p in (project.folder / "cache/target/a-b.zarr").iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -148,11 +143,7 @@ def test_a_bad_label_space_is_one_line(lists, words):
 def test_without_class_names_the_stage_says_it(project, capsys):
     project.change(
         datasets={
-            "toy": {
-                "classes_per_task": 2,
-                "class_names": {},
-                "label_spaces": {"mine": {"target_private": ["mug"]}},
-            }
+            "toy": {"classes_per_task": 2, "class_names": {}, "label_spaces": {"mine": {"target_private": ["mug"]}}}
         },
         problems={"a-b": {"source": "a", "target": "b", "label_space": "mine"}},
         swept={},
@@ -187,9 +178,7 @@ def test_measures_and_baselines_reach_metrics_and_tables(project, capsys):
     compared = json.loads((results / "problems/a-b/comparison.json").read_text())["methods"]
     assert list(compared) == methods
     assert "label_space" not in compared["calibrated"]
-    assert (
-        compared["rejecting"]["label_space"] == own
-    )  # the stages and `compare` are the same method
+    assert compared["rejecting"]["label_space"] == own  # the stages and `compare` are the same method
     (lines,) = [p.read_text().splitlines() for p in (results / "tables").glob("unknown*.csv")]
     assert any("rejecting" in line and f"{own['h_score']:.2f}" in line for line in lines)
     assert "mcm" not in (results / "tables/comparison.csv").read_text()

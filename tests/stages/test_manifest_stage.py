@@ -27,9 +27,7 @@ def project(tmp_path, monkeypatch):
         "found": {"classes_per_task": 1, "class_names": {}},
     }
     params["generated"] = {"uci": {"folder": "data/uci", "per_class": 2}}
-    params["lists"] = {
-        "l": {"file": "data/photos/list.txt", "domain": "listed", "root": "data/photos"}
-    }
+    params["lists"] = {"l": {"file": "data/photos/list.txt", "domain": "listed", "root": "data/photos"}}
     params["domains"] = {
         "photos": domain("data/photos"),
         "listed": domain("data/photos"),
@@ -58,10 +56,7 @@ def class_of_rows(domain_name):
     folder = Path("cache/manifests", domain_name)
     names = [row.class_name for row in read_classes(folder / "classes.csv")]
     labels, _ = read_labels(folder)
-    return {
-        image.path: names[label]
-        for image, label in zip(read_images(folder / "images.csv"), labels, strict=True)
-    }
+    return {image.path: names[label] for image, label in zip(read_images(folder / "images.csv"), labels, strict=True)}
 
 
 def test_a_folder_of_images(project):

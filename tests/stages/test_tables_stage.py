@@ -78,10 +78,7 @@ def sweep(project, problem):
     write(folder / "made_with.json", MADE_WITH)
     chosen = paths.selection(SUITE, problem)
     write(chosen / "values.csv", "of,setting,value,A_T,certainty\no,D,50,80.5,1\no,D,500,85,2\n")
-    write(
-        chosen / "choices.csv",
-        "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n",
-    )
+    write(chosen / "choices.csv", "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n")
     write(chosen / "made_with.json", MADE_WITH)
     params = project.read_params()
     project.write_params(params | {"swept": {problem: params["problems"][problem]}})

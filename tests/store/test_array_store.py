@@ -10,12 +10,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.store.array_store import open_arrays, write_arrays
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.pseudo_label_store import (
-    NO_LABEL,
-    labels_at,
-    read_pseudo_labels,
-    write_pseudo_labels,
-)
+from pipeline.store.pseudo_label_store import NO_LABEL, labels_at, read_pseudo_labels, write_pseudo_labels
 from pipeline.store.pseudo_label_store import SCHEMA as PSEUDO_LABELS
 from pipeline.store.target_store import open_target, write_target
 
@@ -70,10 +65,7 @@ def test_prompts(tmp_path):
 
 
 FIRST = PseudoLabels(
-    np.array([1, 0]),
-    np.array([[0.1, 0.9], [0.8, 0.2]]),
-    np.array([0.5, 0.3]),
-    np.array([True, False]),
+    np.array([1, 0]), np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([0.5, 0.3]), np.array([True, False])
 )
 SECOND = PseudoLabels(np.array([2]), np.array([[1.0]]), np.array([1.0]), np.array([True]))
 LABELS = [(np.array([4, 1]), FIRST), (np.array([2]), SECOND)]
@@ -96,10 +88,7 @@ def test_pseudo_labels_are_found_again_at_their_rows(tmp_path):
 
 
 def test_target_models(tmp_path):
-    classifiers = [
-        [Classifier(RNG.standard_normal((4, K)), RNG.standard_normal(K)) for K in (2, 3)]
-        for _ in range(2)
-    ]
+    classifiers = [[Classifier(RNG.standard_normal((4, K)), RNG.standard_normal(K)) for K in (2, 3)] for _ in range(2)]
     path = tmp_path / "t.zarr"
     write_target(path, classifiers, [LABELS, LABELS], rows=6, attributes={"problem": "a-b"})
     store = open_target(path)
@@ -115,12 +104,10 @@ def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype):
     x = (RNG.standard_normal((2, 3, 4)) * 3).astype(dtype)
     write_arrays(tmp_path / "ours.zarr", SCHEMA, {"x": x}, {"name": "n"})
     group = zarr.create_group(tmp_path / "zarr.zarr", zarr_format=3)
-    group.create_array(
-        "x", shape=x.shape, dtype=dtype, chunks=(1, 3, 4), compressors=zarr.codecs.Crc32cCodec()
-    )[...] = x
-    theirs = {
-        file.relative_to(tmp_path / "zarr.zarr") for file in tmp_path.glob("zarr.zarr/x/**/*")
-    }
+    group.create_array("x", shape=x.shape, dtype=dtype, chunks=(1, 3, 4), compressors=zarr.codecs.Crc32cCodec())[
+        ...
+    ] = x
+    theirs = {file.relative_to(tmp_path / "zarr.zarr") for file in tmp_path.glob("zarr.zarr/x/**/*")}
     ours = {file.relative_to(tmp_path / "ours.zarr") for file in tmp_path.glob("ours.zarr/x/**/*")}
     assert ours == theirs
     for name in (name for name in ours if (tmp_path / "ours.zarr" / name).is_file()):

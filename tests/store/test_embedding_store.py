@@ -16,9 +16,7 @@ def values(n: int = 300, d: int = 6) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((n, d)).astype(np.float16)
 
 
-def write(
-    path: Path, x: np.ndarray, *, shard: int = 128, views: tuple[str, ...] = ("original", "zeros")
-) -> None:
+def write(path: Path, x: np.ndarray, *, shard: int = 128, views: tuple[str, ...] = ("original", "zeros")) -> None:
     shards = [x[i : i + shard] for i in range(0, len(x), shard)]
     rows = ViewRows(*x.shape, "float16", {"wavelet": "haar"}, shards)
     write_embeddings(path, dict.fromkeys(views, rows), {"domain": "a", "weights": "w1"})
@@ -88,9 +86,7 @@ def test_what_is_not_finite_is_refused_and_nothing_is_left(tmp_path, bad):
     write(tmp_path / "a.zarr", x)
     before = tree_digest(tmp_path / "a.zarr")
     x[200, 3] = bad
-    with pytest.raises(
-        StoreError, match=r"row 200: the embedding is not finite .*stored_as: float32"
-    ):
+    with pytest.raises(StoreError, match=r"row 200: the embedding is not finite .*stored_as: float32"):
         write(tmp_path / "a.zarr", x)
     assert tree_digest(tmp_path / "a.zarr") == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.store.imported_embeddings import (
-    embeddings_file,
-    import_rows,
-    import_views,
-    row_order,
-    texts_file,
-)
+from pipeline.store.imported_embeddings import embeddings_file, import_rows, import_views, row_order, texts_file
 
 IMAGES = ["data/a/cat/1.jpg", "data/a/cat/2.jpg", "data/a/dog/1.jpg"]
 PATHS = ["b/cat/9.jpg", "a/dog/1.jpg", "a/cat/2.jpg", "a/cat/1.jpg"]

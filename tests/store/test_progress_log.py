@@ -42,9 +42,7 @@ def test_a_log_cut_anywhere_keeps_its_whole_blocks_and_takes_new_ones(tmp_path_f
         assert [digest(i) in log for i in range(4)] == [i < kept for i in range(4)]
         log.append([digest(7)], rows(7))
     with open_log(folder) as log:
-        assert np.array_equal(
-            log.gather([*map(digest, range(kept)), digest(7)]), rows(*range(kept), 7)
-        )
+        assert np.array_equal(log.gather([*map(digest, range(kept)), digest(7)]), rows(*range(kept), 7))
 
 
 def test_rows_of_another_writer_are_found_and_left_alone(tmp_path):

@@ -30,8 +30,7 @@ def metadata(store):
 
 
 @pytest.mark.parametrize(
-    ("start", "stop"),
-    [(0, ROWS), (0, 0), (5, 5), (0, 1), (300, 301), (31, 33), (32, 64), (100, 290), (127, 129)],
+    ("start", "stop"), [(0, ROWS), (0, 0), (5, 5), (0, 1), (300, 301), (31, 33), (32, 64), (100, 290), (127, 129)]
 )
 def test_rows_are_those_of_zarr(store, start, stop):
     reader = shard_reader(store / "original", metadata(store))

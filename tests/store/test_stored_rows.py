@@ -14,10 +14,7 @@ def stored(tmp_path_factory):
     return open_embeddings(path), x
 
 
-@pytest.mark.parametrize(
-    "index",
-    [[], [0], [4999], [0, 1, 2], [1023, 1024], [5, 3000, 4999], list(range(0, 5000, 7))],
-)
+@pytest.mark.parametrize("index", [[], [0], [4999], [0, 1, 2], [1023, 1024], [5, 3000, 4999], list(range(0, 5000, 7))])
 def test_rows_are_those_of_the_array(stored, index):
     store, x = stored
     rows = StoredRows(store, "original", np.arange(5000))
@@ -38,11 +35,7 @@ def test_only_the_chunks_that_are_needed_are_read(stored, monkeypatch):
     store, _ = stored
     spans = []
     read = type(store).read
-    monkeypatch.setattr(
-        type(store),
-        "read",
-        lambda self, v, a=0, b=None: spans.append((a, b)) or read(self, v, a, b),
-    )
+    monkeypatch.setattr(type(store), "read", lambda self, v, a=0, b=None: spans.append((a, b)) or read(self, v, a, b))
     StoredRows(store, "original", np.arange(5000))[np.array([3, 9, 4500])]
     assert spans == [(3, 10), (4500, 4501)]
 

@@ -31,8 +31,6 @@ def test_a_killed_step_is_run_again(weeks, rename):
     whole = [files_in(folder) for folder in outputs]
     done = weeks.run(sys.executable, "-c", KILL, str(rename), ok=False)
     assert done.returncode == 9
-    assert files_in(
-        weeks.folder / "cache/streams/camera-week1.zarr"
-    )  # the step before is as it was
+    assert files_in(weeks.folder / "cache/streams/camera-week1.zarr")  # the step before is as it was
     run(weeks, "step camera-week2")
     assert [files_in(folder) for folder in outputs] == whole

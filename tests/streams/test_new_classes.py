@@ -36,9 +36,7 @@ def foxes(weeks):
 def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
     with chdir(foxes.folder):
         params = load_params()
-        options = method_options(
-            params.method.variant, params.method.options | {"vote_views": False}
-        )
+        options = method_options(params.method.variant, params.method.options | {"vote_views": False})
         entry = params.steps["camera-week1"]
         settings = StepSettings(
             "camera-week1", "left", entry.classes, None, foxes.folder / "corrections.csv", 5.0, None
@@ -54,9 +52,7 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
     clip = clip_probabilities(task.cosines, scale, task.classes)
     scores = z @ step.source.classifier.W + step.source.classifier.b
     p = first_probabilities(scores, clip, np.array([False, False, True]))
-    np.testing.assert_allclose(
-        labels.fused, fuse(p, clip, options.fusion(at_test=False)), atol=1e-6
-    )
+    np.testing.assert_allclose(labels.fused, fuse(p, clip, options.fusion(at_test=False)), atol=1e-6)
     taken = clip.argmax(axis=1) == 2
     g = unit_rows(task.views["original"][np.arange(12)])
     for rows, means, known in (
@@ -79,9 +75,7 @@ def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
     assert np.isfinite(second.classifier.W).all()
     fox = first.classes.index("fox")
     assert first.statistics.rows.weight[fox] >= 5 * 3  # the corrected image, in three views
-    np.testing.assert_array_equal(
-        first.statistics.prior_means[fox], second.statistics.prior_means[fox]
-    )
+    np.testing.assert_array_equal(first.statistics.prior_means[fox], second.statistics.prior_means[fox])
 
 
 def test_a_step_may_hold_new_classes_only(foxes):

@@ -61,11 +61,7 @@ def test_the_past_may_be_gone(weeks):
     texts = [(results / f"camera-week2.{suffix}").read_bytes() for suffix in ("csv", "json")]
     for gone in ("data/week1", "data/left", "cache/embeddings/week1", "cache/manifests/week1"):
         shutil.rmtree(weeks.folder / gone)
-    for gone in (
-        "cache/prompts/week1.zarr",
-        "cache/streams/camera-week2.zarr",
-        "cache/embeddings/left",
-    ):
+    for gone in ("cache/prompts/week1.zarr", "cache/streams/camera-week2.zarr", "cache/embeddings/left"):
         shutil.rmtree(weeks.folder / gone)
     run(weeks, "step camera-week2")
     assert files_in(weeks.folder / "cache/streams/camera-week2.zarr") == whole

@@ -31,10 +31,7 @@ def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
     suite.write_text(f"# mine\n{suite.read_text()}".replace("steps: {}", "steps: {}  # arrivals"))
     assert referee(project, "stream", "add", "camera", arrived(project, "week 1")) == 0
     assert "dvc repro step@camera-week_1" in capsys.readouterr().out
-    assert (
-        referee(project, "stream", "add", "camera", arrived(project, "w2"), "--classes", "dog,ant")
-        == 0
-    )
+    assert referee(project, "stream", "add", "camera", arrived(project, "w2"), "--classes", "dog,ant") == 0
     text = suite.read_text()
     assert text.startswith("# mine\n")
     with chdir(project.folder):
@@ -50,9 +47,7 @@ def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
 def test_add_names_the_classes_that_folders_named_so_far(project):
     project.change_params(datasets={"toy": {"classes_per_task": 2, "class_names": {}}})
     assert referee(project, "stream", "add", "camera", arrived(project, "week1")) == 0
-    assert project.read_params()["datasets"]["toy"]["class_names"] == {
-        name: name for name in CLASSES
-    }
+    assert project.read_params()["datasets"]["toy"]["class_names"] == {name: name for name in CLASSES}
 
 
 def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
@@ -64,9 +59,7 @@ def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
     with chdir(project.folder):
         params = load_params()
     assert params.steps["camera-week1"].classes == ("ant", "red_fox")
-    assert list(params.datasets["toy"].class_names) == list(
-        CLASSES
-    )  # nothing of the source runs again
+    assert list(params.datasets["toy"].class_names) == list(CLASSES)  # nothing of the source runs again
     for week in ("week1", "week2"):
         dataset = params.domains[f"camera_{week}"].dataset
         assert dataset == "camera_week1"
@@ -107,11 +100,7 @@ def test_the_newest_step_of_a_stream(weeks):
     with chdir(weeks.folder):
         suite = load_params()
         assert newest_step(suite, "camera") == "camera-week2"
-        assert (
-            newest_step(suite, "camera", "week1")
-            == newest_step(suite, "camera", "camera-week1")
-            == "camera-week1"
-        )
+        assert newest_step(suite, "camera", "week1") == newest_step(suite, "camera", "camera-week1") == "camera-week1"
         assert newest_step(suite, "old") == "old-c"
         with pytest.raises(ParamsError, match="did you mean 'camera'"):
             newest_step(suite, "camrea")

@@ -89,9 +89,7 @@ def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
                 if field.name == "scatter":
                     found, known = np.tril(found), np.tril(known)
                 np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-12, err_msg=field.name)
-            np.testing.assert_allclose(
-                state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12
-            )
+            np.testing.assert_allclose(state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12)
             features = kernel_rows(basis, rows, chosen.clip_in_kernel)
             ours, theirs = (
                 predict(
@@ -130,7 +128,4 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
         images = read_images(target.manifest / "images.csv")
         named = [target.class_names[label] for label in target.labels]
         assert named == [Path(image.path).parent.name for image in images]
-        assert (
-            open_target(paths.target_model("left-right")).attribute("classes", list)
-            == target.class_names
-        )
+        assert open_target(paths.target_model("left-right")).attribute("classes", list) == target.class_names

@@ -38,9 +38,7 @@ def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
 
 
 def test_an_unlabelled_domain_may_come_from_a_list(weeks):
-    weeks.change_params(
-        lists={"some": {"file": "some.txt", "domain": "week1", "root": "data/week1"}}
-    )
+    weeks.change_params(lists={"some": {"file": "some.txt", "domain": "week1", "root": "data/week1"}})
     (weeks.folder / "some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
     run(weeks, "image_list some")
     prepare(weeks, "week1")

@@ -26,9 +26,7 @@ def reader(tmp_path):
     draw_domain(project.folder / "data/photos", CLASSES, 6, seed=1)
     for week in (1, 2):
         for number in range(8):
-            draw_image(
-                project.folder / f"data/camera/week{week}/IMG_{number}.png", 50 * week + number
-            )
+            draw_image(project.folder / f"data/camera/week{week}/IMG_{number}.png", 50 * week + number)
     draw_image(project.folder / "photo.png", 99)
     params = small_params()
     domain = {**params["domains"]["left"], "dataset": "photos", "images": "data/photos"}
@@ -57,8 +55,7 @@ def test_the_commands_of_the_page(reader):
         done = reader.run("bash", "-c", line)
         ran.setdefault(line, []).append(done.stdout)
     stages = [
-        [text for text in out.splitlines() if text.startswith("Running")]
-        for out in ran["dvc repro step@camera-week1"]
+        [text for text in out.splitlines() if text.startswith("Running")] for out in ran["dvc repro step@camera-week1"]
     ]
     assert "Running stage 'embed@camera_week1-vit':" in stages[0]
     assert stages[1] == ["Running stage 'step@camera-week1':"]
@@ -92,9 +89,7 @@ def test_the_commands_of_the_page(reader):
     )
     # `code` wrote the settings of the domains, of which `forget` took one away: a second, and nothing after it
     assert reader.repro("step@camera-week2") <= {"code"}
-    assert reader.repro("report") == {
-        "report"
-    }  # the first step is past: its figures are still drawn
+    assert reader.repro("report") == {"report"}  # the first step is past: its figures are still drawn
 
 
 @pytest.mark.long

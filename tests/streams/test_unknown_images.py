@@ -46,9 +46,7 @@ def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
     assert second.statistics.rows.count.sum() == pytest.approx(3 * sum(kept))
     assert second.rejection.embedding[-1] == 24  # the threshold is that of all images so far
     figures = json.loads(rejecting.results("streams", "camera-week2.json").read_text())
-    assert figures["shares"]["unknown"] == pytest.approx(
-        len(unknown["camera-week2"]) / 12, abs=1e-5
-    )
+    assert figures["shares"]["unknown"] == pytest.approx(len(unknown["camera-week2"]) / 12, abs=1e-5)
     assert sum(figures["shares"].values()) == pytest.approx(1, abs=1e-5)
 
 
@@ -72,11 +70,7 @@ def test_predict_says_of_a_streams_images_what_the_step_said(rejecting):
 
 
 def test_a_corrected_image_is_never_unknown(rejecting):
-    name = next(
-        path
-        for path, row in answers(rejecting, "camera-week1").items()
-        if row["class"] == "unknown"
-    )
+    name = next(path for path, row in answers(rejecting, "camera-week1").items() if row["class"] == "unknown")
     (rejecting.folder / "corrections.csv").write_text(f"path,class\n{name},bee\n")
     run(rejecting, "step camera-week1")
     row = answers(rejecting, "camera-week1")[name]

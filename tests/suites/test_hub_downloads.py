@@ -78,10 +78,6 @@ def test_shards_of_webdataset(tmp_path):
             label = {"cls": i % 2} if i < 5 else {"json": {"label": "dog", "task": 1}}
             writer.write({"__key__": f"sample{i:04}", "png": data, **label})
     found = open_source(tmp_path, DomainSettings(class_names=("cat", "dog"))).find()
-    assert [image.class_name for image in found.images] == ["cat", "dog"] * 2 + [
-        "cat",
-        "dog",
-        "dog",
-    ]
+    assert [image.class_name for image in found.images] == ["cat", "dog"] * 2 + ["cat", "dog", "dog"]
     assert [read_bytes(image.path) for image in found.images] == contents
     assert found.images[0].path.relative_to(tmp_path).as_posix() == "000000.tar/sample0000.png"

@@ -119,9 +119,7 @@ class FineTuning:
 
 def head_method(title: str, method: type[FineTuning]) -> ComparedMethod:
     """Return a head method as a compared method; all of them read source rows in every task."""
-    return ComparedMethod(
-        lambda seed: run_head(seed, method()), f"{title} (head)", "head", source_samples=True
-    )
+    return ComparedMethod(lambda seed: run_head(seed, method()), f"{title} (head)", "head", source_samples=True)
 
 
 def run_head(seed: Seed, method: FineTuning) -> list[Labels]:
@@ -164,9 +162,7 @@ def train(method: FineTuning, head: GrowingHead, rows: TaskRows, training: Train
         method.after_step(head, rows, step)
 
 
-def _with_penalty(
-    gradients: tuple[Tensor, ...], penalty: Tensor | None, parameters: list[Tensor]
-) -> list[Tensor]:
+def _with_penalty(gradients: tuple[Tensor, ...], penalty: Tensor | None, parameters: list[Tensor]) -> list[Tensor]:
     """Return the gradients of loss and penalty together; the penalty need not depend on every parameter."""
     if penalty is None:
         return list(gradients)

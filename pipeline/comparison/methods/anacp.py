@@ -57,9 +57,7 @@ class Fitted:
 def draws(seed: Seed) -> list[Matrix64]:
     """Return R (d, M) of each head and S (d, M) of the classifier, drawn from the seed's number."""
     rng, size = np.random.default_rng(seed.number), (seed.basis.d, FEATURES)
-    return seed.shared(
-        "anacp: projections", lambda: [rng.standard_normal(size) for _ in range(HEADS + 1)]
-    )
+    return seed.shared("anacp: projections", lambda: [rng.standard_normal(size) for _ in range(HEADS + 1)])
 
 
 def gelu(x: Matrix64) -> Matrix64:

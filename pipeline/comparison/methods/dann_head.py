@@ -18,12 +18,7 @@ from torch.nn.functional import softplus
 from torch.optim import SGD, Optimizer
 
 from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows, draw_rows
-from pipeline.comparison.head_training.training_loop import (
-    FineTuning,
-    Training,
-    cross_entropy,
-    head_method,
-)
+from pipeline.comparison.head_training.training_loop import FineTuning, Training, cross_entropy, head_method
 
 RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
 WIDTH = 64  # of the discriminator's hidden layer
@@ -66,9 +61,7 @@ class DomainAdversarial(FineTuning):
             return task
         target = head.hidden(rows.target[next(self.target_batches)])
         strength = adversarial_strength(batch.progress)
-        return task + self.discriminator.loss(
-            reversed_gradient(source, strength), reversed_gradient(target, strength)
-        )
+        return task + self.discriminator.loss(reversed_gradient(source, strength), reversed_gradient(target, strength))
 
 
 class DomainDiscriminator:

@@ -9,12 +9,7 @@ Head-only: the backbone is frozen, so only the head's layers are consolidated. F
 
 from __future__ import annotations
 
-from pipeline.comparison.head_training.anchored_penalty import (
-    Anchor,
-    AnchoredTuning,
-    fisher,
-    summed,
-)
+from pipeline.comparison.head_training.anchored_penalty import Anchor, AnchoredTuning, fisher, summed
 from pipeline.comparison.head_training.growing_head import GrowingHead, TaskRows
 from pipeline.comparison.head_training.training_loop import head_method
 
@@ -40,9 +35,7 @@ def merged(earlier: Anchor, new: Anchor) -> Anchor:
         {name: earlier.importance[name] * centre for name, centre in earlier.centre.items()},
         {name: new.importance[name] * centre for name, centre in new.centre.items()},
     )
-    centre = {
-        name: (weighted[name] / f).where(f > 0, new.centre[name]) for name, f in importance.items()
-    }
+    centre = {name: (weighted[name] / f).where(f > 0, new.centre[name]) for name, f in importance.items()}
     return Anchor(centre, importance)
 
 

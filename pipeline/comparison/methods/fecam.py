@@ -45,9 +45,7 @@ def are_nonnegative(seed: Seed) -> bool:
     return seed.shared(key, lambda: bool((next(source_tasks(seed)).rows >= 0).all()))
 
 
-def fit(
-    seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Matrix64] | None
-) -> list[Matrix64]:
+def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Matrix64] | None) -> list[Matrix64]:
     """Return for each task the squared distances (n, C_t) of the test rows to its classes."""
     tukey = are_nonnegative(seed)
     phi = features(target_test_rows(seed), tukey)

@@ -33,9 +33,7 @@ KEPT = 0.75  # of the singular values; the authors truncate 25 percent
 SMALLEST = 1e-12  # of σ², as a share of the largest
 
 
-def fit(
-    seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None
-) -> list[Regression]:
+def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None) -> list[Regression]:
     """Return the regression after each task; its ridge is 0."""
     P = RANPAC.projection(seed)
     M = P.shape[1]

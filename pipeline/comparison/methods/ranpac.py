@@ -127,9 +127,7 @@ class RidgeRegression:
         draw = np.random.default_rng(seed.number).standard_normal
         return seed.shared(f"{self.name}: projection", lambda: draw(size))
 
-    def fit(
-        self, seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None
-    ) -> list[Regression]:
+    def fit(self, seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None) -> list[Regression]:
         """Return the regression after each task."""
         P = self.projection(seed)
         fitted = held = no_rows(0, P.shape[1])
@@ -199,9 +197,7 @@ def _solutions(matrix: Matrix64, right: Matrix64) -> Matrix64:
     def rotated(rows: Matrix64, trans: str) -> Matrix64:
         result = np.array(rows, order="F")
         if n > 1:
-            result[1:] = lapack.dormqr("L", trans, turned[1:, :-1], reflections, rows[1:], 64 * n)[
-                0
-            ]
+            result[1:] = lapack.dormqr("L", trans, turned[1:, :-1], reflections, rows[1:], 64 * n)[0]
         return result
 
     aside = rotated(right, "T")

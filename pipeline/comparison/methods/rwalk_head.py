@@ -14,13 +14,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pipeline.comparison.head_training.anchored_penalty import (
-    Anchor,
-    AnchoredTuning,
-    Parameters,
-    fisher,
-    summed,
-)
+from pipeline.comparison.head_training.anchored_penalty import Anchor, AnchoredTuning, Parameters, fisher, summed
 from pipeline.comparison.head_training.growing_head import GrowingHead, TaskRows
 from pipeline.comparison.head_training.training_loop import Step, head_method
 
@@ -48,9 +42,7 @@ class RiemannianWalk(AnchoredTuning):
         self.decrease = summed(self.decrease, step.loss_decrease(head))
         self.steps += 1
         if self.steps % INTERVAL == 0:
-            self.information = running_mean(
-                self.information, fisher(head, step.batch.x, rows.own), AVERAGING
-            )
+            self.information = running_mean(self.information, fisher(head, step.batch.x, rows.own), AVERAGING)
             self._score_interval(head, self.information)
 
     def _score_interval(self, head: GrowingHead, information: Parameters) -> None:

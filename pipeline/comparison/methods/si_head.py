@@ -34,9 +34,7 @@ class SynapticIntelligence(AnchoredTuning):
     def end_task(self, head: GrowingHead, rows: TaskRows) -> None:  # noqa: ARG002
         """Add the task's importances, eq. (5)."""
         change = {n: head.parameters[n].detach() - start for n, start in self.start.items()}
-        importance = {
-            n: path.clamp(min=0) / (change[n] ** 2 + DAMPING) for n, path in self.path.items()
-        }
+        importance = {n: path.clamp(min=0) / (change[n] ** 2 + DAMPING) for n, path in self.path.items()}
         self.add_importance(head, importance)
 
 

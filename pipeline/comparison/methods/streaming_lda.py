@@ -34,18 +34,14 @@ class Discriminants:
     classifier: Classifier
 
 
-def fit(
-    seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Discriminants] | None
-) -> list[Discriminants]:
+def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Discriminants] | None) -> list[Discriminants]:
     """Return the discriminants after each task."""
     statistics = class_statistics.zeros(0, seed.basis.d)
     fitted = []
     for t, task in enumerate(tasks):
         statistics = statistics.grown(task.classes_seen)
         statistics.update(unit_rows(task.rows), task.labels, task.weights)
-        means = kernel_lda.filled_means(
-            statistics.means(), fallback()[t].means if fallback else None
-        )
+        means = kernel_lda.filled_means(statistics.means(), fallback()[t].means if fallback else None)
         covariance = statistics.within_scatter() / (statistics.total_weight or 1.0)
         classifier = kernel_lda.discriminants(means, (1 - SHRINKAGE) * covariance, ridge=SHRINKAGE)
         fitted.append(Discriminants(means, classifier))

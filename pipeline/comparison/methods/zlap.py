@@ -24,13 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pipeline.comparison.unlabelled_tasks import (
-    Space,
-    UnlabelledTask,
-    edges,
-    nearest,
-    transductive_methods,
-)
+from pipeline.comparison.unlabelled_tasks import Space, UnlabelledTask, edges, nearest, transductive_methods
 from pipeline.method.rows import Labels, Matrix64
 
 NEIGHBOURS = 5  # k

@@ -15,10 +15,7 @@ from pipeline.image_files.read import PARQUET, TAR
 
 
 def open_source(
-    images: Path,
-    settings: DomainSettings = ANY_DOMAIN,
-    *,
-    lists: tuple[tuple[Path, Path], ...] = (),
+    images: Path, settings: DomainSettings = ANY_DOMAIN, *, lists: tuple[tuple[Path, Path], ...] = ()
 ) -> ImageSource:
     """Return the source of a domain's images.
 
@@ -51,12 +48,8 @@ def _shards(folder: Path) -> tuple[Path, ...]:
     if not folder.is_dir() or visible_folders(folder):
         return ()
     files = [
-        file
-        for file in sorted(folder.iterdir())
-        if file.suffix.lower() in (TAR, PARQUET) and not is_hidden(file.name)
+        file for file in sorted(folder.iterdir()) if file.suffix.lower() in (TAR, PARQUET) and not is_hidden(file.name)
     ]
     if len({file.suffix.lower() for file in files}) > 1:
-        raise InputError(
-            f"{folder}: has both {TAR} and {PARQUET} files; keep one kind of shards in a folder"
-        )
+        raise InputError(f"{folder}: has both {TAR} and {PARQUET} files; keep one kind of shards in a folder")
     return tuple(files)

@@ -15,13 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from pipeline.datasets.sources.source import (
-    ANY_DOMAIN,
-    Collected,
-    DomainSettings,
-    FoundImages,
-    require_text,
-)
+from pipeline.datasets.sources.source import ANY_DOMAIN, Collected, DomainSettings, FoundImages, require_text
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES
 
@@ -69,9 +63,7 @@ def is_hidden(name: str) -> bool:
 
 def visible_folders(folder: Path) -> list[Path]:
     """Return the folders in a folder that may be classes; sorted."""
-    return sorted(
-        child for child in folder.iterdir() if child.is_dir() and not is_hidden(child.name)
-    )
+    return sorted(child for child in folder.iterdir() if child.is_dir() and not is_hidden(child.name))
 
 
 def class_folders(folder: Path, class_names: Sequence[str]) -> list[Path]:
@@ -82,9 +74,7 @@ def class_folders(folder: Path, class_names: Sequence[str]) -> list[Path]:
     return children
 
 
-def _images_below(
-    folder: Path, ancestors: tuple[Path, ...], ignored: Counter[str]
-) -> Iterator[Path]:
+def _images_below(folder: Path, ancestors: tuple[Path, ...], ignored: Counter[str]) -> Iterator[Path]:
     """Yield image files at any depth; links are followed, but never in a circle."""
     with os.scandir(folder) as children:  # knows files from folders without a call for each
         for child in children:

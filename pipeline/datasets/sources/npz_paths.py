@@ -23,9 +23,7 @@ class NpzPaths:
         """Return the images; see `ImageSource`."""
         paths = read_paths(self.file)
         if paths is None:
-            raise InputError(
-                f"{self.file}: has no array 'paths'; add one of DOMAIN/CLASS/FILE strings"
-            )
+            raise InputError(f"{self.file}: has no array 'paths'; add one of DOMAIN/CLASS/FILE strings")
         collected = Collected(self.settings)
         ours = [text for text in paths if is_domain(text.partition("/")[0], self.settings.domain)]
         if not ours:

@@ -133,8 +133,7 @@ class DomainSettings:
             )
         if not 0 <= number < len(names):
             raise InputError(
-                f"{where}: label {number} is out of range; there are {len(names)} classes, "
-                f"0 to {len(names) - 1}"
+                f"{where}: label {number} is out of range; there are {len(names)} classes, 0 to {len(names) - 1}"
             )
         return names[number]
 
@@ -169,9 +168,7 @@ class Collected:
         before = self._images.setdefault(path, image)
         if before.class_name != class_name:
             listed_at = f"{where}: " if where else ""
-            raise InputError(
-                f"{listed_at}{path}: listed in two classes, {before.class_name} and {class_name}"
-            )
+            raise InputError(f"{listed_at}{path}: listed in two classes, {before.class_name} and {class_name}")
 
     def found(self, source: Path, classes: Sequence[str] = ()) -> FoundImages:
         """Return what was found; a source that has other domains only is refused by its name."""

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.datasets.sources.folder import is_hidden
-from pipeline.datasets.sources.source import (
-    ANY_DOMAIN,
-    Collected,
-    DomainSettings,
-    FoundImages,
-    require_text,
-)
+from pipeline.datasets.sources.source import ANY_DOMAIN, Collected, DomainSettings, FoundImages, require_text
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES, unreadable
 from pipeline.image_files.tar_file import members, read_member
@@ -58,9 +52,7 @@ class TarShards:
             images = [name for name in images if name not in masks]
             collected.ignored.update(_suffix(name) for name in masks)
         if labels and len(images) > 1:
-            raise InputError(
-                f"{file}: the sample {key!r} has two images, {images[0]} and {images[1]}; keep one"
-            )
+            raise InputError(f"{file}: the sample {key!r} has two images, {images[0]} and {images[1]}; keep one")
         described = self._read_labels(file, labels) if images else {}
         if collected.is_other_domain(described.get("domain")):
             return
@@ -83,9 +75,7 @@ class TarShards:
                 raise unreadable(file / name, f"is not JSON ({error})", "mend the shard") from None
             if isinstance(record, dict):
                 roles = {role: self.settings.column(role) for role in ("label", "domain", "task")}
-                described = {
-                    role: record[key] for role, key in roles.items() if key in record
-                } | described
+                described = {role: record[key] for role, key in roles.items() if key in record} | described
         return described
 
     def _class_of(self, path: Path, name: str, described: Mapping[str, Any]) -> str:

@@ -71,9 +71,7 @@ def read_image_list(file: Path) -> list[ListEntry]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, IsADirectoryError):
-        raise InputError(
-            f"{file}: no such image list; download it, or correct its path in suite.yaml"
-        ) from None
+        raise InputError(f"{file}: no such image list; download it, or correct its path in suite.yaml") from None
     except UnicodeDecodeError:
         raise InputError(f"{file}: not a text file (UTF-8)") from None
     entries = list(_entries(file, text))
@@ -91,6 +89,4 @@ def _entries(file: Path, text: str) -> Iterator[ListEntry]:
             where = f"{where}: {path.strip()}"
             yield ListEntry(where, relative_path(path.strip(), where), int(label))
         elif line.strip():
-            raise InputError(
-                f"{where}: must read 'path label' with a whole number as label: {line.strip()!r}"
-            )
+            raise InputError(f"{where}: must read 'path label' with a whole number as label: {line.strip()!r}")

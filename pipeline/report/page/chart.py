@@ -48,13 +48,7 @@ class Chart:
 
 
 def draw(
-    template: str,
-    values: DataFrame,
-    origin: Origin,
-    *,
-    key: str = "",
-    rows: DataFrame | None = None,
-    **variables: Any,
+    template: str, values: DataFrame, origin: Origin, *, key: str = "", rows: DataFrame | None = None, **variables: Any
 ) -> Chart:
     """Return the chart of a template.
 
@@ -81,9 +75,7 @@ def draw(
 @functools.cache
 def _templates() -> Environment:
     environment = Environment(  # noqa: S701  the result is JSON, and is parsed as such
-        loader=PackageLoader("pipeline.report.page", "templates/charts"),
-        finalize=json.dumps,
-        undefined=StrictUndefined,
+        loader=PackageLoader("pipeline.report.page", "templates/charts"), finalize=json.dumps, undefined=StrictUndefined
     )
     functions = (dot, format_figure, percent_scale, series, tips)
     environment.globals |= {function.__name__: function for function in functions}

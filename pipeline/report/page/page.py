@@ -88,8 +88,7 @@ def drawing_library() -> str:
 def security_policy(scripts: Sequence[str]) -> str:
     """Return the Content-Security-Policy: these scripts and no others, pictures in the page itself, no network."""
     hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "

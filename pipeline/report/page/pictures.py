@@ -90,8 +90,7 @@ def read_pictures(
 
             panels = view_pixels(crop.crop(image), bytes.fromhex(row["sha256"]), views)
             shown[path] = {
-                view: add_picture(album, (255 * panel).round().astype(np.uint8), VIEW)
-                for view, panel in panels.items()
+                view: add_picture(album, (255 * panel).round().astype(np.uint8), VIEW) for view, panel in panels.items()
             }
     folder = f"{Path(images).parent.as_posix()}/images" if images.endswith(".npz") else images
     missing = (

@@ -145,9 +145,7 @@ def _class_names(table: DataFrame) -> list[dict[str, object]]:
     middle = table.groupby("class")[["x", "y"]].median() / unit
     return [
         {"class": name, "x": round(x * unit["x"], 4), "y": round(y * unit["y"], 4)}
-        for name, (x, y) in spread_labels(
-            {str(n): (x, y) for n, x, y in middle.itertuples()}
-        ).items()
+        for name, (x, y) in spread_labels({str(n): (x, y) for n, x, y in middle.itertuples()}).items()
     ]
 
 
@@ -169,8 +167,7 @@ def methods(results: ProblemResults) -> Chart:
     every = results.methods.values()
     ran = [figures for figures in every if not figures.failed and not figures.label_space]
     values = DataFrame(
-        [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran],
-        columns=["method", "group", "a", "sd"],
+        [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran], columns=["method", "group", "a", "sd"]
     ).sort_values(["a", "method"], ascending=[False, True])
     return draw(
         "methods",

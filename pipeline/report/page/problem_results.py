@@ -44,11 +44,7 @@ class ProblemResults:
     @property
     def title(self) -> str:
         """The problem's name on the page."""
-        parts = (
-            f"{self.source} → {self.target}",
-            self.label_space,
-            "classes hidden" if self.hidden else None,
-        )
+        parts = (f"{self.source} → {self.target}", self.label_space, "classes hidden" if self.hidden else None)
         return ", ".join(part for part in parts if part)
 
     @property
@@ -90,10 +86,7 @@ def read_problem(
         source,
         target,
         read_json(paths.evaluation(suite, name), ProblemFigures, stage),
-        {
-            table: read_table(folder / f"{table}.csv", columns, stage)
-            for table, columns in COLUMNS.items()
-        },
+        {table: read_table(folder / f"{table}.csv", columns, stage) for table, columns in COLUMNS.items()},
         read_comparison(paths.comparison(suite, name), f"compare@{name}"),
         sweeps,
         swept_with,

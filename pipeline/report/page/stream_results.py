@@ -79,9 +79,7 @@ def read_streams(
     max_pixels : int
         Larger images are not decoded.
     """
-    steps = {
-        key: read_json(paths.step_figures(suite, key), StepFigures, f"step@{key}") for key in images
-    }
+    steps = {key: read_json(paths.step_figures(suite, key), StepFigures, f"step@{key}") for key in images}
     continued = {before for step in steps.values() for before in step.steps_before}
     streams = []
     for key, last in steps.items():
@@ -91,9 +89,7 @@ def read_streams(
         rows = table[table["corrected"] == ""][:SHOWN].to_dict("records")
         for row in rows:
             row["picture"] = _picture(images[key], row["path"], album, max_pixels)
-        note = (
-            f"Of {key}, the least certain first; write what is wrong into the step's corrections."
-        )
+        note = f"Of {key}, the least certain first; write what is wrong into the step's corrections."
         if rows and not any(row["picture"] for row in rows):
             reason = "gone." if images[key] is None else "private, or not here."
             note += f" No pictures: the images are {reason}"

@@ -96,9 +96,7 @@ def press(report, name):
 
 def head(report, table, title):
     (button,) = [
-        button
-        for button in report.find_elements(By.CSS_SELECTOR, f"#{table} thead button")
-        if button.text == title
+        button for button in report.find_elements(By.CSS_SELECTOR, f"#{table} thead button") if button.text == title
     ]
     return button
 
@@ -115,9 +113,7 @@ def requested(browser):
     """Return the addresses that were requested, except data in the page itself."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = [
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
+        message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
     ]
     return [url for url in asked if not url.startswith("data:")]
 
@@ -165,9 +161,7 @@ def test_the_page_works_with_a_screen_reader(opened):
         check('.scroll', e => e.tabIndex === 0 && e.getAttribute('aria-label'));
         return none;""")
     assert lacking == []
-    levels = opened.execute_script(
-        "return [...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName)"
-    )
+    levels = opened.execute_script("return [...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName)")
     assert levels[0] == "H1"
     assert levels.count("H1") == 1
     assert opened.execute_script("return document.documentElement.lang") == "en"
@@ -207,16 +201,11 @@ def test_the_policy_stops_requests_to_the_network(report):
 
 @pytest.mark.long
 def test_a_problem_is_drawn_only_when_it_is_opened(report):
-    assert (
-        report.execute_script("return document.querySelectorAll('details.problem[open]').length")
-        == 1
-    )
+    assert report.execute_script("return document.querySelectorAll('details.problem[open]').length") == 1
     assert not report.find_elements(By.CSS_SELECTOR, "#p-left-many svg")
     link = report.find_element(By.CSS_SELECTOR, "#table-headline a[href='#p-left-many']")
     link.send_keys(Keys.ENTER)
-    wait_for(
-        lambda: report.find_elements(By.CSS_SELECTOR, "#p-left-many svg"), "the problem to open"
-    )
+    wait_for(lambda: report.find_elements(By.CSS_SELECTOR, "#p-left-many svg"), "the problem to open")
     all_drawn(report)
     press(report, "close-all")
     assert not report.find_elements(By.CSS_SELECTOR, "details.problem[open]")
@@ -268,9 +257,7 @@ def test_hovering_shows_the_value(report):
     cell = report.find_element(By.CSS_SELECTOR, "#p-left-right-matrix .mark-rect path")
     report.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
     ActionChains(report).move_to_element(cell).perform()
-    wait_for(
-        lambda: report.find_elements(By.CSS_SELECTOR, "#vg-tooltip-element.visible"), "a tooltip"
-    )
+    wait_for(lambda: report.find_elements(By.CSS_SELECTOR, "#vg-tooltip-element.visible"), "a tooltip")
     tooltip = report.find_element(By.ID, "vg-tooltip-element").text
     assert "accuracy, %" in tooltip
     assert "99.00" in tooltip
