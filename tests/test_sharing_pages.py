@@ -1,13 +1,8 @@
-"""The pages on sharing agree with each other; their commands are run by tests/pipeline_runs."""
+"""The recipes of docs/how-to/sharing.md have one form; their commands are run by tests/pipeline_runs."""
 
 import pytest
 
 from sharing_story import PAGE, commands_of
-from small_project import ROOT
-
-
-def test_readme_has_the_recipe_of_the_page():
-    assert commands_of(ROOT / "README.md", "Sharing with teammates") == commands_of(PAGE, "S3")
 
 
 @pytest.mark.parametrize("section", ["S3", "SSH", "A shared folder"])

@@ -60,8 +60,14 @@ def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
         **_unknown_figures(alike),
         "D": made["rff.D"],
         "sigma": made["rff.sigma"],
-        "method": " ".join([made["method.variant"], *(f"{k}={v}" for k, v in made["method.options"].items())]),
+        "method": _method_name(made["method.variant"], made["method.options"]),
     }
+
+
+def _method_name(variant: str, options: Mapping[str, Any]) -> str:
+    """Return the variant and its options; of the default only the options, so that `dvc exp show` fits a screen."""
+    changed = [f"{name}={value}" for name, value in options.items()]
+    return " ".join(changed if changed and variant == "calibrated" else [variant, *changed])
 
 
 def _unknown_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def test_metrics_are_one_row(outputs):
 def test_an_experiment_computes_statistics_alone_and_is_compared_with_the_commit(outputs):
     ran = re.findall(r"Running stage '(.*)'", one(outputs, "dvc exp run --name wide"))
     assert set(ran) - OF_ALL == COMPUTED_ANEW
-    assert re.search(r"rff\.D +50 +200", one(outputs, "dvc params diff"))
+    assert re.search(r"rff\.D +50 +500", one(outputs, "dvc params diff"))
     assert "results/toy/metrics.json" in one(outputs, "dvc metrics diff")
 
 
@@ -63,7 +63,7 @@ def test_a_grid_runs_without_images_and_repeats_nothing(outputs):
     assert len(once) == len(set(once)), "sigma=1e-3 was computed a second time"
     shown = one(outputs, "dvc exp show")
     for sigma in ("0.001", "0.01"):
-        assert re.search(rf"200 +{sigma}\b", shown)
+        assert re.search(rf"500 +{sigma}\b", shown)
 
 
 @pytest.mark.parametrize("command", ["dvc plots show", "dvc plots diff"])
@@ -74,5 +74,5 @@ def test_plots_have_every_table(outputs, command):
 
 
 def test_an_experiment_is_taken_over(outputs):
-    assert outputs["params.yaml"]["rff"]["D"] == 200
+    assert outputs["params.yaml"]["rff"]["D"] == 500
     assert outputs["params.yaml"]["rff"]["sigma"] == 1e-3

@@ -1,6 +1,6 @@
 """Features shared through a real S3 server that the test starts: SeaweedFS.
 
-The recipe is that of docs/how-to/sharing.md; README.md has the same lines (tests/test_sharing_pages.py).
+The recipe is that of docs/how-to/sharing.md.
 """
 
 import json
