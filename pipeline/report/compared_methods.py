@@ -93,16 +93,7 @@ class Comparison(BaseModel):
 
 
 def read_comparison(path: Path, stage: str) -> Comparison:
-    """Read the comparison of methods on one problem.
-
-    Parameters
-    ----------
-    path : Path
-        A JSON file that `compare` wrote.
-    stage : str
-        The DVC stage that writes it, for error messages.
-
-    """
+    """Read the methods of one problem from the JSON file that the DVC stage ``stage`` wrote."""
     compared = read_json(path, Comparison, stage)
     if not compared.methods:
         raise malformed(path, "no methods in it", stage)

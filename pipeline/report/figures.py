@@ -27,21 +27,21 @@ def decimal(value: float) -> Decimal:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure in percent; decimals, because what the paper printed must be printed again digit by digit."""
+    """A figure in percent, decimal because what the paper printed is printed again digit by digit; or a word."""
 
-    mean: Decimal
+    mean: Any  # a Decimal, or the text of a setting
     sd: Decimal | None = None
     digits: int | None = 1  # to print; None: all that the number has
     best: bool = False  # marked as the best
 
     @property
-    def rounded(self) -> Decimal:
+    def rounded(self) -> Any:
         """The mean as it is printed."""
         return self._rounded(self.mean)
 
-    def _rounded(self, value: Decimal) -> Decimal:
+    def _rounded(self, value: Any) -> Any:
         """Round half away from zero, never to -0."""
-        if self.digits is None:
+        if self.digits is None or isinstance(value, str):
             return value
         return value.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP) + 0
 
@@ -61,21 +61,11 @@ class Cell:
         return plus_minus.join(text for text in self.texts(signed=signed) if text is not None)
 
 
-@dataclass(frozen=True)
-class Word:
-    """A cell that holds a word, or a number that is a setting and no figure."""
-
-    mean: str
-    sd: None = None
-    best: bool = False
-
-    def text(self, *, signed: bool = False, plus_minus: str = "") -> str:
-        """Return the word."""
-        del signed, plus_minus
-        return self.mean
+def percent_cell(mean: float, sd: float | None = None, digits: int = 1) -> Cell:
+    """Return the cell of percentages."""
+    return Cell(decimal(mean), None if sd is None else decimal(sd), digits)
 
 
 def format_figure(mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± ") -> str:
     """Return percentages ``mean ± sd`` as one text with one decimal."""
-    cell = Cell(decimal(mean), None if sd is None else decimal(sd))
-    return cell.text(signed=signed, plus_minus=plus_minus)
+    return percent_cell(mean, sd).text(signed=signed, plus_minus=plus_minus)

@@ -20,25 +20,10 @@ DIGITS = 6  # decimals of a probability
 def predicted_images(
     images: Sequence[str], prediction: Prediction, classes: Sequence[str], top: int
 ) -> list[dict[str, Any]]:
-    """Return the prediction for each of n images.
+    """Return the prediction for each image, naming the ``top`` most probable of the classes seen.
 
-    Parameters
-    ----------
-    images : sequence of str
-        The n paths.
-    prediction : Prediction
-        Probabilities of shape (n, K) of each branch and of the fusion.
-    classes : sequence of str
-        The K classes seen so far.
-    top : int
-        How many classes to name.
-
-    Returns
-    -------
-    list of dict
-        ``image``; ``class`` and ``confidence``, the fused probability; ``klda`` and ``clip``, the
-        class that each branch prefers; ``top``, the most probable classes, best first. A rejected image
-        has the class ``unknown`` and the confidence in that.
+    ``class`` and ``confidence`` are the fused ones, or ``unknown`` and the confidence in that; ``klda`` and ``clip``
+    the class that each branch prefers; ``top`` the most probable classes, best first.
     """
     # stable: of equal probabilities the first class leads, as argmax has it
     order = np.argsort(-prediction.fused, axis=1, kind="stable")[:, :top]

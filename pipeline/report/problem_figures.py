@@ -67,17 +67,9 @@ def problem_figures(problem: EvaluatedProblem) -> dict[str, Any]:
 
 
 def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
-    """Return the figures of a method's accuracy matrices, in percent.
+    """Return the figures of a method's accuracy matrices (T, T), one per seed, in percent.
 
-    Parameters
-    ----------
-    matrices : sequence of ndarray of shape (T, T)
-        For each seed, the accuracy on task j after task k at [k, j].
-
-    Returns
-    -------
-    dict
-        ``A_T``, ``A_T_sd``, ``average_incremental``, ``forgetting`` over the seeds, and ``A_T_per_seed``.
+    At [k, j] a matrix has the accuracy on task j after task k.
     """
     final = [final_accuracy(matrix) for matrix in matrices]
     incremental = [average_incremental_accuracy(matrix) for matrix in matrices]
@@ -93,16 +85,8 @@ def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
 def label_space_figures(seeds: Sequence[Sequence[LabelSpaceScores]]) -> dict[str, Any]:
     """Return, in percent and as means over the seeds, how known and unknown test images are told.
 
-    Parameters
-    ----------
-    seeds : sequence of sequences of LabelSpaceScores
-        After each task (inner) of each seed (outer).
-
-    Returns
-    -------
-    dict
-        ``shared``, ``unknown``, ``h_score``, ``auroc`` after the last task, ``h_score_sd``, and ``per_task`` with a
-        list of each; None where there is nothing to measure.
+    ``seeds`` has, for each seed, the scores after each task. The figures are those after the last one and, in
+    ``per_task``, after each; None stands where there is nothing to measure.
     """
     values = np.array([[[getattr(k, name) for name in MEASURES] for k in tasks] for tasks in seeds])
     per_task = {name: [percent_where_known(column) for column in values[:, :, i].T] for i, name in enumerate(MEASURES)}

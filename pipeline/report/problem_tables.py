@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,18 +55,10 @@ COLUMNS: dict[str, dict[str, type[Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class TargetImages:
-    """The images of a target, of which some are shown.
+    """The n images of a target, of which some are shown."""
 
-    Attributes
-    ----------
-    embeddings : rows of shape (n, d)
-        The vision model's embeddings of the original view.
-    paths : callable
-        Returns path and sha256 of some of the n images, by row.
-    """
-
-    embeddings: Any
-    paths: Callable[[set[int]], Mapping[int, tuple[str, str]]]
+    embeddings: Any  # rows (n, d): the vision model's of the original view
+    paths: Callable[[set[int]], Mapping[int, tuple[str, str]]]  # path and sha256 of some images, by row
 
 
 class ShownImage(NamedTuple):
@@ -77,20 +70,9 @@ class ShownImage(NamedTuple):
 
 
 def problem_tables(problem: EvaluatedProblem, images: TargetImages | None, made: MadeWith) -> dict[str, CsvTable]:
-    """Return the tables of a problem.
+    """Return the tables of a problem, by the name of the file without its ending.
 
-    Parameters
-    ----------
-    problem : EvaluatedProblem
-    images : TargetImages or None
-        None if the target is private: then no table names or shows a single image.
-    made : MadeWith
-        The parameters behind the numbers.
-
-    Returns
-    -------
-    dict of str to CsvTable
-        Name of the file without its ending -> header and rows.
+    ``images`` is None if the target is private: then no table names or shows a single image.
     """
     n = max(map(len, problem.test_rows))
     of = f"n = {n} test images, {len(problem.seeds)} seeds, D={made['rff.D']}, sigma={made['rff.sigma']:g}"
@@ -104,13 +86,12 @@ def problem_tables(problem: EvaluatedProblem, images: TargetImages | None, made:
         "confusion": _confusion(problem),
         "reliability": _reliability(problem),
         "weights": _weights(problem),
-        "shown": [] if images is None else _shown(problem, images),
-        "map": [] if images is None else _map(problem, images),
+        "shown": _shown(problem, images) if images else [],
+        "map": _map(problem, images) if images else [],
     }
-    headers = {name: tuple(COLUMNS[name]) for name in rows}
-    headers["tasks"] += tuple(f"{name}_only" for name in problem.scores[0].references)
+    more = {"tasks": [f"{name}_only" for name in problem.scores[0].references]}
     return {
-        name: (headers[name], ((of, *row) for row in table) if "of" in COLUMNS[name] else table)
+        name: ((*COLUMNS[name], *more.get(name, ())), ((of, *row) for row in table) if "of" in COLUMNS[name] else table)
         for name, table in rows.items()
     }
 
@@ -128,14 +109,13 @@ def write_problem_tables(folder: Path, tables: Mapping[str, CsvTable]) -> None:
 
 def _per_task(problem: EvaluatedProblem) -> Rows:
     """Yield for each task k: mean and deviation of A_k, and the mean A_k of each reference."""
-    scores = problem.scores
-    own = np.array([accuracy_after_each_task(s.accuracy) for s in scores])  # (S, T)
+    own = np.array([accuracy_after_each_task(scores.accuracy) for scores in problem.scores])  # (S, T)
     references = [
-        np.mean([accuracy_after_each_task(s.references[name]) for s in scores], axis=0) for name in scores[0].references
+        np.mean([accuracy_after_each_task(scores.references[name]) for scores in problem.scores], axis=0)
+        for name in problem.scores[0].references
     ]
-    for k in range(own.shape[1]):
-        mean, sd = percent(own[:, k].mean()), percent(own[:, k].std())
-        yield k + 1, mean, sd, *(percent(reference[k]) for reference in references)
+    for k, after in enumerate(own.T):
+        yield k + 1, percent(after.mean()), percent(after.std()), *(percent(one[k]) for one in references)
 
 
 def _accuracy_matrix(problem: EvaluatedProblem) -> Rows:
@@ -198,13 +178,10 @@ def _shown(problem: EvaluatedProblem, images: TargetImages) -> Rows:
     chosen = [(role, image) for role, shown in roles.items() for image in shown]
     paths = images.paths({image.row for _, image in chosen})
     for role, image in chosen:
-        predicted: list[object] = []
-        for branch in BRANCHES:
-            prediction = problem.scores[image.seed].branches[branch]
-            confidence = percent(prediction.confidence[image.position])
-            predicted += [names[prediction.label[image.position]], confidence]
+        branches = (problem.scores[image.seed].branches[branch] for branch in BRANCHES)
+        predicted = ((names[one.label[image.position]], percent(one.confidence[image.position])) for one in branches)
         actual, seed = names[problem.labels[image.row]], problem.seeds[image.seed]
-        yield role, *paths[image.row], actual, seed, *predicted
+        yield role, *paths[image.row], actual, seed, *itertools.chain(*predicted)
 
 
 def confident_mistakes(problem: EvaluatedProblem) -> list[ShownImage]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.report import published
 from pipeline.report.compared_methods import Comparison, MethodFigures
-from pipeline.report.figures import Cell, decimal
+from pipeline.report.figures import Cell, percent_cell
 from pipeline.report.table import Column
 
 MEAN = "mean: over the problems; its deviation is that of the seeds' means"
@@ -66,14 +66,14 @@ class Suite:
         figures = [entry for entry in entries if entry is not None and not entry.failed]
         if len(figures) < len(entries):
             return None
-        mean = decimal(statistics.fmean(entry.A_T for entry in figures))
+        mean = statistics.fmean(entry.A_T for entry in figures)
         seeds = {len(entry.A_T_per_seed) for entry in figures}
         if len(seeds) > 1 or seeds == {1}:
-            return Cell(mean)
+            return percent_cell(mean)
         if len(figures) == 1:
-            return Cell(mean, decimal(figures[0].A_T_sd))
+            return percent_cell(mean, figures[0].A_T_sd)
         runs = zip(*(entry.A_T_per_seed for entry in figures), strict=True)
-        return Cell(mean, decimal(statistics.pstdev(statistics.fmean(run) for run in runs)))
+        return percent_cell(mean, statistics.pstdev(statistics.fmean(run) for run in runs))
 
     def marked(
         self, methods: Sequence[str], problems: Sequence[str], among: Sequence[str] = ()
@@ -85,7 +85,7 @@ class Suite:
         test images, and over the seeds, which also differ in their bases and splits. Problems count as independent;
         where they share a target, the seeds tell.
         """
-        cells = {method: self.cell(method, problems) for method in {**dict.fromkeys(methods), **dict.fromkeys(among)}}
+        cells = {method: self.cell(method, problems) for method in (*methods, *among)}
         rivals = {method: cell for method in among or methods if (cell := cells[method])}
         leader = max(rivals, key=lambda method: rivals[method].mean, default="")
         best = {
@@ -114,11 +114,10 @@ class Suite:
 
     def test_images(self) -> str:
         """Return how many test images a seed has, of each problem."""
-        numbers = {name: compared.test_images for name, compared in self.comparisons.items()}
+        numbers = {name: f"{compared.test_images:,}" for name, compared in self.comparisons.items()}
         if len(set(numbers.values())) == 1:
-            return f"{next(iter(numbers.values())):,} test images per seed"
-        each = ", ".join(f"{name} {n:,}" for name, n in numbers.items())
-        return f"test images per seed: {each}"
+            return f"{next(iter(numbers.values()))} test images per seed"
+        return "test images per seed: " + ", ".join(f"{name} {n}" for name, n in numbers.items())
 
     def failures(self, method: str) -> str:
         """Return on which problems a method could not run, and why; empty where it ran on all."""
@@ -132,12 +131,10 @@ class Suite:
 
     def note(self) -> str:
         """Return what the figures are."""
-        figures = [figures for methods in self.results.values() for figures in methods.values()]
-        seeds = sorted({len(one.A_T_per_seed) for one in figures if not one.failed})
-        over = " or ".join(map(str, seeds))
-        what = "A_T in percent: accuracy averaged over all tasks after the last one, no task id"
-        spread = f"mean ± standard deviation over {over} seeds" if seeds != [1] else "one seed"
-        return f"{what}; {spread}"
+        figures = (one for methods in self.results.values() for one in methods.values() if not one.failed)
+        seeds = sorted({len(one.A_T_per_seed) for one in figures})
+        spread = f"mean ± standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds != [1] else "one seed"
+        return f"A_T in percent: accuracy averaged over all tasks after the last one, no task id; {spread}"
 
     def settings(self) -> str:
         """Return the D and sigma that the figures were made with, of each problem where they differ."""

@@ -6,14 +6,14 @@ Published figures are in a block of their own below the measured ones; each has 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from pipeline.report import published
 from pipeline.report.compared_methods import GROUPS, Selection, Sweep
-from pipeline.report.figures import Cell, Word, decimal
+from pipeline.report.figures import Cell, percent_cell
 from pipeline.report.published import Published
 from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
 from pipeline.report.table import Block, Column, Row, Table
@@ -37,6 +37,12 @@ UNKNOWN_NOTE = (
     "images that is rejected, their harmonic mean, AUROC of the score"
 )
 FULL, WITHOUT = "calibrated", "source_only"
+SELECTION_NOTES = (
+    "by labels: the value of the highest A_T",
+    "regret: A_T of that value less that of the chosen one, in points",
+    "rank: Spearman's correlation of score and A_T over the values",
+)
+CHANGE = f"change: of the mean over all problems, against {FULL}"
 
 
 def suite_tables(
@@ -45,35 +51,17 @@ def suite_tables(
     selections: Mapping[str, Selection],
     figures: Sequence[Published],
 ) -> list[Table]:
-    """Return all tables of a suite.
-
-    Parameters
-    ----------
-    suite : Suite
-        What `compare` measured; at least one problem.
-    sweeps : mapping
-        Problem -> ``D`` or ``sigma`` -> sweep, of the problems for which `sensitivity` ran.
-    selections : mapping
-        Of the same problems, what label-free scores choose.
-    figures : sequence of Published
-        From `read_published`.
-
-    Returns
-    -------
-    list of Table
-        Headline, comparison, ablation (if ablations were compared), unknown_classes (if a target has such),
-        sensitivity (if there are sweeps) and selection (if anything was chosen).
-    """
+    """Return the tables of a suite that have figures; sweeps and selections are of the problems that were swept."""
     comparison, *unknown = method_tables(suite, figures)
-    tables = [headline_table(suite), comparison]
-    if any(entry.group == "ablation" for entry in suite.methods().values()):
-        tables.append(ablation_table(suite, figures))
-    tables += unknown
-    if sweeps:
-        tables.append(sensitivity_table(sweeps, [suite.test_images()]))
-    if any(len(one.choices) for one in selections.values()):
-        tables.append(selection_table(selections))
-    return tables
+    ablated = any(entry.group == "ablation" for entry in suite.methods().values())
+    return [
+        headline_table(suite),
+        comparison,
+        *([ablation_table(suite, figures)] if ablated else []),
+        *unknown,
+        *([sensitivity_table(sweeps, [suite.test_images()])] if sweeps else []),
+        *([selection_table(selections)] if any(len(one.choices) for one in selections.values()) else []),
+    ]
 
 
 def method_tables(suite: Suite, figures: Sequence[Published]) -> list[Table]:
@@ -88,87 +76,80 @@ def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
     # methods that may answer `unknown` have a table of their own
     known = {name: entry for name, entry in suite.methods().items() if not entry.label_space}
-    # the ceiling, which reads labels, is never marked as the best
-    fair = [name for name, entry in known.items() if entry.group != "ceiling"]
+    fair = [name for name, entry in known.items() if entry.group != "ceiling"]  # which reads labels
     groups = grouped((entry.group, name) for name, entry in known.items())
     blocks = [
-        Block(heading, _measured_rows(suite, groups[group], fair))
-        for group, heading in GROUPS.items()
-        if group in groups
+        Block(title, _measured_rows(suite, groups[name], fair)) for name, title in GROUPS.items() if name in groups
     ]
     printed = [figure for figure in figures if figure.dataset != published.ABLATION]
-    caption = "Final accuracy of every method"
-    return _by_method("comparison", caption, suite, tuple(suite_columns(suite)), blocks, printed)
+    return _by_method("comparison", "Final accuracy of every method", suite, suite_columns(suite), blocks, printed)
 
 
 def unknown_table(suite: Suite) -> Table:
     """Return the methods that may answer `unknown`: H-score of every problem, means of all measures; by label space."""
     methods = {name: entry for name, entry in suite.methods().items() if entry.label_space}
-    groups: dict[str, list[str]] = {}
-    for problem, compared in suite.results.items():
-        if any(entry.label_space for entry in compared.values()):
-            groups.setdefault(suite.label_spaces[problem], []).append(problem)
+    spaces = grouped(
+        (suite.label_spaces[problem], problem)
+        for problem, compared in suite.results.items()
+        if any(entry.label_space for entry in compared.values())
+    )
     columns: list[Column] = []
     cells: dict[str, list[Cell | None]] = {name: [] for name in methods}
-    for space, problems in groups.items():
+    for space, problems in spaces.items():
         columns += [Column(p, p, space, space) for p in problems]
         columns += [Column(f"{space}.{measure}.mean", title, space, space) for measure, title in MEASURES.items()]
         for name, row in cells.items():
             figures = [suite.results[p][name].label_space for p in problems]
-            row += [_percent(f.h_score, f.h_score_sd) if f else None for f in figures]
+            row += [percent_cell(f.h_score, f.h_score_sd) if f and f.h_score is not None else None for f in figures]
             for measure in MEASURES:
                 values = [getattr(f, measure) for f in figures if f]
                 whole = len(values) == len(problems) and None not in values
-                row.append(_percent(statistics.fmean(values)) if whole else None)
-    rows = {
-        name: Row(name, entry.title, tuple(cells[name]), note=suite.failures(name)) for name, entry in methods.items()
-    }
-    by_group = grouped((entry.group, name) for name, entry in methods.items())
+                row.append(percent_cell(statistics.fmean(values)) if whole else None)
+    blocks = grouped((entry.group, name) for name, entry in methods.items())
     return Table(
         "unknown_classes",
         f"Images of unknown classes, {suite.title}",
         "method",
         tuple(columns),
-        tuple(Block(GROUPS[group], tuple(rows[name] for name in names)) for group, names in by_group.items()),
+        tuple(
+            Block(
+                GROUPS[group], tuple(Row(n, methods[n].title, tuple(cells[n]), note=suite.failures(n)) for n in names)
+            )
+            for group, names in blocks.items()
+        ),
         (UNKNOWN_NOTE, suite.settings()),
     )
 
 
-def _percent(mean: float | None, sd: float | None = None) -> Cell | None:
-    return None if mean is None else Cell(decimal(mean), None if sd is None else decimal(sd))
-
-
 def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
     """Return `calibrated` and its ablations with the change of the mean over all problems."""
-    columns = tuple(suite_columns(suite))
-    note = f"change: of the mean over all problems, against {FULL}"
-    change = replace(columns[-1], key="change", title="change", signed=True, note=note)
-    known, problems = suite.methods(), list(suite.results)
-    methods = [name for name, entry in known.items() if name == FULL or entry.group == "ablation"]
+    columns = suite_columns(suite)
+    change = replace([*columns][-1], key="change", title="change", signed=True, note=CHANGE)
+    methods = [name for name, entry in suite.methods().items() if name == FULL or entry.group == "ablation"]
     methods.sort(key=lambda name: name != FULL)
     rows = tuple(
-        replace(row, cells=(*row.cells, None if row.key == FULL else _gain(suite, row.key, FULL, problems)))
+        replace(row, cells=(*row.cells, None if row.key == FULL else _gain(suite, row.key, FULL, [*suite.results])))
         for row in _measured_rows(suite, methods, methods)
     )
     printed = [figure for figure in figures if figure.dataset == published.ABLATION]
     caption = "Ablation of REFEREE's components"
-    return _by_method("ablation", caption, suite, (*columns, change), [Block("", rows)], printed)
+    return _by_method("ablation", caption, suite, [*columns, change], [Block("", rows)], printed)
 
 
 def _by_method(  # noqa: PLR0917  in the order of a table
     name: str,
     caption: str,
     suite: Suite,
-    columns: tuple[Column, ...],
+    columns: Iterable[Column],
     measured: Sequence[Block],
     printed: Sequence[Published],
 ) -> Table:
     """Return a table with a row per method, published figures below the measured ones."""
     if not suite.has_several_datasets:  # otherwise each part of the table gets its own name
         caption = f"{caption}, {suite.title}"
+    columns = tuple(columns)
     blocks = (*measured, *_published_blocks(suite, columns, printed))
-    notes = (suite.note(), suite.test_images(), suite.settings())
-    return Table(name, caption, "method", columns, blocks, notes)
+    return Table(name, caption, "method", columns, blocks, (suite.note(), suite.test_images(), suite.settings()))
 
 
 def _gain(suite: Suite, method: str, over: str, problems: Sequence[str]) -> Cell | None:
@@ -187,10 +168,9 @@ def headline_table(suite: Suite) -> Table:
     )
 
     def row(key: str, title: str, problems: Sequence[str]) -> Row:
-        n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0)
+        n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0) if len(problems) == 1 else None
         cells = suite.marked(compared, problems).values()
-        gain = _gain(suite, FULL, WITHOUT, problems)
-        return Row(key, title, (n if len(problems) == 1 else None, *cells, gain))
+        return Row(key, title, (n, *cells, _gain(suite, FULL, WITHOUT, problems)))
 
     blocks, several = [], suite.has_several_datasets
     for dataset, members in suite.by_dataset().items():
@@ -201,17 +181,11 @@ def headline_table(suite: Suite) -> Table:
     if several:
         title = f"mean of {len(suite.results)} problems"
         blocks.append(Block("all datasets", (row("mean", title, list(suite.results)),)))
-    ablated = any(name.startswith("no_") for name in compared)
+    ablated = [ABLATIONS] if any(name.startswith("no_") for name in compared) else []
     failed = [f"{name}: {reason}" for name in HEADLINE if (reason := suite.failures(name))]
-    return Table(
-        "headline",
-        f"Final accuracy, {suite.title}",
-        "problem",
-        columns,
-        tuple(blocks),
-        (suite.note(), suite.settings(), *([ABLATIONS] if ablated else []), *failed),
-        best="the best of each row",
-    )
+    notes = (suite.note(), suite.settings(), *ablated, *failed)
+    caption = f"Final accuracy, {suite.title}"
+    return Table("headline", caption, "problem", columns, tuple(blocks), notes, best="the best of each row")
 
 
 def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()) -> Table:
@@ -225,20 +199,14 @@ def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence
         for name in names
         for value in sorted({v for by_name in sweeps.values() for v in by_name.get(name, {})})
     ]
-    columns = [Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values]
-    rows = []
-    for problem, by_name in sweeps.items():
-        figures = [by_name.get(name, {}).get(value) for name, value in values]
-        cells = tuple(f and Cell(decimal(f[0]), decimal(f[1])) for f in figures)
-        rows.append(Row(problem, problem, cells))
-    return Table(
-        "sensitivity",
-        "Sensitivity of the final accuracy",
-        "problem",
-        tuple(columns),
-        (Block("", tuple(rows)),),
-        ("A_T in percent, mean ± standard deviation over the seeds", *notes),
+    columns = tuple(Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values)
+    rows = tuple(
+        Row(problem, problem, tuple((f := by_name.get(n, {}).get(v)) and percent_cell(*f) for n, v in values))
+        for problem, by_name in sweeps.items()
     )
+    notes = ("A_T in percent, mean ± standard deviation over the seeds", *notes)
+    caption = "Sensitivity of the final accuracy"
+    return Table("sensitivity", caption, "problem", columns, (Block("", rows),), notes)
 
 
 def selection_table(selections: Mapping[str, Selection]) -> Table:
@@ -250,14 +218,13 @@ def selection_table(selections: Mapping[str, Selection]) -> Table:
     titles = {"chosen": "chosen", "best": "by labels", "regret": "regret", "rank": "rank"}
 
     def row(problem: str, score: str, choices: Sequence[Mapping[Any, Any]]) -> Row:
-        cells: list[Cell | Word | None] = []
+        cells: list[Cell | None] = []
         for setting in settings:
             these = [c for c in choices if (c["setting"], c["score"]) == (setting, score)]
-            cells += [Word(these[0][key]) if len(these) == 1 else None for key in ("chosen", "best")]
+            cells += [Cell(these[0][key]) if len(these) == 1 else None for key in ("chosen", "best")]
             ranks = [float(c["rank_correlation"]) for c in these if c["rank_correlation"]]
             for figures in ([c["regret"] for c in these], ranks):
-                mean = decimal(statistics.fmean(figures)) if figures else None
-                cells.append(None if mean is None else Cell(mean, digits=2))
+                cells.append(percent_cell(statistics.fmean(figures), digits=2) if figures else None)
         return Row(f"{problem}.{score}", score.replace("_", " "), tuple(cells))
 
     blocks = {**found, "mean": every} if len(found) > 1 else found
@@ -271,11 +238,7 @@ def selection_table(selections: Mapping[str, Selection]) -> Table:
             for key, title in titles.items()
         ),
         tuple(Block(name, tuple(row(name, score, choices) for score in scores)) for name, choices in blocks.items()),
-        (
-            "by labels: the value of the highest A_T",
-            "regret: A_T of that value less that of the chosen one, in points",
-            "rank: Spearman's correlation of score and A_T over the values",
-        ),
+        SELECTION_NOTES,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.report.figures import Cell, Word
+from pipeline.report.figures import Cell
 
 DAGGER = "†"
 EQUAL = "with all that differ from it by at most two standard errors (paired over images and seeds)"
@@ -31,7 +31,7 @@ class Row:
 
     key: str
     title: str
-    cells: tuple[Cell | Word | None, ...]
+    cells: tuple[Cell | None, ...]
     source_samples: bool = False  # read by the method; marked with a dagger
     note: str = ""  # printed below the table, under a letter
     always: bool = False  # shown even in sections where it has no figure at all
@@ -75,16 +75,12 @@ class Table:
 
     def with_columns(self, index: Sequence[int]) -> Table:
         """Return the table with some of its columns, in the given order."""
-        rows = {
-            block: tuple(
-                replace(row, cells=tuple(row.cells[i] for i in index))
-                for row in block.rows
-                if row.always or any(row.cells[i] for i in index)
-            )
-            for block in self.blocks
-        }
-        blocks = tuple(replace(block, rows=kept) for block, kept in rows.items() if kept)
-        return replace(self, columns=tuple(self.columns[i] for i in index), blocks=blocks)
+        blocks = []
+        for block in self.blocks:
+            rows = [replace(row, cells=tuple(row.cells[i] for i in index)) for row in block.rows]
+            if kept := tuple(row for row in rows if row.always or any(row.cells)):
+                blocks.append(replace(block, rows=kept))
+        return replace(self, columns=tuple(self.columns[i] for i in index), blocks=tuple(blocks))
 
     def rows(self) -> list[Row]:
         """Return the rows of all blocks."""
@@ -104,8 +100,7 @@ class Table:
         column_notes = dict.fromkeys(column.note for column in self.columns if column.note)
         notes = [("", note) for note in (*self.warnings, *self.notes, *column_notes)]
         if any(cell.best for row in rows for cell in row.cells if cell):
-            both = any(block.published for block in self.blocks)
-            apart = "; measured and published apart" if both else ""
+            apart = "; measured and published apart" if any(block.published for block in self.blocks) else ""
             notes.append(("", f"{emphasis}: {self.best}, {EQUAL}{apart}"))
         if any(row.source_samples for row in rows):
             notes.append((DAGGER, SOURCE_SAMPLES))

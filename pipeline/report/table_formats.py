@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures import Cell, Word
+from pipeline.report.figures import Cell
 from pipeline.report.table import DAGGER, Column, Row, Table
 
 if TYPE_CHECKING:
@@ -68,10 +68,8 @@ def to_text(table: Table) -> str:
     for part in table.parts():
         grid = [[part.row_kind, *(f"{column.title} " for column in part.columns)]]
         for row in part.rows():
-            texts = (
-                cell_text(cell, column, plus_minus="±") + ("*" if cell and cell.best else " ")
-                for cell, column in zip(row.cells, part.columns, strict=True)
-            )
+            cells = zip(row.cells, part.columns, strict=True)
+            texts = (cell_text(x, c, plus_minus="±") + ("*" if x and x.best else " ") for x, c in cells)
             grid.append([row_name(row, letters), *texts])
         header, *rest = align(grid)
         rows = iter(rest)
@@ -96,7 +94,7 @@ def align(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     ]
 
 
-def cell_text(cell: Cell | Word | None, column: Column, plus_minus: str = " ± ") -> str:
+def cell_text(cell: Cell | None, column: Column, plus_minus: str = " ± ") -> str:
     """Return the text of a cell, without emphasis."""
     return NONE if cell is None else cell.text(signed=column.signed, plus_minus=plus_minus)
 
@@ -131,16 +129,12 @@ def tex_title(title: str) -> str:
     return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
 
 
-def tex_cell(cell: Cell | Word | None, column: Column) -> str:
+def tex_cell(cell: Cell | None, column: Column) -> str:
     """Return a cell in LaTeX."""
-    if cell is None:
-        return "--"
-    if isinstance(cell, Word):
-        return tex(cell.mean)
-    text = cell.text(signed=column.signed, plus_minus=r" $\pm$ ")
-    if cell.best:
+    text = tex(cell_text(cell, column))
+    if cell and cell.best:
         return rf"\textbf{{{text}}}"
-    return f"${text}$" if column.signed else text
+    return f"${text}$" if cell and column.signed else text
 
 
 @functools.cache

@@ -50,19 +50,10 @@ class Chart:
 def draw(
     template: str, values: DataFrame, origin: Origin, *, key: str = "", rows: DataFrame | None = None, **variables: Any
 ) -> Chart:
-    """Return the chart of a template.
+    """Return the chart of a file of templates/charts, which is given the values as dictionaries, and the variables.
 
-    Parameters
-    ----------
-    template : str
-        A file of templates/charts, which is given the ``values`` as a list of dictionaries, and the ``variables``.
-    values : DataFrame
-        What is drawn.
-    origin : Origin
-    key : str, optional
-        The chart's name within its section of the page; the template's if omitted.
-    rows : DataFrame, optional
-        The table below the chart, in the order of the template's ``header``.
+    ``key`` is the chart's name within its section of the page, the template's if omitted; ``rows`` the table below it,
+    in the order of the template's ``header``.
     """
     records = values.to_dict("records")
     text = _templates().get_template(f"{template}.json").render(values=records, **variables)
@@ -84,13 +75,8 @@ def _templates() -> Environment:
 
 def series(name: str, domain: Sequence[str]) -> Spec:
     """Return the encoding of a few names by colour or shape; the same one for both gives one legend."""
-    return {
-        "field": name,
-        "type": "nominal",
-        "scale": {"domain": list(domain)},
-        "legend": {"orient": "top", "title": None, "symbolOpacity": 1},
-        "title": None,
-    }
+    legend = {"orient": "top", "title": None, "symbolOpacity": 1}
+    return {"field": name, "type": "nominal", "scale": {"domain": list(domain)}, "legend": legend, "title": None}
 
 
 def dot(size: int, style: str | None = None) -> Spec:

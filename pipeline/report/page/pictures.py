@@ -28,15 +28,9 @@ if TYPE_CHECKING:
 THUMBNAIL, VIEW = 128, 168  # pixels of the longer side
 LOSSLESS = 64  # pixels; up to this side a PNG is small enough, and scans of digits stay sharp
 QUALITY = 82
-CROP = Preprocessing(  # of features that were imported, whose model's own is not known
-    height=224,
-    width=224,
-    crop_pct=0.875,
-    resize_mode="shortest",
-    interpolation="bicubic",
-    mean=(0.5, 0.5, 0.5),
-    std=(0.5, 0.5, 0.5),
-)
+HALF = (0.5, 0.5, 0.5)
+# of features that were imported, whose model's own is not known
+CROP = Preprocessing(224, 224, 0.875, resize_mode="shortest", interpolation="bicubic", mean=HALF, std=HALF)
 
 
 @dataclass(frozen=True)
@@ -58,20 +52,9 @@ def read_pictures(
     views: ViewSettings,
     max_pixels: int,
 ) -> ProblemPictures:
-    """Read the pictures of a problem; images that are absent or damaged are left out.
+    """Read the pictures of a problem into the album; images that are absent or damaged are left out.
 
-    Parameters
-    ----------
-    results : ProblemResults
-    album : dict of str to str
-        The page's pictures, key -> data address; new ones are added.
-    images : str
-        ``images`` of the target in suite.yaml: a folder, or the ``.npz`` file of imported features.
-    preprocessing : Preprocessing or None
-        As the store of embeddings records it; None if the features were imported.
-    views : ViewSettings
-    max_pixels : int
-        Larger images are not decoded.
+    ``images`` is that of the target in suite.yaml; ``preprocessing`` is None if the features were imported.
     """
     crop = preprocessing or CROP
     mistakes: dict[str, str] = {}

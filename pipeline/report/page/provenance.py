@@ -46,14 +46,12 @@ class Provenance:
 
     def number_rows(self, suite: str) -> list[tuple[str, str, str]]:
         """Return for each kind of number its file and the command that computes it."""
-        keys = {"step": "STEP"}
-        rows = [
-            (numbers, path(suite, key).as_posix(), f"dvc repro {stage}@{key}")
-            for numbers, path, stage in NUMBERS
-            for key in [keys.get(stage, "PROBLEM")]
-        ]
         return [
-            *rows,
+            *(
+                (numbers, path(suite, key).as_posix(), f"dvc repro {stage}@{key}")
+                for numbers, path, stage in NUMBERS
+                for key in ["STEP" if stage == "step" else "PROBLEM"]
+            ),
             ("tables of the whole suite", paths.suite_tables(suite).as_posix(), "dvc repro tables"),
             ("this page", paths.report(suite).as_posix(), "dvc repro report"),
         ]

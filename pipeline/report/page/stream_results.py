@@ -69,15 +69,7 @@ def read_streams(
 ) -> list[StreamResults]:
     """Read the steps, and pictures of the least certain images; one sequence for each step that none continues.
 
-    Parameters
-    ----------
-    suite : str
-    images : mapping of str to str or None
-        Of each step its ``images`` in suite.yaml; None if they are gone.
-    album : dict of str to str
-        The page's pictures, key -> data address; new ones are added.
-    max_pixels : int
-        Larger images are not decoded.
+    ``images`` has of each step its ``images`` in suite.yaml, None if they are gone; pictures are added to the album.
     """
     steps = {key: read_json(paths.step_figures(suite, key), StepFigures, f"step@{key}") for key in images}
     continued = {before for step in steps.values() for before in step.steps_before}
