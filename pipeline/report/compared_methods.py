@@ -48,7 +48,7 @@ class Selection:
 
 
 class LabelSpaceFigures(BaseModel):
-    """How known and unknown test images are told, in percent: after the last task, and after each."""
+    """How well known and unknown test images are told apart, in percent: after the last task, and after each."""
 
     model_config = ConfigDict(frozen=True)
 

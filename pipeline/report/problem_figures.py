@@ -83,7 +83,7 @@ def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
 
 
 def label_space_figures(seeds: Sequence[Sequence[LabelSpaceScores]]) -> dict[str, Any]:
-    """Return, in percent and as means over the seeds, how known and unknown test images are told.
+    """Return, in percent and as means over the seeds, how well known and unknown test images are told apart.
 
     ``seeds`` has, for each seed, the scores after each task. The figures are those after the last one and, in
     ``per_task``, after each; None stands where there is nothing to measure.

@@ -71,7 +71,7 @@ def _method_name(variant: str, options: Mapping[str, Any]) -> str:
 
 
 def _unknown_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
-    """Return how images of unknown classes are told, of the problems that have such; nothing if there is none."""
+    """Return how well images of unknown classes are told apart, of the problems that have such."""
     found = {
         name: {
             **{measure: getattr(space, measure) for measure in MEASURES},

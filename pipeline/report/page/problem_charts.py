@@ -212,7 +212,7 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
     ece = results.metrics.ece.get(branch)
     error = "" if ece is None else f"Calibration error (ECE) {format_figure(ece)} %."
     if branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")):
-        error += " This branch guesses: that it knows so is no merit."
+        error += " This branch only guesses, so a small error says nothing."
     return draw(
         "reliability",
         table.assign(enough=table["images"] >= FEW),
