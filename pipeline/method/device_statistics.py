@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pipeline.method.class_statistics import ClassStatistics
+from pipeline.method.class_statistics import ClassStatistics, class_shares
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import Part, Result, Shared
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, Shares, row_blocks, unit_rows
 from pipeline.method.task_statistics import Summation, sum_part
 
 
@@ -55,7 +55,7 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         part = rows.take(index)
-        omega, shares = part.weights, _shares(part, C)
+        omega, shares = part.weights, _all_shares(part.labels, C)
         weighted = omega[:, None] * shares
         selection = torch.from_numpy(weighted.T.astype(np.float32)).to(device)
         root = torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
@@ -76,11 +76,12 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     return ClassStatistics(count, weight, squared, _array(sums), _array(scatter).T)
 
 
-def _shares(rows: LabelledRows, C: int) -> Matrix64:
+def _all_shares(labels: Shares, C: int) -> Matrix64:
     """Return the share of each row in each of C classes, (n, C)."""
-    if rows.shares is None:
-        return np.eye(C)[rows.labels]
-    return np.pad(rows.shares, ((0, 0), (0, C - rows.shares.shape[1])))
+    present, shares = class_shares(labels)
+    every = np.zeros((len(labels), C))
+    every[:, present] = shares
+    return every
 
 
 def _array(tensor: torch.Tensor) -> Matrix64:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.adaptation import adapt_task
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_directions import lifted
 from pipeline.method.kernel_lda import Classifier
@@ -17,6 +17,7 @@ from pipeline.method.rejection import RejectionState, empty_state, reject, rejec
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import LabelledRows, Matrix64, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask
 from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import Index, OpenedStep
@@ -67,7 +68,6 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
     """
     del index
     options, everything = step.options, np.arange(len(step.images))
-    clip_scale = step.prompts.logit_scale
     corrected = np.array(sorted(step.corrected), dtype=np.intp)
     statistics = empty_statistics(step.basis, options)
     if step.before is not None:
@@ -87,12 +87,12 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> St
         others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
     statistics, adapted = adapt_task(
         step.basis,
-        statistics,
         task,
-        first_labels(step, task, reduce_rows),
-        source=source,
-        options=options,
-        clip_scale=clip_scale,
+        source,
+        options,
+        step.prompts.logit_scale,
+        statistics=statistics,
+        labels=first_labels(step, task, reduce_rows),
         reduce_rows=reduce_rows,
     )
     if not isinstance(statistics, ExactStatistics):  # `open_step` refuses the other kinds

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.method.adaptation import adapt_task, adapt_tasks, empty_statistics, pseudo_label
+from pipeline.method.adaptation import adapt_task, adapt_tasks, pseudo_label
 from pipeline.method.kernel_lda import NO_SPREAD
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.variants import variant
 from pipeline.method.zero_shot import cosines
 
@@ -140,7 +141,7 @@ def test_weights_that_are_all_zero(name):
 
     def adapt():
         start = empty_statistics(basis, once)
-        return adapt_task(basis, start, task, nothing, source=model, options=once, clip_scale=SCALE)
+        return adapt_task(basis, task, model, once, SCALE, statistics=start, labels=nothing)
 
     if name == "paper":
         with pytest.raises(InputError, match=r"eq. \(17\) divides by Σω − 1"):

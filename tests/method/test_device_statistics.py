@@ -22,8 +22,8 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
     rng = np.random.default_rng(0)
     basis = draw_basis(6, 20, 1e-2, "gamma", 0)
     views = {"original": rng.normal(size=(31, 6)), "zeros": rng.normal(size=(31, 6))}
-    shares = rng.dirichlet(np.ones(3), 31) if soft else None
-    rows = LabelledRows(views, rng.integers(0, 3, 31), rng.uniform(0, 1, 31), shares)
+    labels = rng.dirichlet(np.ones(3), 31) if soft else rng.integers(0, 3, 31)
+    rows = LabelledRows(views, labels, rng.uniform(0, 1, 31))
     found = sum_rows(basis, rows, 4, "float32", DeviceReduction("cpu"))
     expected = sum_rows(basis, rows, 4, "float64")
     for name in ("count", "weight", "squared_weight", "sums"):

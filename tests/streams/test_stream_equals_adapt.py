@@ -10,9 +10,10 @@ import pytest
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import read_images
-from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.adaptation import adapt_task
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.zero_shot import cosines
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
@@ -55,15 +56,8 @@ def adapted_statistics(problem, options):
     target, basis = problem.target, problem.bases.basis(0)
     statistics = empty_statistics(basis, options)
     for task, source in enumerate(problem.source_models(0, with_scatter=options.source_covariance)):
-        statistics, _ = adapt_task(
-            basis,
-            statistics,
-            target.task(SEED, task, options.views),
-            None,
-            source=source,
-            options=options,
-            clip_scale=target.prompts.logit_scale,
-        )
+        images, scale = target.task(SEED, task, options.views), target.prompts.logit_scale
+        statistics, _ = adapt_task(basis, images, source, options, scale, statistics=statistics)
         yield statistics
 
 
