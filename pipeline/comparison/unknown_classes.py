@@ -148,14 +148,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 def source_probabilities(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return the source model's probabilities (n, K)."""
     source = source_models(seed, SOURCE)[task]
-    return predict(
-        kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel),
-        rows.cosines,
-        source=source,
-        classifier=source.classifier,
-        options=SOURCE,
-        clip_scale=seed.target.clip_scale,
-    ).fused
+    features = kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel)
+    return predict(features, rows.cosines, source, source.classifier, SOURCE, seed.target.clip_scale).fused
 
 
 def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:

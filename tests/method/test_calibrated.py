@@ -59,10 +59,7 @@ def shipped(basis, source, target, test):
         task = TargetTask(rows.views, rows.cosines, rows.clip, classes=classes)
         first = pseudo_label(basis, task, model, options, SCALE)
         statistics, adapted = adapt_task(basis, task, model, options, SCALE, statistics=statistics, labels=first)
-        yield first, adapted.labels, predict(
-            features, test.cosines, source=model, classifier=adapted.classifier,
-            options=options, clip_scale=SCALE,
-        )  # fmt: skip
+        yield first, adapted.labels, predict(features, test.cosines, model, adapted.classifier, options, SCALE)
 
 
 def expected(basis, source, target, test):

@@ -50,14 +50,8 @@ def accuracy(source, target, options, *, tasks=PAIRS, gamma=1e-4, D=40):
     images = UnlabelledRows(views(xt), cosines(clip_rows(yt), TEXT), clip_rows(yt))
     target_tasks = [target_task(images.take(np.flatnonzero(np.isin(yt, c))), c) for c in tasks]
     adapted = adapt_tasks(basis, target_tasks, models, options, SCALE)
-    predicted = predict(
-        kernel_rows(basis, images, options.clip_in_kernel),
-        images.cosines,
-        source=models[-1],
-        classifier=adapted[-1].classifier,
-        options=options,
-        clip_scale=SCALE,
-    )
+    features = kernel_rows(basis, images, options.clip_in_kernel)
+    predicted = predict(features, images.cosines, models[-1], adapted[-1].classifier, options, SCALE)
     for task in adapted:
         assert np.isfinite(task.classifier.W).all()
         assert np.isfinite(task.labels.weight).all()

@@ -85,15 +85,9 @@ def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
                 np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-12, err_msg=field.name)
             np.testing.assert_allclose(state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12)
             features = kernel_rows(basis, rows, chosen.clip_in_kernel)
+            similarity, scale = cosines(rows.clip, state.prompts.text), target.prompts.logit_scale
             ours, theirs = (
-                predict(
-                    features,
-                    cosines(rows.clip, state.prompts.text),
-                    source=sources[task],
-                    classifier=classifier,
-                    options=chosen,
-                    clip_scale=target.prompts.logit_scale,
-                )
+                predict(features, similarity, sources[task], classifier, chosen, scale)
                 for classifier in (state.classifier, classifiers[task])
             )
             assert (ours.label == theirs.label).all()
