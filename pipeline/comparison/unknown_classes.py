@@ -27,7 +27,7 @@ from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
 from pipeline.comparison.labelled_tasks import VIEW, as_array
 from pipeline.comparison.referee_variants import kernel_basis, source_models
 from pipeline.errors import InputError
-from pipeline.method.continual_metrics import calibration_error
+from pipeline.method.confidence_quality import calibration_error
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import predict

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.continual_metrics import accuracy_matrix, calibration_error, per_class_accuracy
+from pipeline.method.confidence_quality import calibration_error
+from pipeline.method.continual_metrics import accuracy_matrix, per_class_accuracy
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
