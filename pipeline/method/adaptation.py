@@ -7,7 +7,7 @@ in the statistics alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from pipeline.method.neighbours import neighbour_average, smoothed
 from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import LabelledRows, Labels, Matrix64, TargetTask, Vector64
+from pipeline.method.rows import LabelledRows, Labels, Matrix64, Shares, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics
@@ -78,6 +78,20 @@ def fused_labels(
         fused = smoothed(fused, average)
     weight = entropy_weights(fused, floor=options.weight_floor) if options.use_weights else np.ones(len(fused))  # (18)
     return PseudoLabels(classes[fused.argmax(axis=1)], fused, weight, gate(fused, options.threshold))
+
+
+def labelled_task(  # noqa: PLR0917  images, labels and model have one order everywhere
+    features: KernelRows,
+    labels: Shares,
+    weights: Vector64,
+    classes: Labels,
+    source: SourceModel,
+    options: MethodOptions,
+) -> LabelledTask:
+    """Return images with labels (n,) or shares (n, K) as statistics take them; the source's means are the prior."""
+    rows = LabelledRows({view: features.views[view] for view in options.views}, labels, weights)
+    prior_means = source.means[classes] if options.prior_count > 0 else None
+    return LabelledTask(features.basis, rows, classes, prior_means, options.prior_count)
 
 
 def adapt_task(
@@ -204,17 +218,14 @@ class _Task:
 
     def _updated(self, statistics: Statistics, labels: PseudoLabels) -> Statistics:
         """Return the statistics with the task under these labels."""
-        classes, count = self.task.classes, self.options.prior_count
-        views = {view: self.features.views[view] for view in self.options.views}
-        label: npt.NDArray[Any] = labels.label
+        classes = self.task.classes
+        shares: Shares = labels.label
         if self.options.responsibilities == "soft":
-            label = np.zeros((len(self.task), int(classes.max()) + 1))
-            label[:, classes] = labels.fused
-        rows = LabelledRows(views, label, labels.weight)
+            shares = np.zeros((len(self.task), int(classes.max()) + 1))
+            shares[:, classes] = labels.fused
+        task = labelled_task(self.features, shares, labels.weight, classes, self.source, self.options)
         if not labels.kept.all():
-            rows = rows.take(np.flatnonzero(labels.kept))
-        prior_means = self.source.means[classes] if count > 0 else None
-        task = LabelledTask(self.features.basis, rows, classes, prior_means, count)
+            task = replace(task, rows=task.rows.take(np.flatnonzero(labels.kept)))
         return statistics.update(task, self.reduce_rows)
 
     def _scatter(self, statistics: Statistics) -> Scatter:

@@ -15,14 +15,12 @@ from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Matrix64, Rows, UnlabelledRows
+from pipeline.method.rows import Index, Labels, Matrix64, Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.problem.domain import Domain, LabelledDomain
 from pipeline.problem.seed import Seed, Source, Target
 from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.source_store import read_backbones, read_source
-
-Labels = npt.NDArray[np.integer]
 
 
 class Problem:
@@ -139,7 +137,7 @@ class LabelledProblem:
             ),
         )
 
-    def accuracies(self, index: int, predictions: Sequence[Labels]) -> npt.NDArray[np.float64]:
+    def accuracies(self, index: int, predictions: Sequence[Labels]) -> Matrix64:
         """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task, on known classes."""
         test = self._test(index)
         labels, known = self.target.labels[test], self.target.labels[test] != UNKNOWN
@@ -157,7 +155,7 @@ class LabelledProblem:
         test = self._test(index)
         return scores_after_tasks(self.target.labels[test], self.target.tasks.task[test], answers)
 
-    def _test(self, index: int) -> npt.NDArray[np.intp]:
+    def _test(self, index: int) -> Index:
         """Return the row numbers of all test images of a seed, those of unknown classes too."""
         return self.target.test_index(self.target.seeds[index], unknown=True)
 
