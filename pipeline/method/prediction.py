@@ -49,15 +49,6 @@ def logit_factor(options: MethodOptions) -> float:
     return 2.0 if options.logits == "mahalanobis" else 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class _Branch:
-    """What all rows share."""
-
-    basis: Basis
-    classifier: Classifier
-    classes: Labels
-
-
 def klda_probabilities(
     features: KernelRows,
     classifier: Classifier,
@@ -88,17 +79,15 @@ def klda_scores(
 ) -> Matrix64:
     """Return F over ``classes`` (c,) of every one of these views of n images, (V, n, c), eq. (13)."""
     rows = ViewRows({view: features.views[view] for view in views})
-    shared = _Branch(features.basis, classifier, classes)
-    return reduce_rows(_scores, shared, rows, concatenate)
+    return reduce_rows(_scores, (features.basis, classifier.of(classes)), rows, concatenate)
 
 
-def _scores(shared: _Branch, rows: ViewRows) -> Matrix64:
-    classifier = shared.classifier.of(shared.classes)
-    scores = np.empty((len(rows.views), len(rows), len(shared.classes)))
+def _scores(shared: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
+    basis, classifier = shared
+    scores = np.empty((len(rows.views), len(rows), len(classifier.b)))
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         for v, view in enumerate(rows.views.values()):
-            z = deviations_of(shared.basis, view, index)
-            scores[v, index] = classifier.scores(z)
+            scores[v, index] = classifier.scores(deviations_of(basis, view, index))
     return scores
 
 

@@ -46,12 +46,6 @@ class Basis:
     # (D, r) orthonormal columns: features are kept as their coordinates along these, see `kernel_directions`
     directions: npt.NDArray[np.float32] | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse shapes that do not belong together."""
-        if self.omega.ndim != 2 or self.beta.shape != self.omega.shape[1:]:
-            shapes = f"omega {self.omega.shape} and beta {self.beta.shape}"
-            raise InputError(f"basis: {shapes} are not (d, D) and (D,)")
-
     @property
     def d(self) -> int:
         """Embedding width."""
@@ -179,10 +173,11 @@ def draw_basis(
 def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool) -> npt.NDArray[np.float32]:
     """Draw ω ~ N(0, I), (d, D)."""
     width = d if orthogonal else COLUMNS
-    draw = _orthogonal_block if orthogonal else _gaussian_block
     omega = np.empty((d, D), dtype=np.float32)
     for block, start in enumerate(range(0, D, width)):
-        omega[:, start : start + width] = draw(_stream(seed, part, block), d)[:, : D - start]
+        generator = _stream(seed, part, block)
+        drawn = _orthogonal_block(generator, d) if orthogonal else generator.standard_normal((d, COLUMNS))
+        omega[:, start : start + width] = drawn[:, : D - start]
     return omega
 
 
@@ -190,10 +185,6 @@ def _stream(seed: int, part: int, block: int) -> np.random.Generator:
     """Return a counter-based generator of its own for each block of columns: no draw depends on D."""
     key = np.random.SeedSequence(seed, spawn_key=(part, block))
     return np.random.Generator(np.random.Philox(key))
-
-
-def _gaussian_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
-    return generator.standard_normal((d, COLUMNS))
 
 
 def _orthogonal_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
@@ -228,21 +219,16 @@ def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
 
 
 def _all_deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    half = _phases(basis, x)
+    if x.ndim != 2 or x.shape[1] != basis.d:
+        raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
+    half = unit_rows(x).astype(np.float32) @ basis.omega  # ωᵀx
     half *= np.float32(0.5)
     shifted = half + basis.beta
     np.sin(half, out=half)
     np.sin(shifted, out=shifted)
     half *= shifted
     half *= np.float32(-2 * basis.scale)
-    return half
-
-
-def _phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
-    if x.ndim != 2 or x.shape[1] != basis.d:
-        raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
-    return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
+    return np.asarray(half)
 
 
 class KernelError(NamedTuple):
