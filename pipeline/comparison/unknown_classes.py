@@ -24,14 +24,14 @@ import numpy as np
 import scipy.optimize
 
 from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
-from pipeline.comparison.labelled_tasks import VIEW, as_array
+from pipeline.comparison.labelled_tasks import VIEW
 from pipeline.comparison.referee_variants import kernel_basis, source_models
 from pipeline.errors import InputError
 from pipeline.method.confidence_quality import calibration_error
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import predict
-from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, unit_rows
+from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, as_array, unit_rows
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
 from pipeline.problem.seed import Seed

@@ -19,7 +19,7 @@ from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, row_blocks
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, as_array, row_blocks
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions, Predictor
 
@@ -119,7 +119,7 @@ def _outcomes(models: _Models, rows: UnlabelledRows) -> tuple[Any, ...]:
     for index in row_blocks(n, BLOCK_IMAGES):
         block = rows.take(index)
         features = kernel_rows(models.basis, block, models.options.clip_in_kernel)
-        cosines = block.cosines[np.arange(len(index))]
+        cosines = as_array(block.cosines)
         for p, options in reversed(list(enumerate(predictors))):  # the method itself last
             for t, (source, classifier) in enumerate(zip(models.sources, models.classifiers, strict=True)):
                 prediction = predict(features, cosines, source, classifier, options, models.clip_scale)

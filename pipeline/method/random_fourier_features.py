@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError, ParamsError, did_you_mean
-from pipeline.method.rows import Matrix, unit_rows
+from pipeline.method.rows import Matrix, Rows, unit_rows
 
 Convention = Literal["bandwidth", "spread", "gamma"]
 CONVENTIONS = ("bandwidth", "spread", "gamma")
@@ -105,22 +105,21 @@ def gamma_of(sigma: float, convention: Convention) -> float:
     raise ParamsError(f"rff.convention: no convention {convention!r}{hint}")
 
 
-def median_bandwidth(x: Matrix) -> float:
+def median_bandwidth(x: Rows) -> float:
     """Return the median distance between distinct unit rows: sigma under the convention ``bandwidth``.
 
     Parameters
     ----------
-    x : ndarray of shape (n, d)
+    x : Rows of shape (n, d)
         Source rows: the basis is fixed before the target is looked at. At most `MEDIAN_ROWS` of them, evenly spaced,
-        are compared.
+        are read and compared.
 
     Examples
     --------
     >>> median_bandwidth(np.array([[3.0, 0.0], [0.0, 4.0]])) == math.sqrt(2)
     True
     """
-    step = -(-len(x) // MEDIAN_ROWS)
-    rows = unit_rows(x[::step])
+    rows = unit_rows(x[np.arange(0, len(x), -(-len(x) // MEDIAN_ROWS))])
     distances = np.sqrt(_squared_distances(rows))[np.triu_indices(len(rows), k=1)]
     distances = distances[distances > 1e-6]  # copies of an image are not a distance
     if not distances.size:

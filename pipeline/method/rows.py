@@ -47,17 +47,7 @@ Rows = Matrix | LazyRows
 
 
 def take(rows: Rows, index: Index) -> Rows:
-    """Return the rows at ``index``: a copy of an array's rows, lazy rows without reading them.
-
-    Parameters
-    ----------
-    rows : ndarray or LazyRows of shape (n, d)
-    index : ndarray of shape (b,)
-        Ascending row numbers.
-
-    Returns
-    -------
-    ndarray or LazyRows of shape (b, d)
+    """Return the rows (b, d) at ascending ``index`` (b,): a copy of an array's rows, lazy rows without reading them.
 
     Examples
     --------
@@ -65,9 +55,12 @@ def take(rows: Rows, index: Index) -> Rows:
     array([[1.],
            [3.]])
     """
-    if isinstance(rows, np.ndarray):
-        return np.asarray(rows[index])
-    return rows.take(index)
+    return np.asarray(rows[index]) if isinstance(rows, np.ndarray) else rows.take(index)
+
+
+def as_array(rows: Rows) -> Matrix:
+    """Return all rows (n, d) in memory, reading or computing them if they are lazy."""
+    return rows if isinstance(rows, np.ndarray) else rows[np.arange(len(rows))]
 
 
 def row_blocks(n: int, size: int) -> Iterator[Index]:

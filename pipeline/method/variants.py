@@ -90,6 +90,8 @@ class MethodOptions:
         if isinstance(self.shrinkage, str) and self.shrinkage not in SHRINKAGES:
             hint = did_you_mean(self.shrinkage, SHRINKAGES)
             raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{hint}")
+        if isinstance(self.shrinkage, float | int) and not 0 <= self.shrinkage <= 1:
+            raise ParamsError(f"shrinkage: a number from 0 to 1, not {self.shrinkage!r}")
         if self.shrinkage is not None and self.statistics != "exact":
             raise ParamsError("shrinkage: needs statistics: exact")
         if self.responsibilities == "soft" and self.statistics != "exact":

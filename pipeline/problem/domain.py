@@ -27,7 +27,7 @@ from pipeline.datasets.manifest_files import (
 )
 from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
-from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, take
+from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
 from pipeline.method.zero_shot import CosineRows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings
 from pipeline.store.prompt_store import Prompts, open_prompts
@@ -223,7 +223,7 @@ class Domain:
     def _cosines(self, clip_rows: Rows) -> Rows:
         cosines = CosineRows(clip_rows, self.prompts.text)
         few = len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES
-        return cosines[np.arange(len(cosines))] if few and not self.lazy else cosines
+        return as_array(cosines) if few and not self.lazy else cosines
 
 
 class LabelledDomain(Domain):

@@ -21,7 +21,7 @@ from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Index, Matrix64, TargetTask, take
+from pipeline.method.rows import Index, Matrix64, TargetTask, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows, clip_probabilities
@@ -91,7 +91,7 @@ class OpenedStep:
         cosines = CosineRows(clip_rows, self.prompts.text)
         return TargetTask(
             self.domain.views_at(index, self.options.views),
-            cosines if self.domain.lazy else cosines[np.arange(len(cosines))],
+            cosines if self.domain.lazy else as_array(cosines),
             clip_rows,
             classes=self.classes,
         )
