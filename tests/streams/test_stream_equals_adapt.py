@@ -99,15 +99,7 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
     toy = project.read_params()["datasets"]["toy"]
     project.change_params(datasets={"toy": toy | {"tasks": [["dog", "ant"], ["cat", "bee"]]}})
     before = files_in(project.folder / "cache/embeddings")
-    for domain in ("left", "right"):
-        run(
-            project,
-            f"manifest {domain}",
-            f"order {domain}",
-            f"tasks {domain}",
-            f"embed {domain} vit",
-            f"prompts {domain}",
-        )
+    prepare(project, "left", "right")
     assert files_in(project.folder / "cache/embeddings") == before
     run(project, "basis left", "source left", "adapt left-right", "evaluate left-right")
     with chdir(project.folder):
