@@ -89,7 +89,7 @@ class ClassStatistics:
         [[1.0], [3.0]]
         """
         omega = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
-        self._check_rows(deviations, labels, omega)
+        self._check_rows(labels, omega)
         for start in range(0, len(labels), ROWS):
             block = slice(start, start + ROWS)
             present, shares = class_shares(labels[block])
@@ -101,14 +101,10 @@ class ClassStatistics:
         add_product(self.scatter, deviations, None if weights is None else omega)
         return self
 
-    def _check_rows(self, deviations: Matrix, labels: Shares, weights: Vector64) -> None:
-        n = len(labels)
-        if deviations.shape != (n, self.D) or weights.shape != (n,):
-            shapes = f"{deviations.shape}, labels ({n},), weights {weights.shape}"
-            raise InputError(f"statistics: rows {shapes} do not belong together with D = {self.D}")
-        if labels.ndim == 1 and n and (labels.min() < 0 or labels.max() >= self.C):
+    def _check_rows(self, labels: Shares, weights: Vector64) -> None:
+        if labels.ndim == 1 and len(labels) and (labels.min() < 0 or labels.max() >= self.C):
             raise InputError(f"statistics: labels {labels.min()}–{labels.max()}, classes are 0–{self.C - 1}")
-        if n and not weights.min() >= 0:
+        if not (weights >= 0).all():
             raise InputError("statistics: a weight is negative or not a number")
 
     def __add__(self, other: ClassStatistics) -> ClassStatistics:
