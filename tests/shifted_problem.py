@@ -55,11 +55,9 @@ class Problem:
 
     def predictions(self, options, sources, adapted):
         test = UnlabelledRows(self.test_views, self.test_cosines)
+        features = kernel_rows(self.basis, test, options.clip_in_kernel)
+        classifiers = [after and after.classifier for after in adapted]
         return [
-            predict(
-                kernel_rows(self.basis, test, options.clip_in_kernel), self.test_cosines,
-                source=source, classifier=after.classifier if after else None,
-                options=options, clip_scale=SCALE,
-            )
-            for source, after in zip(sources, adapted, strict=True)
-        ]  # fmt: skip
+            predict(features, self.test_cosines, source, classifier, options, SCALE)
+            for source, classifier in zip(sources, classifiers, strict=True)
+        ]

@@ -1,8 +1,10 @@
 """Streams in a small project: entries of suite.yaml, and stages that run in this process."""
 
+import csv
 from contextlib import chdir
 
 from pipeline import paths
+from pipeline.stage import main
 from pipeline.store.stream_state import read_stream_state
 
 CLASSES = ("ant", "bee", "cat", "dog")
@@ -14,17 +16,30 @@ def run(project, *stages):
     project.run_here(*(tuple(stage.split()) for stage in stages))
 
 
-def prepare(project, domain):
-    """Make all that a step reads of a domain."""
-    run(
-        project,
-        f"manifest {domain}",
-        f"order {domain}",
-        f"tasks {domain}",
-        f"embed {domain} vit",
-        f"embed {domain} clip",
-        f"prompts {domain}",
-    )
+def prepare(project, *domains):
+    """Make all that a step reads of domains."""
+    stages = ("manifest {}", "order {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}")
+    run(project, *(stage.format(domain) for domain in domains for stage in stages))
+
+
+def refusal(project, capsys, stage):
+    """Return the one line of a stage that refuses."""
+    with chdir(project.folder):
+        capsys.readouterr()
+        assert main(stage.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def answers(project, step):
+    """Return the rows of a step's table by path, in its order."""
+    with project.results("streams", f"{step}.csv").open(newline="") as file:
+        return {row["path"]: row for row in csv.DictReader(file)}
+
+
+def change_step(project, step, **changes):
+    """Change the entry of a step."""
+    project.change_params(steps={step: project.read_params()["steps"][step] | changes})
 
 
 def state(project, step):

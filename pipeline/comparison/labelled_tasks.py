@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.errors import InputError, listed
-from pipeline.method.rows import Labels, Matrix, Rows, Vector64
+from pipeline.method.rows import Labels, Matrix, Vector64, as_array
 from pipeline.method.source_model import check_task_order
 from pipeline.problem.seed import Seed
 
@@ -63,8 +63,3 @@ def pseudo_labelled_tasks(seed: Seed) -> Iterator[TaskRows]:
 def target_test_rows(seed: Seed) -> Matrix:
     """Return the embeddings (n, d) of the target's test rows."""
     return as_array(seed.target.test.views[VIEW])
-
-
-def as_array(rows: Rows) -> Matrix:
-    """Return rows as an array, reading them if they are in a store."""
-    return rows if isinstance(rows, np.ndarray) else rows[np.arange(len(rows))]

@@ -118,14 +118,7 @@ def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Class
         ("test features", options.clip_in_kernel, basis.width), lambda: kernel_rows(basis, test, options.clip_in_kernel)
     )
     predictions = [
-        predict(
-            features,
-            test.cosines,
-            source=source,
-            classifier=classifier,
-            options=options,
-            clip_scale=seed.target.clip_scale,
-        )
+        predict(features, test.cosines, source, classifier, options, seed.target.clip_scale)
         for source, classifier in zip(source_models(seed, options), classifiers, strict=True)
     ]
     return [np.asarray(prediction.label) for prediction in predictions]

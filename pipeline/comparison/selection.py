@@ -20,7 +20,7 @@ from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
 from pipeline.method.prediction import klda_probabilities, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Matrix64, take
-from pipeline.method.source_model import SourceModel, model_of, source_statistics
+from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.seed import Seed
 
@@ -59,14 +59,7 @@ def _train_predictions(
     by_view: dict[str, list[Matrix64]] = {view: [] for view in options.views}
     for task in seed.target.tasks:
         features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
-        prediction = predict(
-            features,
-            task.cosines,
-            source=source,
-            classifier=classifier,
-            options=options,
-            clip_scale=seed.target.clip_scale,
-        )
+        prediction = predict(features, task.cosines, source, classifier, options, seed.target.clip_scale)
         fused.append(prediction.fused)
         clip.append(prediction.clip)
         for view in options.views:
@@ -93,8 +86,16 @@ def _held_out_fit(
 ) -> tuple[SourceModel, KernelRows]:
     """Return the source model of the images that are not ``out`` (n,), and the rows of those that are."""
     source, clip, outside = seed.source, seed.source.clip, np.flatnonzero(out)
-    *_, (statistics, means) = source_statistics(
-        basis, source.views, source.labels, seed.tasks, options, clip=clip, shared=sharing(seed, basis), without=out
+    (model,) = fit_source(
+        basis,
+        source.views,
+        source.labels,
+        seed.tasks,
+        options,
+        clip=clip,
+        shared=sharing(seed, basis),
+        without=out,
+        last_only=True,
     )
     features = joined_rows(
         basis,
@@ -102,7 +103,7 @@ def _held_out_fit(
         None if clip is None else take(clip, outside),
         options.clip_in_kernel,
     )
-    return model_of(statistics, means, options, basis.D), features
+    return model, features
 
 
 @dataclass(frozen=True)

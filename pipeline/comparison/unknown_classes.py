@@ -24,14 +24,14 @@ import numpy as np
 import scipy.optimize
 
 from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
-from pipeline.comparison.labelled_tasks import VIEW, as_array
+from pipeline.comparison.labelled_tasks import VIEW
 from pipeline.comparison.referee_variants import kernel_basis, source_models
 from pipeline.errors import InputError
-from pipeline.method.continual_metrics import calibration_error
+from pipeline.method.confidence_quality import calibration_error
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import predict
-from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, unit_rows
+from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, as_array, unit_rows
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
 from pipeline.problem.seed import Seed
@@ -148,14 +148,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 def source_probabilities(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return the source model's probabilities (n, K)."""
     source = source_models(seed, SOURCE)[task]
-    return predict(
-        kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel),
-        rows.cosines,
-        source=source,
-        classifier=source.classifier,
-        options=SOURCE,
-        clip_scale=seed.target.clip_scale,
-    ).fused
+    features = kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel)
+    return predict(features, rows.cosines, source, source.classifier, SOURCE, seed.target.clip_scale).fused
 
 
 def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:

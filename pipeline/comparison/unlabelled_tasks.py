@@ -20,11 +20,11 @@ import numpy as np
 import scipy.sparse
 
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.labelled_tasks import VIEW, as_array, source_tasks, target_test_rows
+from pipeline.comparison.labelled_tasks import VIEW, source_tasks, target_test_rows
 from pipeline.comparison.methods import nearest_class_mean
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.errors import InputError
-from pipeline.method.rows import Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
+from pipeline.method.rows import Labels, Matrix, Matrix64, Rows, as_array, row_blocks, unit_rows
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.seed import Seed
 

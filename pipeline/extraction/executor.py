@@ -112,10 +112,9 @@ def reduce_on_device(
 ) -> Any:
     """Reduce rows on a device of this process, see `RowReduction`; an absent device is a `ModelError`."""
     from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
-    from pipeline.method.device_statistics import DeviceReduction
+    from pipeline.method.device_statistics import reduce_on
 
-    reduce_rows = DeviceReduction(str(choose_device(device)))
-    return reduce_rows(function, shared, rows, combine)
+    return reduce_on(str(choose_device(device)), function, shared, rows, combine)
 
 
 def for_each_item(

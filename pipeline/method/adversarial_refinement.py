@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError, ParamsError
+from pipeline.errors import InputError
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Labels, Matrix, unit_rows
@@ -34,15 +34,6 @@ class Ascent:
     steps: int
     step_size: float
     radius: float
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be computed, naming the key."""
-        if self.steps < 0:
-            raise ParamsError(f"refinement.steps: a whole number from 0 on, not {self.steps!r}")
-        for name in ("step_size", "radius"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise ParamsError(f"refinement.{name}: a number above 0, not {value!r}")
 
 
 class SourceBranch:

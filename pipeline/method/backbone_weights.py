@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,8 @@ from pipeline.method.kernel_rows import KernelRows, joined_rows
 from pipeline.method.label_free_scores import log_likelihood
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import Index, LabelledRows, Labels, Matrix, Vector64, take, unit_rows
-from pipeline.method.source_model import model_of
-from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.task_statistics import LabelledTask
+from pipeline.method.rows import Index, Labels, Matrix, Vector64, take, unit_rows
+from pipeline.method.source_model import fit_source
 from pipeline.method.variants import MethodOptions
 
 GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # weights of a further model, where the first has 1
@@ -100,16 +98,13 @@ def chosen_weights(
 def held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix) -> float:
     """Return the mean log probability of source images under source models that did not see them, by `FOLDS` folds."""
     options, classes = MethodOptions(), np.arange(int(labels.max()) + 1)
-    features = joined_rows(basis, {"original": rows}, clip, options.clip_in_kernel)
-    original, fold = features.views["original"], folds(labels)
+    features, fold = joined_rows(basis, {"original": rows}, clip, options.clip_in_kernel), folds(labels)
+    shared: Any = lambda *_: features  # noqa: E731  the same for every fold
     total = 0.0
     for k in np.unique(fold[fold >= 0]):
-        inside, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        seen = LabelledRows({"original": take(original, inside)}, labels[inside], np.ones(len(inside)))
-        statistics = empty_statistics(basis, options, source=True)
-        statistics = statistics.update(LabelledTask(features.basis, seen, classes), reduce_here)
-        model = model_of(statistics, np.empty((0, 0)), options, basis.D)
-        held_out = KernelRows(features.basis, {"original": take(original, out)})
+        (model,) = fit_source(basis, {"original": rows}, labels, [classes], options, shared=shared, without=fold == k)
+        out = np.flatnonzero(fold == k)
+        held_out = KernelRows(features.basis, {"original": take(features.views["original"], out)})
         p = klda_probabilities(held_out, model.classifier, classes, options, vote=False)
         total += len(out) * log_likelihood(p, labels[out])
     return total / max(1, int((fold >= 0).sum()))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError, ParamsError
-from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
+from pipeline.method.rows import Labels, Matrix, Matrix64, Shares, Vector64
 from pipeline.method.scatter_products import ROWS, add_product
 
 
@@ -66,15 +66,15 @@ class ClassStatistics:
         """Σω over all classes."""
         return float(self.weight.sum())
 
-    def update(self, deviations: Matrix, labels: Labels, weights: Matrix | None = None) -> ClassStatistics:
+    def update(self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None) -> ClassStatistics:
         """Add rows in place, without a D×D matrix per batch.
 
         Parameters
         ----------
         deviations : ndarray of shape (n, D)
             Rows z − pivot.
-        labels : ndarray of shape (n,)
-            Class of each row, 0 to C − 1.
+        labels : ndarray of shape (n,) or (n, K)
+            Class of each row, 0 to C − 1; or the share of each row in the first K classes, which sum to 1.
         weights : ndarray of shape (n,), optional
             Weights from 0 on. Ones if omitted.
 
@@ -82,59 +82,29 @@ class ClassStatistics:
         -------
         ClassStatistics
             This object.
+
+        Examples
+        --------
+        >>> zeros(2, 1).update(np.array([[4.0]]), np.array([[0.25, 0.75]])).sums.tolist()
+        [[1.0], [3.0]]
         """
         omega = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
-        self._check_rows(deviations, labels, omega)
-        self.count[:] += np.bincount(labels, minlength=self.C)
-        self.weight[:] += np.bincount(labels, omega, minlength=self.C)
-        self.squared_weight[:] += np.bincount(labels, omega**2, minlength=self.C)
+        self._check_rows(labels, omega)
         for start in range(0, len(labels), ROWS):
             block = slice(start, start + ROWS)
-            rows = deviations[block]
-            present, position = np.unique(labels[block], return_inverse=True)
-            selection = class_selection(position, omega[block].astype(rows.dtype), len(present))
-            self.sums[present] += selection @ rows
+            present, shares = class_shares(labels[block])
+            weighted = omega[block, None] * shares
+            self.count[present] += shares.sum(axis=0)
+            self.weight[present] += weighted.sum(axis=0)
+            self.squared_weight[present] += (weighted**2).sum(axis=0)
+            self.sums[present] += weighted.T.astype(deviations.dtype) @ deviations[block]
         add_product(self.scatter, deviations, None if weights is None else omega)
         return self
 
-    def update_shares(self, deviations: Matrix, shares: Matrix64, weights: Vector64) -> ClassStatistics:
-        """Add rows in place that belong to several classes.
-
-        Parameters
-        ----------
-        deviations : ndarray of shape (n, D)
-            Rows z − pivot.
-        shares : ndarray of shape (n, K)
-            Share of each row in the first K classes; rows sum to 1.
-        weights : ndarray of shape (n,)
-
-        Returns
-        -------
-        ClassStatistics
-            This object.
-        """
-        self._check_rows(deviations, np.full(len(weights), shares.shape[1] - 1), weights)
-        present = np.flatnonzero(shares.any(axis=0))
-        weighted = weights[:, None] * shares[:, present]
-        self.count[present] += shares[:, present].sum(axis=0)
-        self.weight[present] += weighted.sum(axis=0)
-        self.squared_weight[present] += (weighted**2).sum(axis=0)
-        for start in range(0, len(weights), ROWS):
-            block = slice(start, start + ROWS)
-            selection = weighted[block].T.astype(deviations.dtype)
-            self.sums[present] += selection @ deviations[block]
-        add_product(self.scatter, deviations, weights)
-        return self
-
-    def _check_rows(self, deviations: Matrix, labels: Labels, weights: Vector64) -> None:
-        n = len(labels)
-        if deviations.shape != (n, self.D) or weights.shape != (n,):
-            shapes = f"{deviations.shape}, labels ({n},), weights {weights.shape}"
-            raise InputError(f"statistics: rows {shapes} do not belong together with D = {self.D}")
-        if n and (labels.min() < 0 or labels.max() >= self.C):
-            span = f"{labels.min()}–{labels.max()}"
-            raise InputError(f"statistics: labels {span}, classes are 0–{self.C - 1}")
-        if n and not weights.min() >= 0:
+    def _check_rows(self, labels: Shares, weights: Vector64) -> None:
+        if labels.ndim == 1 and len(labels) and (labels.min() < 0 or labels.max() >= self.C):
+            raise InputError(f"statistics: labels {labels.min()}–{labels.max()}, classes are 0–{self.C - 1}")
+        if not (weights >= 0).all():
             raise InputError("statistics: a weight is negative or not a number")
 
     def __add__(self, other: ClassStatistics) -> ClassStatistics:
@@ -213,11 +183,19 @@ class ClassStatistics:
         return ClassStatistics.from_arrays, (self.to_arrays(),)
 
 
-def class_selection(labels: Labels, weights: Matrix, C: int) -> Matrix:
-    """Return S (C, n) with the weight of each row in the line of its class: S·rows are the classes' weighted sums."""
-    selection = np.zeros((C, len(labels)), dtype=weights.dtype)
-    selection[labels, np.arange(len(labels))] = weights
-    return selection
+def class_shares(labels: Shares) -> tuple[Labels, Matrix64]:
+    """Return the classes (c,) that n rows are of, and the share (n, c) of each row in each of them.
+
+    Examples
+    --------
+    >>> class_shares(np.array([3, 5, 3]))[1].tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    """
+    if labels.ndim == 2:
+        present = np.flatnonzero(labels.any(axis=0))
+        return present, np.asarray(labels[:, present], dtype=np.float64)
+    present, position = np.unique(labels, return_inverse=True)
+    return present, np.eye(len(present))[position]
 
 
 def zeros(C: int, D: int) -> ClassStatistics:

@@ -1,4 +1,4 @@
-"""The metrics of a run: accuracy matrix, averages, forgetting, per-class accuracy, calibration.
+"""The metrics of a run: accuracy matrix, averages, forgetting, per-class accuracy.
 
 a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
 the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.method.reliability import BINS, confidence_bins
-from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
+from pipeline.method.rows import Labels, Matrix64, Vector64
 
 
 def accuracy_matrix(predictions: Sequence[Labels], labels: Labels, tasks: Labels) -> Matrix64:
@@ -80,12 +78,3 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
     total = np.bincount(labels, minlength=C)
     right = np.bincount(labels[predictions == labels], minlength=C)
     return np.asarray(np.divide(right, total, out=np.full(C, np.nan), where=total > 0))
-
-
-def calibration_error(confidence: Matrix, right: npt.NDArray[np.bool_], *, bins: int = BINS) -> float:
-    """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
-    if not len(right):
-        raise InputError("calibration error: no samples")
-    counts = confidence_bins(confidence.astype(np.float64), right, bins=bins)
-    # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
-    return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))

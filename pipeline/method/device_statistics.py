@@ -7,41 +7,28 @@ products with TensorFloat-32 off, float64 sums, as in `scatter_products`: equal 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
-from pipeline.method.class_statistics import ClassStatistics
+from pipeline.method.class_statistics import ClassStatistics, class_shares
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import Part, Result, Shared
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows
-from pipeline.method.task_statistics import Summation, sum_part
+from pipeline.method.row_reduction import reduce_here
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, Shares, row_blocks, unit_rows
+from pipeline.method.task_statistics import sum_part
 
 
-@dataclass(frozen=True)
-class DeviceReduction:
-    """A `RowReduction` that sums float32 statistics on a device of torch, and does everything else in NumPy."""
+def reduce_on(
+    device: str, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+) -> Any:
+    """Sum float32 statistics on a ``device`` of torch, such as ``cuda``; do everything else in NumPy.
 
-    device: str  # such as ``cuda``
-
-    def __call__(
-        self,
-        function: Callable[[Shared, Part], Result],
-        shared: Shared,
-        rows: Part,
-        combine: Callable[[Result, Result], Result],  # noqa: ARG002  all rows are one part
-    ) -> Result:
-        """Apply ``function`` to all rows, see `RowReduction`."""
-        by_torch = (
-            function is sum_part
-            and isinstance(shared, Summation)
-            and isinstance(rows, LabelledRows)
-            and shared.arithmetic == "float32"
-        )
-        if by_torch:
-            return statistics_on(self.device, shared.basis, rows, shared.C)  # type: ignore[attr-defined,arg-type,return-value]
-        return function(shared, rows)
+    With the device bound by `functools.partial` it is a `RowReduction`.
+    """
+    if function is sum_part and shared.arithmetic == "float32":
+        return statistics_on(device, shared.basis, rows, shared.C)
+    return reduce_here(function, shared, rows, combine)
 
 
 def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> ClassStatistics:
@@ -55,7 +42,7 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         part = rows.take(index)
-        omega, shares = part.weights, _shares(part, C)
+        omega, shares = part.weights, _all_shares(part.labels, C)
         weighted = omega[:, None] * shares
         selection = torch.from_numpy(weighted.T.astype(np.float32)).to(device)
         root = torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
@@ -76,11 +63,12 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     return ClassStatistics(count, weight, squared, _array(sums), _array(scatter).T)
 
 
-def _shares(rows: LabelledRows, C: int) -> Matrix64:
+def _all_shares(labels: Shares, C: int) -> Matrix64:
     """Return the share of each row in each of C classes, (n, C)."""
-    if rows.shares is None:
-        return np.eye(C)[rows.labels]
-    return np.pad(rows.shares, ((0, 0), (0, C - rows.shares.shape[1])))
+    present, shares = class_shares(labels)
+    every = np.zeros((len(labels), C))
+    every[:, present] = shares
+    return every
 
 
 def _array(tensor: torch.Tensor) -> Matrix64:

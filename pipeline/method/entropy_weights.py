@@ -6,8 +6,18 @@ import math
 
 import numpy as np
 
-from pipeline.errors import InputError, ParamsError
 from pipeline.method.rows import Matrix64, Vector64
+
+
+def entropies(p: Matrix64) -> Vector64:
+    """Return the entropy H (n,), in nats, of each row of probabilities p (n, C); 0·log 0 is 0.
+
+    Examples
+    --------
+    >>> entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
+    [0.0, 0.693]
+    """
+    return np.asarray(-(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)) + 0.0
 
 
 def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
@@ -18,12 +28,7 @@ def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
     >>> entropy_weights(np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
     [1.0, 0.0]
     """
-    if not 0 <= floor <= 1:
-        raise ParamsError(f"weight floor: a number from 0 to 1, not {floor!r}")
     n, classes = fused.shape
-    if classes == 0:
-        raise InputError("entropy weights: no classes")
     if classes == 1:
         return np.ones(n)
-    entropy = -(fused * np.log(np.where(fused > 0, fused, 1.0))).sum(axis=1)  # 0·log 0 = 0
-    return np.asarray(np.clip(1 - entropy / math.log(classes), floor, 1.0))
+    return np.clip(1 - entropies(fused) / math.log(classes), floor, 1.0)

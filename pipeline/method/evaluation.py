@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.continual_metrics import accuracy_matrix, calibration_error, per_class_accuracy
+from pipeline.method.confidence_quality import calibration_error
+from pipeline.method.continual_metrics import accuracy_matrix, per_class_accuracy
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, row_blocks
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, as_array, row_blocks
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions, Predictor
 
@@ -100,38 +101,28 @@ class _Models:
     clip_scale: float
 
 
-# predicted classes (P, T, n) of the method and its references; of each branch after the last task, its preferred class
-# and the confidence in it, (B, n)
-_Outcomes = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Matrix64]
-
-
-def _joined(earlier: _Outcomes, later: _Outcomes) -> _Outcomes:
+def _joined(earlier: tuple[Any, ...], later: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the outcomes of both, image after image."""
-    return (
-        np.concatenate([earlier[0], later[0]], axis=-1),
-        np.concatenate([earlier[1], later[1]], axis=-1),
-        np.concatenate([earlier[2], later[2]], axis=-1),
-    )
+    return tuple(np.concatenate(both, axis=-1) for both in zip(earlier, later, strict=True))
 
 
-def _outcomes(models: _Models, rows: UnlabelledRows) -> _Outcomes:
-    """Return the outcomes of some images, block by block, so that only the labels grow with the images."""
+def _outcomes(models: _Models, rows: UnlabelledRows) -> tuple[Any, ...]:
+    """Return the classes (P, T, n) that the method and its references predict, and each branch's last ones, (B, n).
+
+    The latter with the confidence in them, (B, n). Block by block, so that only the labels grow with the images.
+    """
     n, T = len(rows), len(models.sources)
     predictors = [models.options, *(replace(models.options, predictor=p) for p in REFERENCES)]
     predicted = np.empty((len(predictors), T, n), dtype=np.int32)
     preferred = np.empty((len(BRANCHES), n), dtype=np.int32)
     confidence = np.empty((len(BRANCHES), n))
-    after_tasks = list(zip(models.sources, models.classifiers, strict=True))
     for index in row_blocks(n, BLOCK_IMAGES):
         block = rows.take(index)
         features = kernel_rows(models.basis, block, models.options.clip_in_kernel)
-        cosines = block.cosines[np.arange(len(index))]
+        cosines = as_array(block.cosines)
         for p, options in reversed(list(enumerate(predictors))):  # the method itself last
-            for t, (source, classifier) in enumerate(after_tasks):
-                prediction = predict(
-                    features, cosines, source=source, classifier=classifier, options=options,
-                    clip_scale=models.clip_scale,
-                )  # fmt: skip
+            for t, (source, classifier) in enumerate(zip(models.sources, models.classifiers, strict=True)):
+                prediction = predict(features, cosines, source, classifier, options, models.clip_scale)
                 predicted[p, t, index] = prediction.label
         for b, branch in enumerate(BRANCHES):
             probabilities: Matrix64 = getattr(prediction, branch)

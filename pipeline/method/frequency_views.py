@@ -17,23 +17,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import pywt
 import torch
 from torch import Tensor
 
-from pipeline.errors import ParamsError, did_you_mean
+from pipeline.errors import ParamsError
 from pipeline.method.image_noise import Words, draw_words, normal
-from pipeline.method.view_names import VIEWS
 from pipeline.method.wavelet_transform import Transform, detail_shape, largest_level, transform
-
-NOISE_SCALES = ("unit", "matched")
 
 Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are computed; validated at construction."""
+    """How views are computed, as `pipeline.params.Views` has checked it."""
 
     wavelet: str = "haar"  # any discrete wavelet of PyWavelets
     level: int = 1  # number of levels, at least 1
@@ -41,32 +37,6 @@ class ViewSettings:
     # number
     noise: Literal["unit", "matched"] | float = "matched"
     seed: int = 0  # seed of the noise
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be computed, naming the key."""
-        known = pywt.wavelist(kind="discrete")
-        if self.wavelet not in known:
-            hint = did_you_mean(str(self.wavelet), known)
-            raise ParamsError(f"views.wavelet: no discrete wavelet {self.wavelet!r}{hint}")
-        if not _is_whole(self.level) or self.level < 1:
-            raise ParamsError(f"views.level: a whole number from 1 on, not {self.level!r}")
-        if not _is_whole(self.seed) or self.seed < 0:
-            raise ParamsError(f"views.seed: a whole number from 0 on, not {self.seed!r}")
-        _check_noise(self.noise)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check_noise(noise: object) -> None:
-    if isinstance(noise, str):
-        if noise not in NOISE_SCALES:
-            hint = did_you_mean(noise, NOISE_SCALES)
-            raise ParamsError(f"views.noise: neither a number nor a known scale: {noise!r}{hint}")
-        return
-    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < math.inf:
-        raise ParamsError(f"views.noise: 'unit', 'matched' or a number from 0 on, not {noise!r}")
 
 
 def frequency_views(
@@ -79,7 +49,7 @@ def frequency_views(
     images : Tensor of shape (n, c, h, w)
         Floating point in [0, 1], on any device.
     views : sequence of str
-        Names among `VIEWS`.
+        Names among `view_names.VIEWS`.
     keys : sequence of bytes
         The sha256 digests of the n images; only ``rand`` uses them.
     words : Tensor, optional
@@ -90,7 +60,6 @@ def frequency_views(
     dict of str to Tensor of shape (n, c, h, w)
         On the same device. An image's view has the same bits in every batch.
     """
-    _check_batch(images, views, keys)
     computed = {"original": images}
     if "zeros" in views:
         computed["zeros"] = _low_pass(images, settings).clamp(0, 1)
@@ -112,17 +81,6 @@ def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[byt
 def removed(images: Tensor, settings: ViewSettings) -> Tensor:
     """Return original − zeros before clipping, (n, c, h, w): what view ``zeros`` takes away."""
     return images - _low_pass(images, settings)
-
-
-def _check_batch(images: Tensor, views: Sequence[str], keys: Sequence[bytes]) -> None:
-    for view in views:
-        if view not in VIEWS:
-            raise ParamsError(f"views: no view {view!r}{did_you_mean(str(view), VIEWS)}")
-    if images.ndim != 4 or not images.is_floating_point():
-        kind = f"{images.dtype} {tuple(images.shape)}"
-        raise ValueError(f"images must be floating point (n, c, h, w), not {kind}")
-    if len(keys) != len(images):
-        raise ValueError(f"{len(images)} images need as many keys, not {len(keys)}")
 
 
 def _low_pass(images: Tensor, settings: ViewSettings) -> Tensor:

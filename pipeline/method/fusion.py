@@ -15,27 +15,21 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.method.rows import Matrix64, Vector64
 
 FusionKind = Literal["max_probability", "margin", "klda", "clip"]
-FUSION_KINDS = ("max_probability", "margin", "klda", "clip")
 MARGIN_RANGE = (0.2, 0.8)
 
 
 def fusion_weight(p: Matrix64, p_vlm: Matrix64, kind: FusionKind) -> Vector64:
     """Return α, (n,), of eq. (14) from both branches' probabilities (n, C)."""
-    if p.shape != p_vlm.shape:
-        raise InputError(f"fusion: probabilities {p.shape} and {p_vlm.shape} differ in shape")
     if kind == "klda":
         return np.ones(len(p))
     if kind == "clip":
         return np.zeros(len(p))
     if kind == "max_probability":
         return _share(p.max(axis=1), p_vlm.max(axis=1))
-    if kind == "margin":
-        return np.clip(_share(_margin(p), _margin(p_vlm)), *MARGIN_RANGE)
-    raise ParamsError(f"fusion: no kind {kind!r}{did_you_mean(str(kind), FUSION_KINDS)}")
+    return np.clip(_share(_margin(p), _margin(p_vlm)), *MARGIN_RANGE)
 
 
 def fuse(p: Matrix64, p_vlm: Matrix64, kind: FusionKind = "max_probability") -> Matrix64:

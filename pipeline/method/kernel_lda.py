@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.errors import InputError, ParamsError, listed
+from pipeline.errors import InputError, listed
 from pipeline.method import cholesky
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 from pipeline.method.within_scatter import Scatter, Shrinkage
@@ -84,7 +84,7 @@ def solve(
     """Return the classifier of means (C, D) less the pivot and their within-class scatter, eqs. (11), (12).
 
     The scatter is used up. ``ridge`` is added to its diagonal, see `Regularisation.absolute_ridge`; ``priors`` (C,) are
-    weights of the classes, equal if omitted.
+    weights of the classes above 0, equal if omitted.
     """
     if regularisation.divide and scatter.total <= 0:
         raise InputError("covariance: no row has any weight")
@@ -116,15 +116,8 @@ def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifi
     if not np.isfinite(b).all():
         raise InputError("the statistics hold a number that is not finite: an embedding has NaN or inf")
     if priors is not None:
-        b = b + log_priors(priors, len(means))
+        b = b + np.log(priors / priors.sum())
     return Classifier(W, np.asarray(b))
-
-
-def log_priors(priors: Matrix, C: int) -> Vector64:
-    """Return log π_m, (C,), of class weights above 0."""
-    if priors.shape != (C,) or not (priors > 0).all():
-        raise ParamsError(f"priors: {C} numbers above 0 are needed, not {priors!r}")
-    return np.asarray(np.log(priors / priors.sum()), dtype=np.float64)
 
 
 def filled_means(means: Matrix64, fallback: Matrix64 | None = None) -> Matrix64:

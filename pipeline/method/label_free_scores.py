@@ -10,20 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.method.entropy_weights import entropies
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, row_blocks
 
 TEMPERATURE = 0.05  # of `neighbourhood_density`, the value of its authors
-
-
-def entropies(p: Matrix64) -> Matrix64:
-    """Return the entropy of each row of probabilities p (n, C), (n,), in nats.
-
-    Examples
-    --------
-    >>> entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
-    [0.0, 0.693]
-    """
-    return np.asarray(-(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)) + 0.0
 
 
 def neighbourhood_density(p: Matrix64) -> float:

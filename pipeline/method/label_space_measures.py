@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.method.confidence_quality import ranking_quality
 from pipeline.method.rows import Labels, Vector64
-from pipeline.method.weight_quality import ranking_quality
 
 UNKNOWN = -1  # the label of an image of none of the classes that can be predicted
 

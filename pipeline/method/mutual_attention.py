@@ -25,7 +25,4 @@ def mutual_attention(original: Tensor, view: Tensor) -> Tensor:
 
     The mean of both directions, original to view and view to original, position by position: symmetric in the two.
     """
-    if original.shape != view.shape or original.ndim != 3:
-        shapes = f"{tuple(original.shape)} and {tuple(view.shape)}"
-        raise ValueError(f"mutual attention: tokens {shapes} are not both (n, L, d)")
     return (attend(original, view) + attend(view, original)) / 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.class_statistics import class_selection
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
 
 
@@ -19,8 +18,7 @@ def class_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
     """
     sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
     for block in row_blocks(len(rows), BLOCK_IMAGES):
-        selection = class_selection(labels[block], np.ones(len(block)), classes)
-        sums += selection @ unit_rows(rows[block])
+        sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])
     return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
 
 

@@ -49,15 +49,6 @@ def logit_factor(options: MethodOptions) -> float:
     return 2.0 if options.logits == "mahalanobis" else 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class _Branch:
-    """What all rows share."""
-
-    basis: Basis
-    classifier: Classifier
-    classes: Labels
-
-
 def klda_probabilities(
     features: KernelRows,
     classifier: Classifier,
@@ -88,29 +79,25 @@ def klda_scores(
 ) -> Matrix64:
     """Return F over ``classes`` (c,) of every one of these views of n images, (V, n, c), eq. (13)."""
     rows = ViewRows({view: features.views[view] for view in views})
-    shared = _Branch(features.basis, classifier, classes)
-    return reduce_rows(_scores, shared, rows, concatenate)
+    return reduce_rows(_scores, (features.basis, classifier.of(classes)), rows, concatenate)
 
 
-def _scores(shared: _Branch, rows: ViewRows) -> Matrix64:
-    classifier = shared.classifier.of(shared.classes)
-    scores = np.empty((len(rows.views), len(rows), len(shared.classes)))
+def _scores(shared: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
+    basis, classifier = shared
+    scores = np.empty((len(rows.views), len(rows), len(classifier.b)))
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         for v, view in enumerate(rows.views.values()):
-            z = deviations_of(shared.basis, view, index)
-            scores[v, index] = classifier.scores(z)
+            scores[v, index] = classifier.scores(deviations_of(basis, view, index))
     return scores
 
 
-def predict(
+def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
     features: KernelRows,
-    cosine: Rows,
-    *,
+    cosines: Rows,
     source: SourceModel,
     classifier: Classifier | None,
     options: MethodOptions,
     clip_scale: float,
-    reduce_rows: RowReduction = reduce_here,
 ) -> Prediction:
     """Predict over all classes seen so far.
 
@@ -118,29 +105,29 @@ def predict(
     ----------
     features : KernelRows
         Of n images.
-    cosine : Rows of shape (n, C)
+    cosines : Rows of shape (n, C)
         Cosines of the images to every class's prompts.
     source : SourceModel
         The source model after the same task.
     classifier : Classifier, optional
         The target's; reference rows, which do not adapt, need none.
+    clip_scale : float
+        The CLIP model's own logit scale.
     """
     seen = np.arange(len(source.means))
-    scale = options.clip_logit_scale(clip_scale)
     over_all = options.clip_classes_at_test == "all"
-    p_vlm = clip_probabilities(cosine, scale, seen, over_all=over_all)  # (1)
+    p_vlm = clip_probabilities(cosines, options.clip_logit_scale(clip_scale), seen, over_all=over_all)  # (1)
     if options.predictor == "clip":
         return Prediction(p_vlm, p_vlm, p_vlm)
     if options.predictor == "nearest_mean":
         one_hot = np.eye(len(seen))[_nearest(features, source.embedding_means)]
         return Prediction(one_hot, p_vlm, one_hot)
     if options.predictor == "source":
-        p = klda_probabilities(features, source.classifier, seen, options, vote=False, reduce_rows=reduce_rows)
+        p = klda_probabilities(features, source.classifier, seen, options, vote=False)
         return Prediction(p, p_vlm, p)
     if classifier is None:
         raise InputError("prediction: the adapted method needs the target's classifier")
-    vote = options.vote_at_test
-    p = klda_probabilities(features, classifier, seen, options, vote=vote, reduce_rows=reduce_rows)
+    p = klda_probabilities(features, classifier, seen, options, vote=options.vote_at_test)
     return Prediction(p, p_vlm, fuse(p, p_vlm, options.fusion(at_test=True)))  # (14)
 
 

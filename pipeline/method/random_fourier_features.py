@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError, ParamsError, did_you_mean
-from pipeline.method.rows import Matrix, unit_rows
+from pipeline.method.rows import Matrix, Rows, unit_rows
 
 Convention = Literal["bandwidth", "spread", "gamma"]
 CONVENTIONS = ("bandwidth", "spread", "gamma")
@@ -45,12 +45,6 @@ class Basis:
     clip_omega: npt.NDArray[np.float32] | None = None
     # (D, r) orthonormal columns: features are kept as their coordinates along these, see `kernel_directions`
     directions: npt.NDArray[np.float32] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse shapes that do not belong together."""
-        if self.omega.ndim != 2 or self.beta.shape != self.omega.shape[1:]:
-            shapes = f"omega {self.omega.shape} and beta {self.beta.shape}"
-            raise InputError(f"basis: {shapes} are not (d, D) and (D,)")
 
     @property
     def d(self) -> int:
@@ -111,22 +105,21 @@ def gamma_of(sigma: float, convention: Convention) -> float:
     raise ParamsError(f"rff.convention: no convention {convention!r}{hint}")
 
 
-def median_bandwidth(x: Matrix) -> float:
+def median_bandwidth(x: Rows) -> float:
     """Return the median distance between distinct unit rows: sigma under the convention ``bandwidth``.
 
     Parameters
     ----------
-    x : ndarray of shape (n, d)
+    x : Rows of shape (n, d)
         Source rows: the basis is fixed before the target is looked at. At most `MEDIAN_ROWS` of them, evenly spaced,
-        are compared.
+        are read and compared.
 
     Examples
     --------
     >>> median_bandwidth(np.array([[3.0, 0.0], [0.0, 4.0]])) == math.sqrt(2)
     True
     """
-    step = -(-len(x) // MEDIAN_ROWS)
-    rows = unit_rows(x[::step])
+    rows = unit_rows(x[np.arange(0, len(x), -(-len(x) // MEDIAN_ROWS))])
     distances = np.sqrt(_squared_distances(rows))[np.triu_indices(len(rows), k=1)]
     distances = distances[distances > 1e-6]  # copies of an image are not a distance
     if not distances.size:
@@ -179,10 +172,11 @@ def draw_basis(
 def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool) -> npt.NDArray[np.float32]:
     """Draw ω ~ N(0, I), (d, D)."""
     width = d if orthogonal else COLUMNS
-    draw = _orthogonal_block if orthogonal else _gaussian_block
     omega = np.empty((d, D), dtype=np.float32)
     for block, start in enumerate(range(0, D, width)):
-        omega[:, start : start + width] = draw(_stream(seed, part, block), d)[:, : D - start]
+        generator = _stream(seed, part, block)
+        drawn = _orthogonal_block(generator, d) if orthogonal else generator.standard_normal((d, COLUMNS))
+        omega[:, start : start + width] = drawn[:, : D - start]
     return omega
 
 
@@ -190,10 +184,6 @@ def _stream(seed: int, part: int, block: int) -> np.random.Generator:
     """Return a counter-based generator of its own for each block of columns: no draw depends on D."""
     key = np.random.SeedSequence(seed, spawn_key=(part, block))
     return np.random.Generator(np.random.Philox(key))
-
-
-def _gaussian_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
-    return generator.standard_normal((d, COLUMNS))
 
 
 def _orthogonal_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
@@ -228,21 +218,16 @@ def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
 
 
 def _all_deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    half = _phases(basis, x)
+    if x.ndim != 2 or x.shape[1] != basis.d:
+        raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
+    half = unit_rows(x).astype(np.float32) @ basis.omega  # ωᵀx
     half *= np.float32(0.5)
     shifted = half + basis.beta
     np.sin(half, out=half)
     np.sin(shifted, out=shifted)
     half *= shifted
     half *= np.float32(-2 * basis.scale)
-    return half
-
-
-def _phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
-    if x.ndim != 2 or x.shape[1] != basis.d:
-        raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
-    return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
+    return np.asarray(half)
 
 
 class KernelError(NamedTuple):

@@ -13,7 +13,7 @@ v and rejects few. No label, kernel or classifier is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,17 +54,6 @@ class RejectionState:
         K = max(self.moments.shape[1], other.moments.shape[1])
         moments = sum(np.pad(m, ((0, 0), (0, K - m.shape[1]))) for m in (self.moments, other.moments))
         return RejectionState(self.embedding + other.embedding, np.asarray(moments), self.histogram + other.histogram)
-
-    def with_sums(
-        self, *, embedding: Vector64 | None = None, moments: Matrix64 | None = None, scores: Vector64 | None = None
-    ) -> RejectionState:
-        """Return the state with more of some of its sums; ``scores`` are counted by bins."""
-        inside = np.clip([] if scores is None else scores, EDGES[0], np.nextafter(EDGES[-1], 0))
-        return self + RejectionState(
-            np.zeros_like(self.embedding) if embedding is None else embedding,
-            np.zeros((5, 0)) if moments is None else moments,
-            np.histogram(inside, EDGES)[0].astype(np.float64),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +134,16 @@ def reject(
     unknown : ndarray of bool of shape (n,)
         Whether u exceeds the threshold of all images so far, these included.
     """
-    embedding = np.zeros_like(state.embedding)
+    added = empty_state(means.shape[1])
     for index in row_blocks(len(rows), BLOCK_IMAGES):
-        embedding[:-1] += unit_rows(rows.views["original"][index]).sum(axis=0)
-    embedding[-1] = len(rows)
-    state = state.with_sums(embedding=embedding)
-    s, k = rejector(state, means).similarities(rows)
-    n = np.full(len(means), float(len(rows)))
-    sums = [x.sum(axis=0) for x in (s, s**2, k, k**2)]
-    state = state.with_sums(moments=np.stack([n, *sums]))
-    u, v = rejector(state, means).scores(s, k)
-    state = state.with_sums(scores=np.concatenate([u, v]))
+        added.embedding[:-1] += unit_rows(rows.views["original"][index]).sum(axis=0)
+    added.embedding[-1] = len(rows)
+    s, k = rejector(state + added, means).similarities(rows)
+    sums = [x.sum(axis=0) for x in (np.ones_like(s), s, s**2, k, k**2)]
+    added = replace(added, moments=np.stack(sums))
+    u, v = rejector(state + added, means).scores(s, k)
+    inside = np.clip(np.concatenate([u, v]), EDGES[0], np.nextafter(EDGES[-1], 0))
+    state += replace(added, histogram=np.histogram(inside, EDGES)[0].astype(np.float64))
     return state, u > otsu_threshold(state.histogram)
 
 

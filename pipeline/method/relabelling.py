@@ -23,7 +23,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.method.cholesky import SINGULAR, backward, factor, forward
-from pipeline.method.kernel_lda import Classifier, log_priors, with_biases
+from pipeline.method.kernel_lda import Classifier, with_biases
 from pipeline.method.rows import Matrix, Matrix64, Vector64
 
 
@@ -76,7 +76,8 @@ class RowSpace:
         own -= np.einsum("mc,mc->c", _weighted(R, projected[:m]), mixed)
         scores = total * (mixed - 0.5 * own)
         if counted_priors:
-            scores += log_priors(np.maximum(weight, 1.0), len(weight))
+            counted = np.maximum(weight, 1.0)
+            scores += np.log(counted / counted.sum())
         return np.asarray(scores)
 
     def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None) -> Classifier:

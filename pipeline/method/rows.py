@@ -19,6 +19,7 @@ Matrix = npt.NDArray[np.floating]
 Matrix64 = npt.NDArray[np.float64]
 Vector64 = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer]
+Shares = npt.NDArray[np.number]  # (n,) class of each row, or (n, K) the share of each row in each of K classes
 Index = npt.NDArray[np.intp]
 
 # images whose features are computed together: bounds the memory, not the result
@@ -46,17 +47,7 @@ Rows = Matrix | LazyRows
 
 
 def take(rows: Rows, index: Index) -> Rows:
-    """Return the rows at ``index``: a copy of an array's rows, lazy rows without reading them.
-
-    Parameters
-    ----------
-    rows : ndarray or LazyRows of shape (n, d)
-    index : ndarray of shape (b,)
-        Ascending row numbers.
-
-    Returns
-    -------
-    ndarray or LazyRows of shape (b, d)
+    """Return the rows (b, d) at ascending ``index`` (b,): a copy of an array's rows, lazy rows without reading them.
 
     Examples
     --------
@@ -64,9 +55,12 @@ def take(rows: Rows, index: Index) -> Rows:
     array([[1.],
            [3.]])
     """
-    if isinstance(rows, np.ndarray):
-        return np.asarray(rows[index])
-    return rows.take(index)
+    return np.asarray(rows[index]) if isinstance(rows, np.ndarray) else rows.take(index)
+
+
+def as_array(rows: Rows) -> Matrix:
+    """Return all rows (n, d) in memory, reading or computing them if they are lazy."""
+    return rows if isinstance(rows, np.ndarray) else rows[np.arange(len(rows))]
 
 
 def row_blocks(n: int, size: int) -> Iterator[Index]:
@@ -157,13 +151,9 @@ class TargetTask(UnlabelledRows):
 class LabelledRows(ViewRows):
     """Images with labels and weights, which all views of an image share."""
 
-    labels: Labels  # (n,) class of each image
+    labels: Shares  # (n,) class of each image, or (n, K) its share in each of K classes
     weights: Vector64  # (n,) weight of each image, eq. (18), or ones
-    # (n, K) share of each image in each class, rows sum to 1; None if an image is all of its label's class
-    shares: Matrix64 | None = None
 
     def take(self, index: Index) -> Self:
         """Return the images at ``index`` (b,), lazy rows without reading them."""
-        shares = None if self.shares is None else self.shares[index]
-        labels, weights = self.labels[index], self.weights[index]
-        return replace(super().take(index), labels=labels, weights=weights, shares=shares)
+        return replace(super().take(index), labels=self.labels[index], weights=self.weights[index])

@@ -69,6 +69,8 @@ def fit_source(
     clip: Rows | None = None,
     reduce_rows: RowReduction = reduce_here,
     shared: Sharing = not_shared,
+    without: npt.NDArray[np.bool_] | None = None,
+    last_only: bool = False,
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task.
 
@@ -85,28 +87,10 @@ def fit_source(
         CLIP's embeddings of the images, if they enter the kernel.
     shared : callable
         With which the features are shared with other fits to the same rows.
-    """
-    for statistics, embedding_means in source_statistics(
-        basis, views, labels, tasks, options, clip=clip, reduce_rows=reduce_rows, shared=shared
-    ):
-        yield model_of(statistics, embedding_means, options, basis.D)
-
-
-def source_statistics(
-    basis: Basis,
-    views: Mapping[str, Rows],
-    labels: Labels,
-    tasks: Sequence[Labels],
-    options: MethodOptions,
-    *,
-    clip: Rows | None = None,
-    reduce_rows: RowReduction = reduce_here,
-    shared: Sharing = not_shared,
-    without: npt.NDArray[np.bool_] | None = None,
-) -> Iterator[tuple[Statistics, Matrix64]]:
-    """Yield the statistics and the embedding means (K, d) after each task, for `model_of`; see `fit_source`.
-
-    ``without`` (n,) are rows that are held out.
+    without : ndarray of bool of shape (n,), optional
+        Rows that are held out.
+    last_only : bool, default False
+        Yield the model after the last task alone; the others are not solved for.
     """
     check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
@@ -128,13 +112,13 @@ def source_statistics(
             rows, index = rows.take(inside), index[inside]
         statistics = statistics.update(LabelledTask(features.basis, rows, classes), reduce_rows)
         original = take(views["original"], index)
-        new = class_means(original, labels[index] - classes.min(), len(classes))
-        means = np.vstack([means, new])
-        yield statistics, means
+        means = np.vstack([means, class_means(original, labels[index] - classes.min(), len(classes))])
+        if t == len(tasks) - 1 or not last_only:
+            yield model_of(statistics, means, options, basis.D)
 
 
 def model_of(statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int) -> SourceModel:
-    """Return the source model of what `source_statistics` yields under a basis of D features."""
+    """Return the source model of statistics and the means (K, d) of unit embeddings, under a basis of D features."""
     regularisation = options.regularisation(source=True)
     within, means = statistics.within(), filled_means(statistics.means())
     scatter = None

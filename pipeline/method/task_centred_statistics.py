@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.method.class_statistics import class_selection
 from pipeline.method.kernel_rows import deviations_of
 from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.row_scatter import RowScatter
@@ -34,50 +33,32 @@ class TaskCentredStatistics:
     def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> TaskCentredStatistics:
         """Return the statistics with all rows of a task added at once."""
         means, count = self._start(task)
-        grown = self._grown_rows(task, means, count)
-        if grown is not None:
-            scatter: Matrix64 | RowScatter = grown
-        else:
-            added = sum_rows(task.basis, task.rows, len(means), "float64", reduce_rows)
-            _move(means, count, added.sums, added.weight)
-            scatter = added.scatter_about(means)
-            dense = self.scatter.dense() if isinstance(self.scatter, RowScatter) else self.scatter
-            scatter += dense
-        total = float(task.rows.weights.sum() * len(task.rows.views))
-        return TaskCentredStatistics(means, count, scatter, self.total + total)
+        views, n = list(task.rows.views.values()), len(task.rows)
+        total = self.total + float(task.rows.weights.sum() * len(views))
+        if isinstance(self.scatter, RowScatter) and self.scatter.has_room(n * len(views)):
+            everything = np.arange(n)
+            rows = np.concatenate([deviations_of(task.basis, view, everything) for view in views], dtype=np.float64)
+            labels, weights = np.tile(task.rows.labels, len(views)), np.tile(task.rows.weights, len(views))
+            selection: Matrix64 = np.eye(len(count))[:, labels] * weights
+            moved, weight = _moved(means, count, selection @ rows, selection.sum(axis=1))
+            grown = self.scatter.grown(np.sqrt(weights)[:, None] * (rows - moved[labels]))
+            if grown is not None:
+                return TaskCentredStatistics(moved, weight, grown, total)
+        added = sum_rows(task.basis, task.rows, len(means), "float64", reduce_rows)
+        moved, weight = _moved(means, count, added.sums, added.weight)
+        scatter = added.scatter_about(moved)
+        scatter += self.scatter.dense() if isinstance(self.scatter, RowScatter) else self.scatter
+        return TaskCentredStatistics(moved, weight, scatter, total)
 
     def _start(self, task: LabelledTask) -> tuple[Matrix64, Vector64]:
         """Return the means (K, D) and counts (K,) before the task's rows: new classes start from the prior."""
-        known, D = self.class_means.shape
-        K = max(known, int(task.classes.max()) + 1)
-        means, count = np.zeros((K, D)), np.zeros(K)
-        means[:known], count[:known] = self.class_means, self.count
+        new = max(0, int(task.classes.max()) + 1 - len(self.count))
+        means, count = np.pad(self.class_means, ((0, new), (0, 0))), np.pad(self.count, (0, new))
         if task.prior_means is not None:
-            new = count[task.classes] == 0
-            means[task.classes[new]] = task.prior_means[new]
-            count[task.classes[new]] = task.prior_count
+            first = count[task.classes] == 0
+            means[task.classes[first]] = task.prior_means[first]
+            count[task.classes[first]] = task.prior_count
         return means, count
-
-    def _grown_rows(self, task: LabelledTask, means: Matrix64, count: Vector64) -> RowScatter | None:
-        """Return the scatter as rows with the task's added, or None where the D×D form is better.
-
-        ``means`` and ``count`` are moved by the task's rows if it is not None.
-        """
-        views = list(task.rows.views.values())
-        n = len(task.rows)
-        if not isinstance(self.scatter, RowScatter) or not self.scatter.has_room(n * len(views)):
-            return None
-        everything = np.arange(n)
-        features = [deviations_of(task.basis, view, everything) for view in views]
-        rows = np.concatenate(features, dtype=np.float64)
-        labels, weights = (np.tile(task.rows.labels, len(views)), np.tile(task.rows.weights, len(views)))
-        selection = class_selection(labels, weights, len(count))
-        new_means, new_count = means.copy(), count.copy()
-        _move(new_means, new_count, selection @ rows, selection.sum(axis=1))
-        grown = self.scatter.grown(np.sqrt(weights)[:, None] * (rows - new_means[labels]))
-        if grown is not None:
-            means[:], count[:] = new_means, new_count
-        return grown
 
     def means(self) -> Matrix64:
         """Return the class means less the pivot, (K, D); NaN for a class without a count."""
@@ -94,12 +75,11 @@ class TaskCentredStatistics:
         return DenseScatter(self.scatter.copy(order="F"), self.total, self.total)
 
 
-def _move(means: Matrix64, count: Vector64, sums: Matrix64, weight: Vector64) -> None:
-    """Move running means (K, D) with their counts (K,) by Σωδ (K, D) and Σω (K,), in place."""
-    moved = weight > 0
-    total = (count + weight)[moved, None]
-    means[moved] = (count[moved, None] * means[moved] + sums[moved]) / total
-    count += weight
+def _moved(means: Matrix64, count: Vector64, sums: Matrix64, weight: Vector64) -> tuple[Matrix64, Vector64]:
+    """Return running means (K, D) and their counts (K,) with Σωδ (K, D) and Σω (K,) of more rows."""
+    total = count + weight
+    moved = (count[:, None] * means + sums) / np.where(total > 0, total, 1.0)[:, None]
+    return np.where((weight > 0)[:, None], moved, means), total
 
 
 def empty_task_centred(D: int, ridge: float | None) -> TaskCentredStatistics:

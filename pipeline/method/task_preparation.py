@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.method.adaptation import first_probabilities
+from pipeline.method.adaptation import pseudo_label
 from pipeline.method.presence import present_classes
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rejection import RejectionState, empty_state, reject
@@ -50,7 +50,7 @@ def prepared_tasks(
         A task's classes are candidates, and those that its images are of are estimated (`presence`). p̂ is that of the
         first labels without alignment, which would have to know the shares of the classes.
     """
-    state = None
+    state, unaligned = None, replace(options, align_means=False)
     if options.reject != "none" and class_means is not None:
         state = empty_state(class_means.shape[1])
     for images, source in zip(tasks, sources, strict=True):
@@ -60,6 +60,6 @@ def prepared_tasks(
             accepted = np.flatnonzero(~unknown)
             task = task.take(accepted)
         if estimate_classes:
-            p = first_probabilities(basis, task, source, options, clip_scale, reduce_rows=reduce_rows)
-            task = replace(task, classes=task.classes[present_classes(p)])
+            first = pseudo_label(basis, task, source, unaligned, clip_scale, reduce_rows=reduce_rows)
+            task = replace(task, classes=task.classes[present_classes(first.fused)])
         yield PreparedTask(task, accepted, source, state)

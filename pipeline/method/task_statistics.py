@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -78,21 +78,23 @@ class ExactStatistics:
         K = max(self.rows.C, int(task.classes.max()) + 1)
         added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
         added += self.rows  # in the new task's memory: no third D×D matrix
-        prior_means, prior_count = np.zeros((K, self.rows.D)), np.zeros(K)
-        prior_means[: self.rows.C], prior_count[: self.rows.C] = self.prior_means, self.prior_count
+        updated = self._with_rows(added)
         if task.prior_means is not None:
-            prior_means[task.classes] = task.prior_means
-            prior_count[task.classes] = task.prior_count
-        return ExactStatistics(added, prior_means, prior_count, self.arithmetic)
+            updated.prior_means[task.classes] = task.prior_means
+            updated.prior_count[task.classes] = task.prior_count
+        return updated
 
     def __add__(self, other: ExactStatistics) -> ExactStatistics:
         """Merge the statistics of other rows; where both have a prior for a class, ``other``'s is kept."""
-        rows = self.rows + other.rows
-        prior_means, prior_count = np.zeros((rows.C, rows.D)), np.zeros(rows.C)
-        for part in (self, other):
-            given = np.flatnonzero(part.prior_count > 0)
-            prior_means[given], prior_count[given] = (part.prior_means[given], part.prior_count[given])
-        return replace(self, rows=rows, prior_means=prior_means, prior_count=prior_count)
+        merged, given = self._with_rows(self.rows + other.rows), np.flatnonzero(other.prior_count)
+        merged.prior_means[given], merged.prior_count[given] = other.prior_means[given], other.prior_count[given]
+        return merged
+
+    def _with_rows(self, rows: ClassStatistics) -> ExactStatistics:
+        """Return the statistics of these rows with a copy of the prior, none for further classes."""
+        new = rows.C - len(self.prior_count)
+        prior_means, prior_count = np.pad(self.prior_means, ((0, new), (0, 0))), np.pad(self.prior_count, (0, new))
+        return ExactStatistics(rows, prior_means, prior_count, self.arithmetic)
 
     def means(self) -> Matrix64:
         """Return (Σωδ + count·prior) / (Σω + count), (K, D), see `Statistics`."""
@@ -146,9 +148,7 @@ def sum_part(shared: Summation, rows: LabelledRows) -> ClassStatistics:
         # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
         features = [deviations_of(shared.basis, view, index) for view in views]
         z = np.concatenate(features, dtype=shared.arithmetic)
-        weights = np.tile(rows.weights[index], len(views))
-        if rows.shares is None:
-            statistics.update(z, np.tile(rows.labels[index], len(views)), weights)
-        else:
-            statistics.update_shares(z, np.tile(rows.shares[index], (len(views), 1)), weights)
+        part = rows.labels[index]
+        labels = np.tile(part, (len(views), *[1] * (part.ndim - 1)))
+        statistics.update(z, labels, np.tile(rows.weights[index], len(views)))
     return statistics

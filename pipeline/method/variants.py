@@ -9,37 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.method.fusion import FUSION_KINDS, FusionKind
+from pipeline.method.fusion import FusionKind
 from pipeline.method.kernel_lda import Regularisation
 from pipeline.method.rows import Vector64
 from pipeline.method.task_statistics import Arithmetic
 from pipeline.method.within_scatter import SHRINKAGES, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
-StatisticsKind = Literal["exact", "printed", "task_centred"]
-Logits = Literal["lda", "mahalanobis"]
-ClassScope = Literal["seen", "all"]
-Responsibilities = Literal["soft", "hard"]
-Rejection = Literal["none", "joint"]
-
-CHOICES: dict[str, tuple[object, ...]] = {
-    "predictor": ("adapted", "source", "clip", "nearest_mean"),
-    "statistics": ("exact", "printed", "task_centred"),
-    "arithmetic": ("float32", "float64"),
-    "class_priors": ("equal", "counted"),
-    "responsibilities": ("soft", "hard"),
-    "reject": ("none", "joint"),
-    "ridge_kind": ("relative", "absolute"),
-    "logits": ("lda", "mahalanobis"),
-    "fusion_adapt": FUSION_KINDS,
-    "fusion_test": FUSION_KINDS,
-    "clip_classes_at_test": ("seen", "all"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,7 +36,7 @@ class MethodOptions:
     # the source statistics take the same views; otherwise the original alone
     source_views: bool = True
     # exact: sums that add; printed: eqs. (16), (17) as they stand; task_centred: the released code's
-    statistics: StatisticsKind = "exact"
+    statistics: Literal["exact", "printed", "task_centred"] = "exact"
     # of the exact statistics: float32 products with float64 sums, or float64 throughout
     arithmetic: Arithmetic = "float32"
     # use scatter / Σω, a covariance; otherwise the raw scatter, whose confidence grows with N
@@ -71,14 +53,14 @@ class MethodOptions:
     # ``counted`` adds the log of each class's share of the weight to its logit
     class_priors: Literal["equal", "counted"] = "equal"
     # eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z)
-    logits: Logits = "lda"
+    logits: Literal["lda", "mahalanobis"] = "lda"
     use_clip: bool = True  # without it both fusions are the KLDA branch alone
     # λ of CLIP's image embedding beside the vision model's in the kernel, see `kernel_rows`; 0 for none
     clip_in_kernel: float = 0.5
     # scale s of eq. (1): the CLIP model's own, or a number
     clip_scale: Literal["model"] | float = "model"
     # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
-    clip_classes_at_test: ClassScope = "seen"
+    clip_classes_at_test: Literal["seen", "all"] = "seen"
     fusion_adapt: FusionKind = "max_probability"  # see `pipeline.method.fusion`
     fusion_test: FusionKind = "klda"
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
@@ -89,13 +71,13 @@ class MethodOptions:
     # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
     neighbours: int = 5
     # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
-    responsibilities: Responsibilities = "soft"
+    responsibilities: Literal["soft", "hard"] = "soft"
     rounds: int = 3  # how often a task is labelled again by its own new statistics, fused with CLIP
     vote_views: bool = True  # average the KLDA branch over the views to label
     vote_at_test: bool = True  # and to predict
     # joint: images of none of the candidate classes do not enter the statistics and are answered `unknown`, see
     # `rejection`
-    reject: Rejection = "none"
+    reject: Literal["none", "joint"] = "none"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the option."""
@@ -108,6 +90,8 @@ class MethodOptions:
         if isinstance(self.shrinkage, str) and self.shrinkage not in SHRINKAGES:
             hint = did_you_mean(self.shrinkage, SHRINKAGES)
             raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{hint}")
+        if isinstance(self.shrinkage, float | int) and not 0 <= self.shrinkage <= 1:
+            raise ParamsError(f"shrinkage: a number from 0 to 1, not {self.shrinkage!r}")
         if self.shrinkage is not None and self.statistics != "exact":
             raise ParamsError("shrinkage: needs statistics: exact")
         if self.responsibilities == "soft" and self.statistics != "exact":
@@ -121,8 +105,9 @@ class MethodOptions:
 
         YAML 1.2 reads ``off`` and ``no`` as words, and every word is true.
         """
-        if name in CHOICES and value not in CHOICES[name]:
-            hint = did_you_mean(str(value), map(str, CHOICES[name]))
+        annotation = _annotations()[name]
+        if get_origin(annotation) is Literal and value not in get_args(annotation):
+            hint = did_you_mean(str(value), get_args(annotation))
             raise ParamsError(f"{name}: {value!r} is not a choice{hint}")
         expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind)
         if expected and type(value) is not kind and (kind, type(value)) != (float, int):
@@ -170,19 +155,19 @@ class MethodOptions:
         return self.fusion_test if at_test else self.fusion_adapt
 
 
+@cache
+def _annotations() -> dict[str, Any]:
+    return get_type_hints(MethodOptions)
+
+
 CALIBRATED = MethodOptions()
 
-# The equations as printed. Where the paper says nothing, the plain reading: CLIP at its own
-# temperature, a vanishing ridge because the printed inverse does not exist below D samples.
-PAPER = MethodOptions(
-    prior_count=0.0,
+# Without what neither the paper nor the released code has.
+_PLAIN = replace(
+    CALIBRATED,
     clip_in_kernel=0.0,
     source_views=False,
     source_covariance=False,
-    statistics="printed",
-    arithmetic="float64",  # float32 products would drown so small a ridge
-    ridge=1e-4,
-    source_ridge=1e-4,
     fusion_test="max_probability",
     align_means=False,
     neighbours=0,
@@ -192,12 +177,21 @@ PAPER = MethodOptions(
     vote_at_test=False,
 )
 
+# The equations as printed. Where the paper says nothing, the plain reading: CLIP at its own
+# temperature, a vanishing ridge because the printed inverse does not exist below D samples.
+PAPER = replace(
+    _PLAIN,
+    prior_count=0.0,
+    statistics="printed",
+    arithmetic="float64",  # float32 products would drown so small a ridge
+    ridge=1e-4,
+    source_ridge=1e-4,
+)
+
 # What the authors' code computes, docs/method.md's middle column. The unit noise of `rand` is a setting
 # of the views, not of the method.
-RELEASED = MethodOptions(
-    clip_in_kernel=0.0,
-    source_views=False,
-    source_covariance=False,
+RELEASED = replace(
+    _PLAIN,
     statistics="task_centred",
     divide_scatter=False,
     ridge=1e-6,
@@ -208,14 +202,7 @@ RELEASED = MethodOptions(
     clip_scale=1.0,
     clip_classes_at_test="all",
     fusion_adapt="margin",
-    fusion_test="max_probability",
     weight_floor=0.2,
-    align_means=False,
-    neighbours=0,
-    responsibilities="hard",
-    rounds=0,
-    vote_views=False,
-    vote_at_test=False,
 )
 
 VARIANTS: dict[str, MethodOptions] = {

@@ -112,8 +112,7 @@ class MatrixTransform:
 
     def approximation(self, images: Tensor) -> Tensor:
         """Return LL, see `Transform`."""
-        rows, columns = self._axes((images.shape[-2], images.shape[-1]), images)
-        return _across(_down(rows.low, images), columns.low)
+        return self.both(images)[0]
 
     def both(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return LL and the details, see `Transform`."""
@@ -125,8 +124,7 @@ class MatrixTransform:
 
     def from_approximation(self, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert LL alone, see `Transform`."""
-        rows, columns = self._axes(size, low)
-        return _across(_down(rows.from_low, low), columns.from_low)
+        return self.from_details(low.new_zeros(len(low), 3, *low.shape[1:]), low, size)
 
     def from_details(self, details: Tensor, low: Tensor, size: tuple[int, int]) -> Tensor:
         """Invert the details and ``low``, see `Transform`."""

@@ -96,14 +96,8 @@ class AdaptedModel:
             raise InputError(f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well")
         similarity = CosineRows(clip_rows, self.problem.target.prompts.text)
         rows = UnlabelledRows(by_view, similarity, clip_rows)
-        prediction = predict(
-            kernel_rows(self.basis, rows, self.options.clip_in_kernel),
-            similarity,
-            source=self.source,
-            classifier=self.classifier,
-            options=self.options,
-            clip_scale=self.clip_scale,
-        )
+        features = kernel_rows(self.basis, rows, self.options.clip_in_kernel)
+        prediction = predict(features, similarity, self.source, self.classifier, self.options, self.clip_scale)
         if self.judge is None:
             return prediction
         return replace(prediction, unknown=self.judge.confidence(rows))

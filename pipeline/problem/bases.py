@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
-
 from pipeline.method.backbone_weights import chosen_weights
-from pipeline.method.random_fourier_features import MEDIAN_ROWS, Convention, median_bandwidth
-from pipeline.method.rows import Rows, take
+from pipeline.method.random_fourier_features import Convention, median_bandwidth
+from pipeline.method.rows import as_array, take
 from pipeline.problem.domain import LabelledDomain
 from pipeline.store.basis_file import BasisRecipe
 
@@ -41,7 +39,7 @@ def basis_recipe(
     rows = source.vision_rows("original")
     medians = [1.0] * len(source.seeds)
     if convention == "median":
-        medians = [_median(take(rows, source.train_index(seed))) for seed in source.seeds]
+        medians = [median_bandwidth(take(rows, source.train_index(seed))) for seed in source.seeds]
     recipe = BasisRecipe(
         d=source.vision.width,
         D=D,
@@ -63,16 +61,10 @@ def basis_recipe(
 def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> tuple[float, ...]:
     """Return the weights of several vision models that a seed's source train images choose."""
     train = source.train_index(recipe.seeds[index])
-    everything = np.arange(len(train))
     return chosen_weights(
         recipe.draw_unweighted(index),
-        np.asarray(take(source.vision_rows("original"), train)[everything]),
+        as_array(take(source.vision_rows("original"), train)),
         source.vision.model_widths,
         source.labels[train],
-        np.asarray(take(source.clip_rows, train)[everything]),
+        as_array(take(source.clip_rows, train)),
     )
-
-
-def _median(rows: Rows) -> float:
-    """Return the median distance between evenly spaced rows; no others are read."""
-    return median_bandwidth(np.asarray(rows[np.arange(0, len(rows), -(-len(rows) // MEDIAN_ROWS))]))

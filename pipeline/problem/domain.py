@@ -27,15 +27,13 @@ from pipeline.datasets.manifest_files import (
 )
 from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
-from pipeline.method.rows import Rows, TargetTask, UnlabelledRows, take
+from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
 from pipeline.method.zero_shot import CosineRows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings
 from pipeline.store.prompt_store import Prompts, open_prompts
 from pipeline.store.stored_rows import rows_of
 
 COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
-
-Index = npt.NDArray[np.intp]
 
 
 class Domain:
@@ -56,17 +54,6 @@ class Domain:
         shared and of target-private classes. The closed set if omitted.
     hidden : bool, default False
         Any class may be in any task (`classes: seen`).
-
-    Attributes
-    ----------
-    vision, clip : EmbeddingStore
-        Embeddings of the images by the vision model and by CLIP.
-    prompts : Prompts
-        CLIP's text embeddings of the classes.
-    tasks : Tasks
-        The task of every image, and which images are test images of which seed.
-    classes : list of ClassRow
-        The classes in order of arrival.
     """
 
     def __init__(
@@ -233,10 +220,10 @@ class Domain:
         classes = np.arange(len(self.classes)) if self.hidden else self.class_sets[task]
         return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
 
-    def _cosines(self, clip_rows: Rows) -> npt.NDArray[np.float64] | CosineRows:
+    def _cosines(self, clip_rows: Rows) -> Rows:
         cosines = CosineRows(clip_rows, self.prompts.text)
         few = len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES
-        return cosines[np.arange(len(cosines))] if few and not self.lazy else cosines
+        return as_array(cosines) if few and not self.lazy else cosines
 
 
 class LabelledDomain(Domain):

@@ -13,9 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.entropy_weights import entropy_weights
-from pipeline.method.fusion import fuse, gate
+from pipeline.method.adaptation import PseudoLabels, fused_labels
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.row_reduction import RowReduction
@@ -58,12 +56,7 @@ def first_labels(step: OpenedStep, task: TargetTask, reduce_rows: RowReduction) 
             vote=options.vote_views, reduce_rows=reduce_rows,
         )  # fmt: skip
         p[:, ~new] = known * (1 - clip[:, new].sum(axis=1, keepdims=True))
-    fused = fuse(p, clip, options.fusion(at_test=False))  # (14)
-    weight = np.ones(len(fused))
-    if options.use_weights:
-        weight = entropy_weights(fused, floor=options.weight_floor)  # (18)
-    label = task.classes[fused.argmax(axis=1)]
-    return PseudoLabels(label, fused, weight, gate(fused, options.threshold))
+    return fused_labels(p, clip, task.classes, options)
 
 
 def _weighted_mean(rows: Callable[[Index], Matrix], weight: Vector64) -> Vector64:

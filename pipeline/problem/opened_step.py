@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline import paths
 from pipeline.datasets.checked_csv import is_private
@@ -22,7 +21,7 @@ from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Matrix64, TargetTask, take
+from pipeline.method.rows import Index, Matrix64, TargetTask, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows, clip_probabilities
@@ -33,8 +32,6 @@ from pipeline.store.basis_file import read_bases
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.source_store import read_backbones, read_source_after, read_source_classes
 from pipeline.store.stream_state import StreamOrigin, StreamState, read_stream_state
-
-Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -57,45 +54,21 @@ class StepSettings:
 
 @dataclass(frozen=True, eq=False)
 class OpenedStep:
-    """All that a step reads.
-
-    Attributes
-    ----------
-    settings : StepSettings
-    domain : Domain
-        The step's images, unlabelled.
-    options : MethodOptions
-    origin : StreamOrigin
-        What the state will rest on.
-    before : StreamState, optional
-        The state of the step before; None for a first step.
-    basis : Basis
-    order : tuple of str
-        The K classes seen with this step, in the order in which the stream met them.
-    classes : ndarray of shape (c,)
-        Positions in ``order`` of the classes that the images may have, ascending.
-    source : SourceModel
-        Of the classes of ``order``. Of one that it never had, the mean is the stream's, NaN at first; no discriminant.
-    unknown_to_source : ndarray of int
-        Positions in ``order`` of the classes that the source never had.
-    images : list of str
-        The names of the n images, in the order of the rows: paths, or `row N` where paths are private.
-    corrected : mapping of int to int
-        Row number to position in ``order`` of the images that a person looked at.
-    """
+    """All that a step reads."""
 
     settings: StepSettings
-    domain: Domain
+    domain: Domain  # the step's images, unlabelled
     options: MethodOptions
-    origin: StreamOrigin
-    before: StreamState | None
+    origin: StreamOrigin  # what the state will rest on
+    before: StreamState | None  # the state of the step before; None for a first step
     basis: Basis
-    order: tuple[str, ...]
-    classes: Index
+    order: tuple[str, ...]  # the K classes seen with this step, in the order in which the stream met them
+    classes: Index  # (c,) positions in ``order`` of the classes that the images may have, ascending
+    # of the classes of ``order``. Of one that it never had, the mean is the stream's, NaN at first; no discriminant
     source: SourceModel
-    unknown_to_source: Index
-    images: list[str]
-    corrected: Mapping[int, int]
+    unknown_to_source: Index  # positions in ``order`` of the classes that the source never had
+    images: list[str]  # the names of the n images, in the order of the rows: paths, or `row N` where paths are private
+    corrected: Mapping[int, int]  # row number to position in ``order`` of the images that a person looked at
 
     @property
     def class_names(self) -> list[str]:
@@ -115,11 +88,13 @@ class OpenedStep:
     def task(self, index: Index) -> TargetTask:
         """Return what the method may see of the images at ``index``."""
         clip_rows = take(self.domain.clip_rows, index)
-        rows: CosineRows | npt.NDArray[np.float64] = CosineRows(clip_rows, self.prompts.text)
-        if not self.domain.lazy:
-            rows = rows[np.arange(len(rows))]
-        views = self.domain.views_at(index, self.options.views)
-        return TargetTask(views, rows, clip_rows, classes=self.classes)
+        cosines = CosineRows(clip_rows, self.prompts.text)
+        return TargetTask(
+            self.domain.views_at(index, self.options.views),
+            cosines if self.domain.lazy else as_array(cosines),
+            clip_rows,
+            classes=self.classes,
+        )
 
 
 def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) -> OpenedStep:

@@ -15,14 +15,12 @@ from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Matrix64, Rows, UnlabelledRows
+from pipeline.method.rows import Index, Labels, Matrix64, UnlabelledRows, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.problem.domain import Domain, LabelledDomain
 from pipeline.problem.seed import Seed, Source, Target
 from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.source_store import read_backbones, read_source
-
-Labels = npt.NDArray[np.integer]
 
 
 class Problem:
@@ -119,27 +117,27 @@ class LabelledProblem:
         """Return what a method may see of the seed at ``index``, in memory."""
         number = self.target.seeds[index]
         train, test = self.source.train_index(number), self._test(index)
-        source = self.source.views_at(train, _views_of(self.source))
-        views = _views_of(self.target)
+        views, rows = self.target.vision.views, self.target.rows(test, self.target.vision.views)
+        in_memory = {view: as_array(x) for view, x in rows.views.items()}
         tasks = [self.target.task(number, t, views) for t in range(len(self.target.class_sets))]
         return Seed(
             number=number,
             basis=basis,
             source=Source(
-                {view: _array(rows) for view, rows in source.items()},
+                {view: as_array(x) for view, x in self.source.views_at(train, self.source.vision.views).items()},
                 self.source.labels[train],
-                _array(self.source.clip_rows)[train],
+                as_array(self.source.clip_rows)[train],
             ),
             target=Target(
                 tasks=tasks,
-                test=_in_memory(self.target.rows(test, views)),
+                test=UnlabelledRows(in_memory, as_array(rows.cosines), as_array(take(self.target.clip_rows, test))),
                 clip_scale=self.target.prompts.logit_scale,
                 text=self.target.prompts.text,
                 estimate_classes=self.target.estimate_classes,
             ),
         )
 
-    def accuracies(self, index: int, predictions: Sequence[Labels]) -> npt.NDArray[np.float64]:
+    def accuracies(self, index: int, predictions: Sequence[Labels]) -> Matrix64:
         """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task, on known classes."""
         test = self._test(index)
         labels, known = self.target.labels[test], self.target.labels[test] != UNKNOWN
@@ -157,20 +155,6 @@ class LabelledProblem:
         test = self._test(index)
         return scores_after_tasks(self.target.labels[test], self.target.tasks.task[test], answers)
 
-    def _test(self, index: int) -> npt.NDArray[np.intp]:
+    def _test(self, index: int) -> Index:
         """Return the row numbers of all test images of a seed, those of unknown classes too."""
         return self.target.test_index(self.target.seeds[index], unknown=True)
-
-
-def _views_of(domain: Domain) -> list[str]:
-    return list(domain.vision.views)
-
-
-def _array(rows: Rows) -> npt.NDArray[np.floating]:
-    return np.asarray(rows[np.arange(len(rows))])
-
-
-def _in_memory(rows: UnlabelledRows) -> UnlabelledRows:
-    views = {view: _array(x) for view, x in rows.views.items()}
-    assert rows.clip is not None  # noqa: S101  a domain always has CLIP's rows
-    return UnlabelledRows(views, np.asarray(rows.cosines[np.arange(len(rows.cosines))]), _array(rows.clip))

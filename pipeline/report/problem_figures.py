@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.confidence_quality import ranking_quality
 from pipeline.method.continual_metrics import average_incremental_accuracy, final_accuracy, forgetting
 from pipeline.method.evaluation import Scores
 from pipeline.method.label_space_measures import LabelSpaceScores
-from pipeline.method.weight_quality import ranking_quality
 from pipeline.report.figures import percent
 
 Float = npt.NDArray[np.float64]

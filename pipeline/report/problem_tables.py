@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.method.confidence_quality import BINS, confidence_bins, weight_bins
 from pipeline.method.continual_metrics import accuracy_after_each_task, forgetting_per_task
 from pipeline.method.evaluation import BRANCHES
 from pipeline.method.principal_plane import evenly, principal_plane
-from pipeline.method.reliability import BINS, confidence_bins
-from pipeline.method.weight_quality import weight_bins
 from pipeline.report.figures import percent
 from pipeline.report.made_with import MadeWith
 from pipeline.report.problem_figures import EvaluatedProblem, percent_where_known

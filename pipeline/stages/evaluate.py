@@ -129,14 +129,7 @@ def label_space_seed(
     answers = []
     models = zip(problem.source_models(index), read_classifiers(model, index), strict=True)
     for k, (source, classifier) in enumerate(models):
-        prediction = predict(
-            features,
-            rows.cosines,
-            source=source,
-            classifier=classifier,
-            options=options,
-            clip_scale=target.prompts.logit_scale,
-        )
+        prediction = predict(features, rows.cosines, source, classifier, options, target.prompts.logit_scale)
         u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
         if states is not None:
             judge = rejector(states[k], means)

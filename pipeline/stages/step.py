@@ -8,13 +8,14 @@ STEP.json (shares of the classes, agreement, estimated accuracy, drift).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pipeline import paths
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import StepSettings, open_step
-from pipeline.problem.step_adaptation import adapt_step, state_after
+from pipeline.problem.step_adaptation import adapt_step
 from pipeline.problem.step_results import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
@@ -50,7 +51,7 @@ def step(context: Context, name: str) -> str:
     before = None if opened.before is None else opened.before.summary
     figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
     table = images_csv(opened.images, result.prediction, names, result.weight, list(opened.corrected))
-    state = state_after(opened, result, figures)
+    state = replace(result.state, summary=figures)
     with write_aside(paths.step_images(context.suite, name)) as aside:
         aside.write_text(table, encoding="utf-8")
     content = {"step": name, "steps_before": list(state.steps_before), **figures}

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.method.adaptation import adapt_task, adapt_tasks, empty_statistics, pseudo_label
+from pipeline.method.adaptation import adapt_task, adapt_tasks, pseudo_label
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
 from pipeline.method.source_model import fit_source
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.variants import VARIANTS, variant
 from reference import released as released_oracle
 from shifted_problem import SCALE, TASKS, M, Problem
@@ -92,7 +93,7 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     labels = pseudo_label(problem.basis, task, source, options, SCALE)
     labels = replace(labels, label=np.zeros_like(labels.label))
     before = empty_statistics(problem.basis, options)
-    after, result = adapt_task(problem.basis, before, task, labels, source=source, options=options, clip_scale=SCALE)
+    after, result = adapt_task(problem.basis, task, source, options, SCALE, statistics=before, labels=labels)
     assert np.isnan(after.means()[1]).all()
     assert np.isfinite(result.classifier.W).all()
     assert len(before.means()) == 0  # what came in is left as it was

@@ -3,7 +3,6 @@ import pytest
 import torch
 from torch.nn.functional import softplus
 
-from pipeline.errors import ParamsError
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend, pixel_gradient
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -147,16 +146,3 @@ def test_a_single_class_leaves_the_views_alone():
     branch, positions = (SourceBranch(basis, classifier, CLASSES[:1]), torch.zeros(7, dtype=torch.long))
     odds = labelled_odds(branch, positions)
     assert torch.equal(ascend(images(), forward, odds, Ascent(3, 0.1, 0.1)), images())
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ((-1, 0.1, 0.1), "refinement.steps"),
-        ((1, 0.0, 0.1), "refinement.step_size"),
-        ((1, 0.1, float("nan")), "refinement.radius"),
-    ],
-)
-def test_what_cannot_be_computed_is_refused(values, message):
-    with pytest.raises(ParamsError, match=message):
-        Ascent(*values)

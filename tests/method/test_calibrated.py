@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from pipeline.method import relabelling
-from pipeline.method.adaptation import adapt_task, empty_statistics, pseudo_label
+from pipeline.method.adaptation import adapt_task, pseudo_label
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.variants import variant
 from pipeline.method.zero_shot import cosines
 from reference import calibrated as oracle
@@ -57,13 +58,8 @@ def shipped(basis, source, target, test):
         rows = images.take(np.flatnonzero(np.isin(target.y, classes)))
         task = TargetTask(rows.views, rows.cosines, rows.clip, classes=classes)
         first = pseudo_label(basis, task, model, options, SCALE)
-        statistics, adapted = adapt_task(
-            basis, statistics, task, first, source=model, options=options, clip_scale=SCALE
-        )
-        yield first, adapted.labels, predict(
-            features, test.cosines, source=model, classifier=adapted.classifier,
-            options=options, clip_scale=SCALE,
-        )  # fmt: skip
+        statistics, adapted = adapt_task(basis, task, model, options, SCALE, statistics=statistics, labels=first)
+        yield first, adapted.labels, predict(features, test.cosines, model, adapted.classifier, options, SCALE)
 
 
 def expected(basis, source, target, test):

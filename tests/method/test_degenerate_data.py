@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.method.adaptation import adapt_task, adapt_tasks, empty_statistics, pseudo_label
+from pipeline.method.adaptation import adapt_task, adapt_tasks, pseudo_label
 from pipeline.method.kernel_lda import NO_SPREAD
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.variants import variant
 from pipeline.method.zero_shot import cosines
 
@@ -49,14 +50,8 @@ def accuracy(source, target, options, *, tasks=PAIRS, gamma=1e-4, D=40):
     images = UnlabelledRows(views(xt), cosines(clip_rows(yt), TEXT), clip_rows(yt))
     target_tasks = [target_task(images.take(np.flatnonzero(np.isin(yt, c))), c) for c in tasks]
     adapted = adapt_tasks(basis, target_tasks, models, options, SCALE)
-    predicted = predict(
-        kernel_rows(basis, images, options.clip_in_kernel),
-        images.cosines,
-        source=models[-1],
-        classifier=adapted[-1].classifier,
-        options=options,
-        clip_scale=SCALE,
-    )
+    features = kernel_rows(basis, images, options.clip_in_kernel)
+    predicted = predict(features, images.cosines, models[-1], adapted[-1].classifier, options, SCALE)
     for task in adapted:
         assert np.isfinite(task.classifier.W).all()
         assert np.isfinite(task.labels.weight).all()
@@ -140,7 +135,7 @@ def test_weights_that_are_all_zero(name):
 
     def adapt():
         start = empty_statistics(basis, once)
-        return adapt_task(basis, start, task, nothing, source=model, options=once, clip_scale=SCALE)
+        return adapt_task(basis, task, model, once, SCALE, statistics=start, labels=nothing)
 
     if name == "paper":
         with pytest.raises(InputError, match=r"eq. \(17\) divides by Σω − 1"):

@@ -1,19 +1,22 @@
 """Statistics by torch against those by NumPy and BLAS. A GPU runs the same code; none is needed to test it."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from pipeline.method import device_statistics
 from pipeline.method.adaptation import adapt_tasks
-from pipeline.method.device_statistics import DeviceReduction
+from pipeline.method.device_statistics import reduce_on
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import LabelledRows
 from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import variant
 from shifted_problem import SCALE, Problem
+
+ON_CPU = partial(reduce_on, "cpu")
 
 
 @pytest.mark.parametrize("soft", [False, True])
@@ -22,9 +25,9 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
     rng = np.random.default_rng(0)
     basis = draw_basis(6, 20, 1e-2, "gamma", 0)
     views = {"original": rng.normal(size=(31, 6)), "zeros": rng.normal(size=(31, 6))}
-    shares = rng.dirichlet(np.ones(3), 31) if soft else None
-    rows = LabelledRows(views, rng.integers(0, 3, 31), rng.uniform(0, 1, 31), shares)
-    found = sum_rows(basis, rows, 4, "float32", DeviceReduction("cpu"))
+    labels = rng.dirichlet(np.ones(3), 31) if soft else rng.integers(0, 3, 31)
+    rows = LabelledRows(views, labels, rng.uniform(0, 1, 31))
+    found = sum_rows(basis, rows, 4, "float32", ON_CPU)
     expected = sum_rows(basis, rows, 4, "float64")
     for name in ("count", "weight", "squared_weight", "sums"):
         mine, theirs = getattr(found, name), getattr(expected, name)
@@ -39,7 +42,7 @@ def test_a_whole_problem_is_the_same_on_a_device():
     sources = problem.sources(options)
     on_device, here = (
         adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE, reduce_rows=by)
-        for by in (DeviceReduction("cpu"), reduce_here)
+        for by in (ON_CPU, reduce_here)
     )
     for mine, theirs in zip(on_device, here, strict=True):
         np.testing.assert_array_equal(mine.labels.label, theirs.labels.label)

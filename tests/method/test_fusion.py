@@ -1,9 +1,7 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import InputError, ParamsError
 from pipeline.method.fusion import fuse, fusion_weight, gate
 from pipeline.method.zero_shot import softmax
 from reference import fusion as oracle
@@ -44,11 +42,3 @@ def test_the_gate_keeps_what_passes():
     fused = np.array([[0.5, 0.5], [0.1, 0.9]])
     assert gate(fused, 0.0).all()
     np.testing.assert_array_equal(gate(fused, 0.6), [False, True])
-
-
-def test_mistakes_are_named():
-    p, q = branches(0, 3)
-    with pytest.raises(ParamsError, match="did you mean 'margin'"):
-        fuse(p, q, "margins")
-    with pytest.raises(InputError, match="differ in shape"):
-        fuse(p, q[:, :2])

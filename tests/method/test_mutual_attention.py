@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 
 from pipeline.method.mutual_attention import attend, mutual_attention
@@ -27,8 +26,3 @@ def test_it_is_symmetric_and_moves_with_a_common_permutation():
     torch.testing.assert_close(mutual_attention(view, original), shared)
     permuted = mutual_attention(original[:, order], view[:, order])
     torch.testing.assert_close(permuted, shared[:, order])
-
-
-def test_tokens_must_be_of_one_shape():
-    with pytest.raises(ValueError, match="not both"):
-        mutual_attention(tokens(0), tokens(1, length=6))

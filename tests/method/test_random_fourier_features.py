@@ -6,14 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError, ParamsError
-from pipeline.method.random_fourier_features import (
-    Basis,
-    deviations,
-    draw_basis,
-    gamma_of,
-    kernel_error,
-    median_bandwidth,
-)
+from pipeline.method.random_fourier_features import deviations, draw_basis, gamma_of, kernel_error, median_bandwidth
 from reference import random_fourier_features as oracle
 
 
@@ -125,5 +118,3 @@ def test_mistakes_are_named():
         draw_basis(2, 4, 1.0, "gamma", 0).nested(5)
     with pytest.raises(InputError, match="d = 2"):
         deviations(draw_basis(2, 4, 1.0, "gamma", 0), np.ones((1, 3)))
-    with pytest.raises(InputError, match="omega"):
-        Basis(np.ones((2, 3), np.float32), np.ones(4, np.float32), 1.0)

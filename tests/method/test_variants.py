@@ -46,7 +46,7 @@ def test_an_ablation_differs_from_calibrated_in_what_its_name_says(name, changed
         ("rounds", -1, ""),
         ("weight_floor", 1.5, ""),
         *(("clip_scale", value, "") for value in ("its own", 0.0)),
-        ("shrinkage", "oasis", "oas"),
+        *(("shrinkage", "oasis", "oas"), ("shrinkage", 1.5, "from 0 to 1")),
         ("vote_at_test", "off", "true or false"),  # a word to YAML 1.2, and every word is true
         ("use_clip", 0, "true or false"),
         *(("rounds", value, "a whole number") for value in (2.5, True)),

@@ -17,8 +17,7 @@ def source_project(tmp_path_factory):
     params["runtime"] = {"device": "cpu", "workers": 1}
     project.write_params(params)
     (project.folder / "corrections.csv").write_text("path,class\n")
-    for domain in ("left", "right"):
-        prepare(project, domain)
+    prepare(project, "left", "right")
     run(project, "basis left", "source left")
     return project
 
@@ -50,8 +49,7 @@ def weeks_project(source_project, tmp_path_factory):
         "camera-week2": step_entry("streams/camera-week1", "week2", ["bee", "dog"]),
     }
     project.write_params(params)
-    for week in ("week1", "week2"):
-        prepare(project, week)
+    prepare(project, "week1", "week2")
     return project
 
 
@@ -59,3 +57,17 @@ def weeks_project(source_project, tmp_path_factory):
 def weeks(weeks_project, tmp_path):
     """Return a copy of the project with two weeks."""
     return copied(weeks_project, tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def stepped_project(weeks_project, tmp_path_factory):
+    """Return the project after the first week's step; to be copied only."""
+    project = copied(weeks_project, tmp_path_factory.mktemp("stepped") / "project")
+    run(project, "step camera-week1")
+    return project
+
+
+@pytest.fixture
+def stepped(stepped_project, tmp_path):
+    """Return a copy of the project after the first week's step."""
+    return copied(stepped_project, tmp_path / "project")

@@ -25,12 +25,12 @@ sys.exit(main(["step", "camera-week2"]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rename", [1, 2, 3])
-def test_a_killed_step_is_run_again(weeks, rename):
-    run(weeks, "step camera-week1", "step camera-week2")
-    outputs = [weeks.folder / "cache/streams", weeks.results("streams")]
+def test_a_killed_step_is_run_again(stepped, rename):
+    run(stepped, "step camera-week2")
+    outputs = [stepped.folder / "cache/streams", stepped.results("streams")]
     whole = [files_in(folder) for folder in outputs]
-    done = weeks.run(sys.executable, "-c", KILL, str(rename), ok=False)
+    done = stepped.run(sys.executable, "-c", KILL, str(rename), ok=False)
     assert done.returncode == 9
-    assert files_in(weeks.folder / "cache/streams/camera-week1.zarr")  # the step before is as it was
-    run(weeks, "step camera-week2")
+    assert files_in(stepped.folder / "cache/streams/camera-week1.zarr")  # the step before is as it was
+    run(stepped, "step camera-week2")
     assert [files_in(folder) for folder in outputs] == whole

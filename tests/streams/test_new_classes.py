@@ -16,7 +16,7 @@ from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import StepSettings, open_step
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
-from stream_project import NAMES, prepare, run, state
+from stream_project import NAMES, change_step, prepare, run, state
 
 
 @pytest.fixture
@@ -28,8 +28,7 @@ def foxes(weeks):
         params["domains"][week]["dataset"] = "more"
         params["steps"][f"camera-{week}"]["classes"] = classes
     weeks.write_params(params)
-    for week in ("week1", "week2"):
-        prepare(weeks, week)
+    prepare(weeks, "week1", "week2")
     return weeks
 
 
@@ -79,16 +78,13 @@ def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
 
 
 def test_a_step_may_hold_new_classes_only(foxes):
-    week1 = foxes.read_params()["steps"]["camera-week1"]
-    foxes.change_params(steps={"camera-week1": week1 | {"classes": ["fox"]}})
+    change_step(foxes, "camera-week1", classes=["fox"])
     run(foxes, "step camera-week1")
     assert state(foxes, "camera-week1").classes == ("fox",)
 
 
 def test_a_stream_that_rejects_scores_images_by_the_new_class_too(foxes):
-    params = foxes.read_params()
-    params["method"] = {"variant": "rejecting", "options": {}}
-    foxes.write_params(params)
+    foxes.change_params(method={"variant": "rejecting"})
     run(foxes, "step camera-week1", "step camera-week2")
     first, second = state(foxes, "camera-week1"), state(foxes, "camera-week2")
     assert np.isfinite(first.class_means).all()

@@ -1,6 +1,5 @@
 """`referee stream`: what it writes into suite.yaml, and what it refuses."""
 
-import csv
 from contextlib import chdir
 
 import pytest
@@ -11,7 +10,7 @@ from pipeline.errors import ParamsError
 from pipeline.newest_step import newest_step
 from pipeline.params import load_params
 from small_project import draw_image
-from stream_project import CLASSES, run, step_entry
+from stream_project import CLASSES, answers, step_entry
 
 
 def referee(project, *command):
@@ -110,24 +109,19 @@ def test_the_newest_step_of_a_stream(weeks):
             newest_step(load_params(), "camera")
 
 
-def test_predict_gives_an_image_of_the_newest_step_its_label(weeks, capsys):
-    run(weeks, "step camera-week1")
+def test_predict_gives_an_image_of_the_newest_step_its_label(stepped, capsys):
     image = "data/week1/a0.png"
-    rows = weeks.results("streams", "camera-week1.csv").read_text().splitlines()
-    known = next(row.split(",") for row in rows if row.startswith(image))
-    capsys.readouterr()
+    known = answers(stepped, "camera-week1")[image]
     command = "predict --stream camera --after week1 --format csv --top 1"
-    assert referee(weeks, *command.split(), image) == 0
+    assert referee(stepped, *command.split(), image) == 0
     predicted = capsys.readouterr().out.splitlines()[-1].split(",")
-    assert predicted[2] == known[1]
-    assert float(predicted[3]) == pytest.approx(float(known[2]), abs=1e-5)
+    assert predicted[2] == known["class"]
+    assert float(predicted[3]) == pytest.approx(float(known["confidence"]), abs=1e-5)
 
 
-def test_the_api_predicts_what_the_step_wrote(weeks):
-    run(weeks, "step camera-week1")
-    with weeks.results("streams", "camera-week1.csv").open() as file:
-        written = {row["path"]: row["class"] for row in csv.DictReader(file)}
-    cache = open_cache(weeks.folder)
+def test_the_api_predicts_what_the_step_wrote(stepped):
+    written = {path: row["class"] for path, row in answers(stepped, "camera-week1").items()}
+    cache = open_cache(stepped.folder)
     assert cache.streams == {"camera": ("camera-week1", "camera-week2")}
     model = cache.stream_model("camera", after="week1")
     rows = cache.rows("week1", "vit")
@@ -141,13 +135,12 @@ def test_export_and_predict_refuse_a_step_that_did_not_run(weeks, capsys):
         assert "cache/streams/camera-week2.zarr" in capsys.readouterr().err
 
 
-def test_export_after_a_step(weeks, capsys):
-    run(weeks, "step camera-week1")
+def test_export_after_a_step(stepped, capsys):
     export = ["export", "--stream", "camera", "--after", "week1", "-o", "x.safetensors"]
-    assert referee(weeks, *export) == 0
+    assert referee(stepped, *export) == 0
     assert "4 classes" in capsys.readouterr().out
-    weeks.change_params(method={"options": {"ridge": 0.9}})
-    assert referee(weeks, *export) == 2
+    stepped.change_params(method={"options": {"ridge": 0.9}})
+    assert referee(stepped, *export) == 2
     assert "ridge" in capsys.readouterr().err
 
 

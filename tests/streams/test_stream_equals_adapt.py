@@ -10,9 +10,10 @@ import pytest
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import read_images
-from pipeline.method.adaptation import adapt_task, empty_statistics
+from pipeline.method.adaptation import adapt_task
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
+from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.zero_shot import cosines
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
@@ -55,15 +56,8 @@ def adapted_statistics(problem, options):
     target, basis = problem.target, problem.bases.basis(0)
     statistics = empty_statistics(basis, options)
     for task, source in enumerate(problem.source_models(0, with_scatter=options.source_covariance)):
-        statistics, _ = adapt_task(
-            basis,
-            statistics,
-            target.task(SEED, task, options.views),
-            None,
-            source=source,
-            options=options,
-            clip_scale=target.prompts.logit_scale,
-        )
+        images, scale = target.task(SEED, task, options.views), target.prompts.logit_scale
+        statistics, _ = adapt_task(basis, images, source, options, scale, statistics=statistics)
         yield statistics
 
 
@@ -91,15 +85,9 @@ def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
                 np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-12, err_msg=field.name)
             np.testing.assert_allclose(state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12)
             features = kernel_rows(basis, rows, chosen.clip_in_kernel)
+            similarity, scale = cosines(rows.clip, state.prompts.text), target.prompts.logit_scale
             ours, theirs = (
-                predict(
-                    features,
-                    cosines(rows.clip, state.prompts.text),
-                    source=sources[task],
-                    classifier=classifier,
-                    options=chosen,
-                    clip_scale=target.prompts.logit_scale,
-                )
+                predict(features, similarity, sources[task], classifier, chosen, scale)
                 for classifier in (state.classifier, classifiers[task])
             )
             assert (ours.label == theirs.label).all()
@@ -111,15 +99,7 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
     toy = project.read_params()["datasets"]["toy"]
     project.change_params(datasets={"toy": toy | {"tasks": [["dog", "ant"], ["cat", "bee"]]}})
     before = files_in(project.folder / "cache/embeddings")
-    for domain in ("left", "right"):
-        run(
-            project,
-            f"manifest {domain}",
-            f"order {domain}",
-            f"tasks {domain}",
-            f"embed {domain} vit",
-            f"prompts {domain}",
-        )
+    prepare(project, "left", "right")
     assert files_in(project.folder / "cache/embeddings") == before
     run(project, "basis left", "source left", "adapt left-right", "evaluate left-right")
     with chdir(project.folder):

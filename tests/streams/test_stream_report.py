@@ -20,13 +20,13 @@ def island(html, name):
     return json.loads(re.search(f'id="{name}">(.*?)</script>', html, re.DOTALL).group(1))
 
 
-def test_the_page_shows_shares_confidence_and_the_least_certain_images(weeks):
-    run(weeks, "step camera-week1", "step camera-week2")
-    html = page(weeks)
+def test_the_page_shows_shares_confidence_and_the_least_certain_images(stepped):
+    run(stepped, "step camera-week2")
+    html = page(stepped)
     charts = island(html, "charts-stream-camera-week2")
     shares = {(v["step"], v["class"]): v["share"] for v in charts["shares"]["data"]["values"]}
     assert {c for step, c in shares if step == "week2"} == {"bee", "dog"}
-    figures = json.loads(weeks.results("streams", "camera-week2.json").read_text())
+    figures = json.loads(stepped.results("streams", "camera-week2.json").read_text())
     assert shares["week2", "bee"] == round(100 * figures["shares"]["bee"], 1)
     lines = [v for v in charts["confidence"]["data"]["values"] if v["figure"] == "mean confidence"]
     assert [v["step"] for v in lines] == ["week1", "week2"]
@@ -51,10 +51,10 @@ def test_a_private_or_forgotten_step_has_no_thumbnails(weeks):
     assert "the images are gone" in html
 
 
-def test_a_fork_is_two_sequences(weeks):
-    weeks.change_params(steps={"camera-night": step_entry("streams/camera-week1", "week2", "all")})
-    run(weeks, "step camera-week1", "step camera-week2", "step camera-night")
-    html = page(weeks)
+def test_a_fork_is_two_sequences(stepped):
+    stepped.change_params(steps={"camera-night": step_entry("streams/camera-week1", "week2", "all")})
+    run(stepped, "step camera-week2", "step camera-night")
+    html = page(stepped)
     for last in ("week2", "night"):
         charts = island(html, f"charts-stream-camera-{last}")
         steps = {v["step"] for v in charts["confidence"]["data"]["values"]}

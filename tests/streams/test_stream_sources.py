@@ -1,23 +1,15 @@
 """Steps of private images, of listed images, of other backbones, and on a cluster."""
 
-import csv
 import shutil
 import sys
-from contextlib import chdir
 
 import pytest
 
 from dask_cluster import RealCluster
-from pipeline.stage import main
 from shards import files_in
-from stream_project import prepare, run
+from stream_project import answers, prepare, refusal, run
 
-STATE = "cache/streams/camera-week1.zarr"
-
-
-def names(project, step="camera-week1"):
-    with project.results("streams", f"{step}.csv").open(newline="") as file:
-        return {row["path"]: row for row in csv.DictReader(file)}
+STEP, STATE = "camera-week1", "cache/streams/camera-week1.zarr"
 
 
 def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
@@ -25,10 +17,10 @@ def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
     weeks.change_params(data={"private": ["week1"]})
     prepare(weeks, "week1")
     run(weeks, "step camera-week1")
-    assert set(names(weeks)) == {f"row {row}" for row in range(12)}
+    assert set(answers(weeks, STEP)) == {f"row {row}" for row in range(12)}
     (weeks.folder / "corrections.csv").write_text("path,class\nrow 3,bee\n")
     run(weeks, "step camera-week1")
-    assert names(weeks)["row 3"]["class"] == "bee"
+    assert answers(weeks, STEP)["row 3"]["class"] == "bee"
     results = [weeks.results("streams"), weeks.folder / STATE]
     written = [files_in(folder) for folder in results]
     assert not any(b".png" in content for folder in written for content in folder.values())
@@ -43,32 +35,27 @@ def test_an_unlabelled_domain_may_come_from_a_list(weeks):
     run(weeks, "image_list some")
     prepare(weeks, "week1")
     run(weeks, "step camera-week1")
-    assert set(names(weeks)) == {f"data/week1/{name}.png" for name in ("a0", "b1", "d2")}
+    assert set(answers(weeks, STEP)) == {f"data/week1/{name}.png" for name in ("a0", "b1", "d2")}
     manifest = weeks.folder / "cache/manifests/week1"
     assert (manifest / "labels.csv").read_text() == "path,class\n"
 
 
-def test_rows_of_another_backbone_are_refused_naming_both_sides(weeks, capsys):
-    run(weeks, "step camera-week1")
-    vit = weeks.read_params()["models"]["vit"]
-    weeks.change_params(models={"vit": vit | {"precision": "bfloat16"}})
-    run(weeks, "embed week2 vit")
-    with chdir(weeks.folder):
-        capsys.readouterr()
-        assert main(["step", "camera-week2"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_rows_of_another_backbone_are_refused_naming_both_sides(stepped, capsys):
+    vit = stepped.read_params()["models"]["vit"]
+    stepped.change_params(models={"vit": vit | {"precision": "bfloat16"}})
+    run(stepped, "embed week2 vit")
+    line = refusal(stepped, capsys, "step camera-week2")
     assert "cache/embeddings/week2/vit.zarr" in line
     assert "cache/source/left.zarr" in line
     assert "bfloat16" in line
 
 
 @pytest.mark.slow
-def test_a_step_on_a_cluster_gives_the_same_bytes(weeks, tmp_path):
-    run(weeks, "step camera-week1")
-    here = files_in(weeks.folder / STATE), names(weeks)
-    shutil.rmtree(weeks.folder / STATE)
+def test_a_step_on_a_cluster_gives_the_same_bytes(stepped, tmp_path):
+    here = files_in(stepped.folder / STATE), answers(stepped, STEP)
+    shutil.rmtree(stepped.folder / STATE)
     with RealCluster(tmp_path) as cluster:
         cluster.add_worker()
         command = (sys.executable, "-m", "pipeline.stages", "step", "camera-week1")
-        weeks.run(*command, DASK_SCHEDULER_ADDRESS=cluster.address)
-    assert (files_in(weeks.folder / STATE), names(weeks)) == here
+        stepped.run(*command, DASK_SCHEDULER_ADDRESS=cluster.address)
+    assert (files_in(stepped.folder / STATE), answers(stepped, STEP)) == here

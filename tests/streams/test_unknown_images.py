@@ -1,34 +1,24 @@
 """A stream that rejects images: they are answered `unknown` and enter no statistics; the next step goes on."""
 
-import csv
 import json
 from contextlib import chdir
 
 import numpy as np
 import pytest
 
-from pipeline import paths
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.problem.stream_model import open_stream_model
 from pipeline.stage import open_project
-from pipeline.store.stream_state import read_stream_state
-from stream_project import run
+from stream_project import answers, run, state
 
 
 @pytest.fixture
 def rejecting(weeks):
     """Two weeks, the second with two candidate classes, of a method that rejects."""
-    params = weeks.read_params()
-    params["method"] = {"variant": "rejecting", "options": {}}
-    weeks.write_params(params)
+    weeks.change_params(method={"variant": "rejecting"})
     run(weeks, "source left", "step camera-week1", "step camera-week2")
     return weeks
-
-
-def answers(project, step):
-    with project.results("streams", f"{step}.csv").open(newline="") as file:
-        return {row["path"]: row for row in csv.DictReader(file)}
 
 
 def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
@@ -39,8 +29,7 @@ def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
     for row in (row for some in unknown.values() for row in some):
         assert float(row["confidence"]) > 0.5
         assert float(row["weight"]) == 0
-    with chdir(rejecting.folder):
-        first, second = (read_stream_state(paths.stream_state(week)) for week in weeks)
+    first, second = (state(rejecting, week) for week in weeks)
     kept = [12 - len(unknown[week]) for week in weeks]
     assert first.statistics.rows.count.sum() == pytest.approx(3 * kept[0])  # three views
     assert second.statistics.rows.count.sum() == pytest.approx(3 * sum(kept))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Generator, Tensor
 
-from pipeline.comparison.labelled_tasks import VIEW, as_array
-from pipeline.method.rows import Matrix, unit_rows
+from pipeline.comparison.labelled_tasks import VIEW
+from pipeline.method.rows import Matrix, as_array, unit_rows
 from pipeline.problem.seed import Seed
 
 HIDDEN = 128  # width of the hidden layer

@@ -1,4 +1,4 @@
-"""How well the weight of a pseudo-label tells right labels from wrong ones."""
+"""Whether a confidence, or the weight of a pseudo-label, tells right answers from wrong ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,28 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.rows import Matrix64, Vector64
+from pipeline.errors import InputError
+from pipeline.method.rows import Matrix, Matrix64, Vector64
 
-Right = npt.NDArray[np.bool_]
+Right = npt.NDArray[np.bool_]  # (n,) whether each of n answers is right
+BINS = 15  # of equal widths (a, b]
+
+
+def confidence_bins(confidence: Vector64, right: Right, *, bins: int = BINS) -> Matrix64:
+    """Return per bin (bins, 3): how many samples, the sum of their confidence, how many are right; counts add."""
+    edges = np.linspace(0, 1, bins + 1)
+    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    sums = (None, confidence, right.astype(np.float64))
+    return np.stack([np.bincount(bin_of, weights, minlength=bins) for weights in sums], axis=1)
+
+
+def calibration_error(confidence: Matrix, right: Right, *, bins: int = BINS) -> float:
+    """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
+    if not len(right):
+        raise InputError("calibration error: no samples")
+    counts = confidence_bins(confidence.astype(np.float64), right, bins=bins)
+    # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
+    return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))
 
 
 def weight_bins(weight: Vector64, right: Right, *, bins: int = 10) -> Matrix64:

@@ -1,11 +1,33 @@
-"""Whether weights know: bins and rank quality against counting pairs one by one."""
+"""Whether a confidence or a weight can be trusted: bins, calibration, and rank quality by counting pairs."""
 
 import math
 
 import numpy as np
 import pytest
 
-from pipeline.method.weight_quality import ranking_quality, weight_bins
+from pipeline.errors import InputError
+from pipeline.method.confidence_quality import calibration_error, confidence_bins, ranking_quality, weight_bins
+from pipeline.method.zero_shot import softmax
+from reference import continual_metrics as oracle
+
+
+def test_counts_confidence_and_hits_of_each_bin():
+    confidence = np.array([0.0, 0.05, 0.5, 0.55, 1.0])
+    right = np.array([True, False, True, True, False])
+    counts = confidence_bins(confidence, right, bins=2)
+    # (0, 0.5] holds its upper end and, as the first, 0 itself
+    np.testing.assert_allclose(counts, [[3, 0.55, 2], [2, 1.55, 1]])
+
+
+def test_calibration_is_the_oracles():
+    rng = np.random.default_rng(0)
+    p, labels = softmax(2 * rng.normal(size=(200, 4))), rng.integers(0, 4, 200)
+    expected = oracle.ece(p.tolist(), labels.tolist(), 15)
+    right = p.argmax(axis=1) == labels
+    assert calibration_error(p.max(axis=1), right) == pytest.approx(expected)
+    assert calibration_error(np.ones(200), np.ones(200, bool)) == 0.0
+    with pytest.raises(InputError, match="no samples"):
+        calibration_error(np.ones(0), np.ones(0, bool))
 
 
 def by_pairs(weight, right):
