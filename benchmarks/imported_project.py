@@ -27,7 +27,6 @@ def default_params(per_task: int) -> dict[str, Any]:
         "suite": "toy",
         "datasets": {"toy": {"classes_per_task": per_task, "class_names": {}}},
         "generated": {},
-        "lists": {},
         "domains": {"a": domain, "b": domain},
         "models": {
             "vit": {**model, "origin": "vision.npz"},

@@ -73,7 +73,6 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
         "suite": "streams",
         "datasets": {"real": {"classes_per_task": len(names), "class_names": {n: n for n in names}}},
         "generated": {},
-        "lists": {},
         "domains": {source: domain, **dict.fromkeys((*steps, "together"), unlabelled)},
         "models": {
             "vit": {"library": "imported", "name": "real", "origin": "vision.npz"},

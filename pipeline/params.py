@@ -131,14 +131,6 @@ class Generated(Section):
     per_class: Annotated[int, Field(ge=2)] | None = None
 
 
-class ImageList(Section):
-    """A text file of `path label` lines, as VisDA and DomainNet ship them: the images of a domain."""
-
-    file: str
-    domain: str
-    root: str  # what the paths in the file are relative to
-
-
 class Domain(Section):
     """One set of images. DVC tracks keys by name, so all but `labels` must stand in suite.yaml."""
 
@@ -376,7 +368,6 @@ class Suite(Section):
     suite: DashedKey  # the name of a folder in results/
     datasets: dict[Key, Dataset]
     generated: dict[Key, Generated]
-    lists: dict[Key, ImageList]
     domains: Annotated[dict[Key, Domain], Field(min_length=1)]
     models: Annotated[dict[Key, Model], Field(min_length=1)]
     joined: list[Joined]
@@ -414,8 +405,6 @@ class Suite(Section):
     def _names_agree(self) -> Suite:
         for key, domain in self.domains.items():
             _known(f"domains.{key}.dataset", domain.dataset, self.datasets, "datasets")
-        for key, image_list in self.lists.items():
-            _known(f"lists.{key}.domain", image_list.domain, self.domains, "domains")
         for key, generated in self.generated.items():
             _known(f"generated.{key}", key, self.domains, "domains")
             if generated.folder != self.domains[key].images:
@@ -533,11 +522,6 @@ class Params(Suite, Settings):
     def _private_can_be_kept(self) -> Params:
         for name in self.data.private:
             _known("data.private", name, self.domains, "domains")
-            for key, image_list in self.lists.items():
-                if image_list.domain == name:
-                    raise ValueError(
-                        f"data.private: {name!r} comes from the list {key!r}, which DVC caches; use class folders"
-                    )
         return self
 
 
@@ -602,6 +586,11 @@ def parse_settings(raw: Any, file: Path = PARAMS_FILE) -> Settings:
 def parse_suite(raw: Any, file: Path = SUITE_FILE) -> Suite:
     """Validate the parsed YAML of suite.yaml, or of a file in suites/, alone; ``file`` is named in messages."""
     _refuse_misplaced(raw, Settings, file, PARAMS_FILE)
+    if isinstance(raw, dict) and "lists" in raw:  # a section of former versions
+        raise ParamsError(
+            f"{file}: lists: a list of images is `images` of its domain now; take the section out (`referee upgrade` "
+            f"does so in {SUITE_FILE}, and keeps the lists)"
+        )
     return validate(Suite, raw, file)
 
 

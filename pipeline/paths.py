@@ -11,7 +11,6 @@ from pathlib import Path
 
 CACHE = Path("cache")
 CODE = CACHE / "code"
-LISTS = CACHE / "lists"
 RESULTS = Path("results")
 SCRATCH = Path(".referee/scratch")  # files of running stages; safe to remove when none runs
 # Rows that an interrupted `embed` keeps; outside every stage's outputs, so that DVC neither tracks nor deletes them.
@@ -31,11 +30,6 @@ def manifest(domain: str) -> Path:
 def order(domain: str) -> Path:
     """The order in which a domain's classes arrive, kept by git so that a new class moves no other."""
     return Path("orders") / f"{domain}.json"
-
-
-def image_list(domain: str, name: str) -> Path:
-    """A checked copy of a list of a domain's images."""
-    return LISTS / domain / f"{name}.txt"
 
 
 def model_identity(model: str) -> Path:

@@ -155,8 +155,8 @@ def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
     )
 
 
-def image_source(params: Any, domain: str, lists: Callable[[str, str], Path]) -> ImageSource:
-    """Return the source of a domain's images; ``lists(domain, name)`` is the file of an entry of `lists`."""
+def image_source(params: Any, domain: str) -> ImageSource:
+    """Return the source of a domain's images."""
     from pipeline.datasets.sources.choose import open_source
     from pipeline.datasets.sources.source import DomainSettings
 
@@ -169,9 +169,7 @@ def image_source(params: Any, domain: str, lists: Callable[[str, str], Path]) ->
         labelled=labelled,
         columns=dataset.columns or {},
     )
-    entries = params.lists.items()
-    own = ((lists(domain, n), Path(entry.root)) for n, entry in entries if entry.domain == domain)
-    return open_source(Path(described.images), settings, lists=tuple(own))
+    return open_source(Path(described.images), settings)
 
 
 def open_project(params: Params, root: Path = Path()) -> Project:

@@ -19,7 +19,7 @@ from pipeline.stage import main
 from pipeline.stages import code
 from small_project import tree_digest
 
-REAL = ("code", "generate", "image_list", "manifest", "order", "tasks", "model", "embed", "prompts")
+REAL = ("code", "generate", "manifest", "order", "tasks", "model", "embed", "prompts")
 
 State = dict[str, dict[str, str | None]]  # stage -> dependency or parameters -> digest
 

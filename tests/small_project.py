@@ -23,7 +23,7 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 SUITE_SECTIONS = (
-    *("suite", "datasets", "generated", "lists", "domains", "models", "vision", "language"),
+    *("suite", "datasets", "generated", "domains", "models", "vision", "language"),
     *("sources", "problems", "swept", "steps", "past", "joined", "published"),
 )
 VIT_KWARGS = {"img_size": 16, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
@@ -77,7 +77,6 @@ def small_params() -> dict[str, Any]:
         "suite": "toy",
         "datasets": {"toy": {"classes_per_task": 2, "class_names": {}}},
         "generated": {},
-        "lists": {},
         "domains": {name: {**domain, "images": f"data/{name}"} for name in ("left", "right")},
         "models": {
             "vit": {"library": "timm", "name": "vit_tiny_patch16_224", "origin": "weights/vit", "kwargs": VIT_KWARGS},

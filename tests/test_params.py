@@ -94,7 +94,6 @@ def test_class_names_may_be_a_block_of_text():
         *(("language", "vit", "'vit'"), ("vision", "vitt", "did you mean 'vit'?")),
         ("problems.p", {"source": "uci", "target": "uci"}, "'uci'"),
         ("problems.p", {"source": "uci", "target": "usps"}, "target: 'usps'"),
-        ("lists.l", {"file": "f", "domain": "ucy", "root": "."}, "domain: 'ucy'"),
         *(("problems.a b", {}, "letters, digits"), ("suite", "../x", "letters, digits")),
         ("published", {"rff": {"d": 1}}, "rff"),
         *(("data.seeds", [1, 1], ""), ("data.test_fraction", 1, "")),
@@ -124,16 +123,6 @@ def test_domains_of_a_problem_must_have_tasks_of_one_size():
     assert "make classes_per_task" in line
 
 
-def test_a_private_domain_cannot_come_from_a_list_that_dvc_caches():
-    entry = {"file": "l.txt", "domain": "uci", "root": "data"}
-    params, suite = changed("lists", value={"train": entry})
-    params["data"]["private"] = ["mnist"]
-    assert parse_params(params, suite).data.private == ("mnist",)
-    params["data"]["private"] = ["uci"]
-    (line,) = refused(params, suite)
-    assert line.startswith("params.yaml: data.private: 'uci' comes from the list 'train'")
-
-
 @pytest.mark.parametrize("section", sorted({*PARAMS, *SUITE} - {"runtime", "published"}))
 def test_a_missing_section_is_named(section):
     params, suite = copy.deepcopy(PARAMS), copy.deepcopy(SUITE)
@@ -143,7 +132,7 @@ def test_a_missing_section_is_named(section):
 
 
 def test_a_section_in_the_wrong_file_is_sent_to_the_other(project):
-    for file, section, other in (("params.yaml", "lists: {}", "suite"), ("suite.yaml", "rff: {}", "params")):
+    for file, section, other in (("params.yaml", "steps: {}", "suite"), ("suite.yaml", "rff: {}", "params")):
         text = (ROOT / file).read_text()
         (project / file).write_text(f"{text}\n{section}\n")
         with pytest.raises(ParamsError) as error:

@@ -26,8 +26,9 @@ def renew_params() -> Iterator[str]:
     yaml.preserve_quotes = True
     yaml.width = 4096
     settings = _load(yaml, PARAMS_FILE)
-    moved = {key: settings.pop(key) for key in Suite.model_fields if key in settings}
+    moved = {key: settings.pop(key) for key in (*Suite.model_fields, "lists") if key in settings}
     suite = moved or _load(yaml, SUITE_FILE)
+    had_lists, listed = "lists" in suite, lists_as_images(suite)
     gone = [f"{section}.{key}" for section, key in GONE if settings.get(section, {}).pop(key, None)]
     new = {
         file: {key: empty for key in model.model_fields if (empty := _empty(model, key, data))}
@@ -35,12 +36,39 @@ def renew_params() -> Iterator[str]:
     }
     for file, data in ((SUITE_FILE, suite), (PARAMS_FILE, settings)):
         data.update({key: empty() for key, empty in new[file].items()})
-        if new[file] or moved or (gone and file == PARAMS_FILE):
+        if new[file] or moved or (gone and file == PARAMS_FILE) or (had_lists and file == SUITE_FILE):
             _dump(yaml, data, file)
     if moved:
         yield f"{SUITE_FILE}: {', '.join(moved)} are here now, as they were in {PARAMS_FILE}"
+    yield from (
+        f"{SUITE_FILE}: domains.{domain}.images is {file}, in place of `lists`" for domain, file in listed.items()
+    )
     yield from (f"{PARAMS_FILE}: {key} is gone; it has no effect any more" for key in gone)
     yield from (f"{file}: {key} is new, with its defaults" for file, keys in new.items() for key in keys)
+
+
+def lists_as_images(suite: Any) -> dict[str, Path]:
+    """Take `lists` out of a suite and name one file of all lines in `images` of each domain that had any.
+
+    The file is in the folder from which the paths in the lists start. Lines are taken from the copies that DVC has.
+    """
+    lines: dict[str, str] = {}
+    roots: dict[str, str] = {}
+    for name, entry in (suite.pop("lists", None) or {}).items():
+        domain, copy = entry["domain"], Path("cache/lists", entry["domain"], f"{name}.txt")
+        if roots.setdefault(domain, entry["root"]) != entry["root"]:
+            raise InputError(
+                f"{SUITE_FILE}: lists: those of {domain} start from several folders; write one list of all its images, "
+                f"name it in domains.{domain}.images and take them out"
+            )
+        text = (copy if copy.is_file() else Path(entry["file"])).read_text(encoding="utf-8")
+        lines[domain] = f"{lines.get(domain, '')}{text.rstrip()}\n"
+    files = {domain: Path(root, f"{domain}.txt") for domain, root in roots.items()}
+    for domain, file in files.items():
+        with write_aside(file) as aside:
+            aside.write_text(lines[domain], encoding="utf-8")
+        suite["domains"][domain]["images"] = str(file)
+    return files
 
 
 def _load(yaml: YAML, file: Path) -> Any:

@@ -111,7 +111,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             yield Finding(NOTE, f"domains.{key}.images: {domain.images}", "`dvc repro` writes it")
             continue
         try:
-            found = image_source(params, key, lambda _domain, name: Path(params.lists[name].file)).find()
+            found = image_source(params, key).find()
         except InputError as error:
             yield from_error(f"domains.{key}.images", error)
             continue

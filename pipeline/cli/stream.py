@@ -160,7 +160,7 @@ def _class_names(suite: Suite, source: str) -> list[str]:
     file = paths.manifest(source) / "classes.csv"
     if file.is_file():
         return [row.class_name for row in read_classes(file)]
-    found = image_source(suite, source, lambda _, name: Path(suite.lists[name].file)).find()
+    found = image_source(suite, source).find()
     classes = class_order((image.class_name for image in found.images), found.classes)
     if not classes:
         raise InputError(f"{suite.domains[source].images}: names no classes; run dvc repro source@{source} first")

@@ -38,7 +38,7 @@ from pipeline.stage import find_stage
 from pipeline.stage import main as run_stage
 from pipeline.store.embedding_store import open_embeddings
 
-TAKEN_OVER = ("image_list", "manifest", "model", "embed", "prompts")
+TAKEN_OVER = ("manifest", "model", "embed", "prompts")
 
 
 def convert_manifest(folder: Path) -> None:

@@ -27,13 +27,12 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     """
     domain, data = params.domains[name], params.data
     dataset = params.datasets[domain.dataset]
-    lists = {key: entry.root for key, entry in params.lists.items() if entry.domain == name}
     return {
         "images": domain.images,
         "labels": domain.labels,
         "class_names": list(dataset.class_names),
         "columns": dataset.columns,
-        "lists": lists,
+        "lists": {},  # a section of former versions: without the key, every team's manifests would be made again
         "unreadable": data.unreadable,
         "empty_class": data.empty_class,
         "max_pixels": data.max_pixels,
@@ -49,7 +48,7 @@ def manifest(context: Context, name: str) -> str:
     how, params = context.settings, load_params()
     require_same_classes(params, name)
     read = partial(read_image, max_pixels=how["max_pixels"])
-    source = image_source(params, name, paths.image_list)
+    source = image_source(params, name)
     found = source.find()
     with Progress(f"manifest {name}", len(found.images)) as progress:
         built = build(
@@ -106,7 +105,7 @@ def require_same_classes(params: Params, name: str) -> None:
 
 def classes_of_folder(params: Params, name: str) -> set[str]:
     """Return the class folders of a domain that is one; nothing for other sources, or where it is absent."""
-    source = image_source(params, name, paths.image_list)
+    source = image_source(params, name)
     if not isinstance(source, Folder) or not source.folder.is_dir():
         return set()
     return {child.name for child in class_folders(source.folder, ())}

@@ -31,7 +31,6 @@ models:
 vision: vit
 language: clip
 generated: {}
-lists: {}
 sources: {}
 problems: {}
 swept: {}
@@ -139,13 +138,6 @@ def test_generated_images_may_be_absent(project, capsys):
     assert status == 0
     assert "· domains.photos.images: data/photos → `dvc repro` writes it" in out
     assert main(["check"]) == 0
-
-
-def test_lists_are_read_where_the_dataset_has_them(project, capsys):
-    Path("data/list.txt").write_text("photos/a/0.png 0\nphotos/b/0.png 1\n")
-    entry = "lists: {l: {file: data/list.txt, domain: photos, root: data}}"
-    change("suite.yaml", SUITE, "lists: {}", entry)
-    assert "✓ domains.photos.images: data/photos, 2 images" in screen(capsys)[1]
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def put(root, *paths):
         (root / path).write_bytes(b"never opened")
 
 
-def find(images, *, lists=(), **settings):
-    return open_source(images, DomainSettings(**settings), lists=tuple(lists)).find()
+def find(images, **settings):
+    return open_source(images, DomainSettings(**settings)).find()
 
 
 def found(root, folder, **settings):
@@ -34,10 +34,9 @@ def found(root, folder, **settings):
     return [(image.path.relative_to(root).as_posix(), image.class_name) for image in images]
 
 
-def listed(root, folder, text, *, list_root=None, class_names=VISDA):
-    (root / "list.txt").write_bytes(text.encode())
-    lists = [(root / "list.txt", root / (list_root or folder))]
-    return found(root, folder, lists=lists, class_names=class_names)
+def listed(root, folder, text, *, class_names=VISDA):
+    (root / folder / "list.txt").write_bytes(text.encode())
+    return found(root, f"{folder}/list.txt", class_names=class_names)
 
 
 def test_any_folder_of_classes_at_any_depth(tmp_path):
@@ -87,15 +86,12 @@ def test_domainnet_lists_name_the_domain_and_number_classes_their_own_way(tmp_pa
     names = ["t-shirt", "The_Mona_Lisa"]  # label 0 is not the first name
     expected = [("clipart/The_Mona_Lisa/clipart_1.jpg", "The_Mona_Lisa"), ("clipart/t-shirt/clipart_2.jpg", "t-shirt")]
     for class_names in (names, ()):
-        assert listed(tmp_path, "clipart", text, list_root=".", class_names=class_names) == expected
+        assert listed(tmp_path, ".", text, class_names=class_names) == expected
 
 
-def test_train_and_test_lists_together(tmp_path):
+def test_an_image_may_be_listed_twice(tmp_path):
     put(tmp_path, "d/bus/1.png", "d/bus/2.png")
-    (tmp_path / "train.txt").write_text("bus/1.png 2\n")
-    (tmp_path / "test.txt").write_text("bus/2.png 2\nbus/1.png 2\n")
-    lists = [(tmp_path / name, tmp_path / "d") for name in ("train.txt", "test.txt")]
-    assert len(found(tmp_path, "d", lists=lists, class_names=VISDA)) == 2
+    assert len(listed(tmp_path, "d", "bus/1.png 2\nbus/2.png 2\nbus/1.png 2\n")) == 2
 
 
 def test_files_that_are_no_images_are_left_out_and_counted(tmp_path):
@@ -143,7 +139,7 @@ def test_a_name_that_is_not_text_is_refused(tmp_path, old, new):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("bus/1.png 2\nbus/gone.png 2\n", r"line 2: bus/gone.png: .*lists\.\*\.root"),
+        ("bus/1.png 2\nbus/gone.png 2\n", r"line 2: bus/gone.png: no such file in .*/d"),
         ("\nbus/1.png 3\n", "line 2: bus/1.png: label 3 is out of range"),
         ("../d/bus/1.png 2\n", r"line 1: \.\./d/bus/1.png: leaves the folder"),
         ("/etc/passwd 2\n", "line 1: /etc/passwd: leaves the folder"),
@@ -158,12 +154,6 @@ def test_a_bad_list_names_file_and_line(tmp_path, text, message):
     put(tmp_path, "d/bus/1.png", "d/trunc0/1.png", "d/bus/notes.txt")
     with pytest.raises(InputError, match=message):
         listed(tmp_path, "d", text)
-
-
-def test_listed_images_may_be_anywhere_below_the_lists_root(tmp_path):
-    """A listed domain's `images` is cache/lists/DOMAIN, which holds no images."""
-    put(tmp_path, "data/bus/1.png")
-    assert listed(tmp_path, "cache/lists/d", "bus/1.png 2\n", list_root="data") == [("data/bus/1.png", "bus")]
 
 
 def test_a_list_that_names_no_class_is_refused(tmp_path):
@@ -265,12 +255,10 @@ def test_tables_of_paths(tmp_path):
         assert find(tmp_path / "data" / name, **everything).tasks() == [["bicycle"], ["bus"]]
 
 
-def test_a_list_or_a_hub_s_metadata_csv_named_as_the_images(tmp_path):
+def test_a_hub_s_metadata_csv_named_as_the_images(tmp_path):
     put(tmp_path, "d/bus/1.png")
-    (tmp_path / "d/list.txt").write_text("bus/1.png 2\n")
     (tmp_path / "d/metadata.csv").write_text("file_name,label\nbus/1.png,bus\n")
-    for name in ("list.txt", "metadata.csv"):
-        assert found(tmp_path, f"d/{name}", class_names=VISDA) == [("d/bus/1.png", "bus")]
+    assert found(tmp_path, "d/metadata.csv", class_names=VISDA) == [("d/bus/1.png", "bus")]
 
 
 @pytest.mark.parametrize("form", ["tar", "parquet", "csv"])

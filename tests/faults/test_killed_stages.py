@@ -23,7 +23,6 @@ def manifest_files(*names):
 STAGES = [
     ("code", (), ["cache/code"]),
     ("generate", ("print",), ["data/print"]),
-    ("image_list", ("few",), ["cache/lists/print/few.txt"]),
     ("manifest", ("right",), manifest_files("images.csv", "names.csv", "labels.csv")),
     ("order", ("right",), ["orders/right.json"]),
     ("tasks", ("right",), manifest_files("tasks.csv", "classes.csv")),
@@ -69,15 +68,13 @@ def server():
 
 @pytest.fixture(scope="module")
 def project(finished, tmp_path_factory, server):
-    """The finished project, with a generated domain and an image list besides; every stage run once more."""
+    """The finished project, with a generated domain besides; every stage run once more."""
     folder = tmp_path_factory.mktemp("killed") / "project"
     shutil.copytree(finished, folder, symlinks=True)
     made = SmallProject(folder)
     params = made.read_params()
     params["domains"]["print"] = {**params["domains"]["left"], "images": "data/print"}
     params["generated"] = {"print": {"folder": "data/print", "seed": 0, "per_class": 3}}
-    (folder / "few.txt").write_text("left/ant/0.png 0\nleft/bee/1.png 1\n")
-    params["lists"] = {"few": {"file": "few.txt", "domain": "print", "root": "data"}}
     made.write_params(params)
     return made
 

@@ -48,14 +48,12 @@ def assert_tables(project, problems):
     assert "published (other protocol)" in (folder / "comparison.tex").read_text()
 
 
-def run_suite(folder, suite, **changes):
+def run_suite(folder, suite, change=lambda project: None):
     project = suite_project(folder, suite)
+    change(project)
     assert f"data/{suite}" not in project.run("referee", "doctor", ok=False).stderr
-    project.change_params(compare={"methods": list(METHODS)}, **changes)
+    project.change_params(compare={"methods": list(METHODS)})
     params = project.read_params()
-    for entry in params["lists"].values():  # as the comments of the suite say
-        params["domains"][entry["domain"]]["images"] = f"cache/lists/{entry['domain']}"
-    project.write_params(params)
     ran = project.repro()
     problems = list(params["problems"])
     assert len(problems) == PROBLEMS[suite]
@@ -88,14 +86,15 @@ def test_officehome(tmp_path):
 @pytest.mark.long
 def test_domainnet_by_folders_and_by_its_published_lists(tmp_path):
     """Clipart by the lists, as suites/domainnet.yaml explains it, sketch by its folders."""
-    lists = {
-        f"domainnet_clipart_{part}": {
-            "file": f"data/domainnet/clipart_{part}.txt",
-            "domain": "domainnet_clipart",
-            "root": "data/domainnet",
-        }
-        for part in ("train", "test")
-    }
-    project = run_suite(tmp_path, "domainnet", lists=lists)
+
+    def by_lists(project):
+        folder = project.folder / "data/domainnet"
+        texts = ((folder / f"clipart_{part}.txt").read_text() for part in ("train", "test"))
+        (folder / "clipart.txt").write_text("".join(texts))
+        domains = project.read_params()["domains"]
+        domains["domainnet_clipart"]["images"] = "data/domainnet/clipart.txt"
+        project.change_params(domains=domains)
+
+    project = run_suite(tmp_path, "domainnet", by_lists)
     assert rows_of(project, "domainnet_clipart") == 345 * PER_CLASS  # one image is in no list
     assert rows_of(project, "domainnet_sketch") == 345 * PER_CLASS

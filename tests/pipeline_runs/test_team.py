@@ -14,7 +14,7 @@ from small_project import ROOT, SmallProject, draw_image, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-COSTLY = ("generate", "image_list", "manifest", "model", "embed", "prompts")
+COSTLY = ("generate", "manifest", "model", "embed", "prompts")
 CLASSES = ("ant", "bee", "cat", "dog")
 PULL = ("dvc", "repro", "--pull", "--allow-missing")
 

@@ -11,7 +11,7 @@ from suite_project import suite_project
 
 SUITES = sorted(file.stem for file in (ROOT / "suites").glob("*.yaml"))
 FEATURES = ("manifest", "order", "tasks", "model", "embed", "prompts")
-ABOVE_BASIS = {"code", "generate", "image_list", *FEATURES}
+ABOVE_BASIS = {"code", "generate", *FEATURES}
 
 pytestmark = pytest.mark.slow
 

@@ -73,7 +73,7 @@ def test_an_unknown_stage_is_one_line(capsys):
 
 def test_stages_that_cost_hours_follow_a_version_and_no_code(monkeypatch):
     monkeypatch.chdir(ROOT)
-    for name in ("generate", "image_list", "manifest", "order", "tasks", "model", "embed", "prompts"):
+    for name in ("generate", "manifest", "order", "tasks", "model", "embed", "prompts"):
         assert set(code.dependencies(find_stage(name))) == {"version", "defaults"}
 
 

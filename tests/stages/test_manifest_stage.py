@@ -1,4 +1,4 @@
-"""The stages from images to manifests: `generate`, `image_list`, `manifest`."""
+"""The stages from images to manifests: `generate`, `manifest`."""
 
 import json
 from pathlib import Path
@@ -27,10 +27,9 @@ def project(tmp_path, monkeypatch):
         "found": {"classes_per_task": 1, "class_names": {}},
     }
     params["generated"] = {"uci": {"folder": "data/uci", "per_class": 2}}
-    params["lists"] = {"l": {"file": "data/photos/list.txt", "domain": "listed", "root": "data/photos"}}
     params["domains"] = {
         "photos": domain("data/photos"),
-        "listed": domain("data/photos"),
+        "listed": domain("data/photos/list.txt"),
         "absent": domain("data/x.npz", "found"),
         "free": domain("data/free", "found"),
         "uci": domain("data/uci", "found"),
@@ -75,18 +74,15 @@ def test_a_folder_of_images(project):
     assert files() == before
 
 
-def test_an_image_list_is_copied_and_names_the_images(project):
+def test_a_list_names_the_images(project):
     Path("data/photos/list.txt").write_bytes(b"a/1.jpg 0\r\nb/0.png 1\r\n")
-    assert main(["image_list", "l"]) == 0
-    assert Path("cache/lists/listed/l.txt").read_bytes() == b"a/1.jpg 0\r\nb/0.png 1\r\n"
     assert main(["manifest", "listed"]) == 0
     assert class_of_rows("listed") == {"data/photos/a/1.jpg": "a", "data/photos/b/0.png": "b"}
 
 
 def test_a_list_without_class_names_has_the_classes_it_lists(project):
-    project.change_params(domains={"listed": domain("data/photos", "found")})
+    project.change_params(domains={"listed": domain("data/photos/list.txt", "found")})
     Path("data/photos/list.txt").write_text("b/0.png 1\n")
-    assert main(["image_list", "l"]) == 0
     assert main(["manifest", "listed"]) == 0
     assert class_of_rows("listed") == {"data/photos/b/0.png": "b"}
 
@@ -155,9 +151,7 @@ def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(projec
         ("manifest", "photo", "did you mean 'photos'?"),
         ("manifest", "free", "data/free"),
         ("manifest", "absent", "data/x.npz"),
-        ("manifest", "listed", "cache/lists/listed/l.txt"),
-        ("image_list", "m", "lists: there is no 'm'"),
-        ("image_list", "l", "data/photos/list.txt"),
+        ("manifest", "listed", "data/photos/list.txt"),
         ("generate", "photos", "generated: there is no 'photos'"),
     ],
 )
@@ -165,13 +159,6 @@ def test_unknown_keys_and_missing_inputs_are_named(project, capsys, stage, key, 
     assert main([stage, key]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert named in line
-    assert not Path("cache").exists()
-
-
-def test_a_bad_list_is_not_copied(project, capsys):
-    Path("data/photos/list.txt").write_text("a/1.jpg 0\n../b 1\n")
-    assert main(["image_list", "l"]) == 2
-    assert "data/photos/list.txt: line 2: ../b" in capsys.readouterr().err
     assert not Path("cache").exists()
 
 

@@ -30,9 +30,9 @@ def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
 
 
 def test_an_unlabelled_domain_may_come_from_a_list(weeks):
-    weeks.change_params(lists={"some": {"file": "some.txt", "domain": "week1", "root": "data/week1"}})
-    (weeks.folder / "some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
-    run(weeks, "image_list some")
+    week1 = weeks.read_params()["domains"]["week1"]
+    weeks.change_params(domains={"week1": week1 | {"images": "data/week1/some.txt"}})
+    (weeks.folder / "data/week1/some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
     prepare(weeks, "week1")
     run(weeks, "step camera-week1")
     assert set(answers(weeks, STEP)) == {f"data/week1/{name}.png" for name in ("a0", "b1", "d2")}

@@ -62,7 +62,7 @@ def test_a_suite_takes_the_hub_s_form(tmp_path, suite, domains, is_class_label):
         assert domain.images == f"data/{suite}/data"
         moved = domain.model_copy(update={"images": str(tmp_path / domain.images)})
         there = params.model_copy(update={"domains": {**params.domains, key: moved}})
-        found = image_source(there, key, None).find()
+        found = image_source(there, key).find()
         # each class once, by its number in the file's own order, under the suite's own spelling
         assert sorted(image.class_name for image in found.images) == sorted(folders)
         seen += [read_bytes(image.path) for image in found.images]

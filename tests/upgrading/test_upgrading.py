@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.errors import StoreError
+from pipeline.errors import ParamsError, StoreError
 from pipeline.params import load_params
 from pipeline.store.seal import read_sealed
 from pipeline.store.source_store import SCHEMA
@@ -113,3 +113,25 @@ def test_what_changed_meanwhile_is_not_taken_over(project, capsys):
     out = capsys.readouterr().out
     assert "embed@left-vit: taken over" in out
     assert "embed@right-vit: taken over" not in out
+
+
+def test_lists_of_images_become_the_images_of_their_domain(project, capsys):
+    assert upgrade(project) == 0
+    lists = "".join(f"  {n}: {{file: data/{n}.txt, domain: left, root: data/left}}\n" for n in ("train", "test"))
+    with (project.folder / "suite.yaml").open("a") as suite:
+        suite.write(f"lists:\n{lists}")
+    copy = project.folder / "cache/lists/left/train.txt"  # of a teammate who has no images
+    copy.parent.mkdir(parents=True)
+    copy.write_text("ant/0.png 0\nant/1.png 0")
+    (project.folder / "data").mkdir(exist_ok=True)
+    (project.folder / "data/test.txt").write_text("bee/0.png 1\n")
+    capsys.readouterr()
+    with contextlib.chdir(project.folder):
+        with pytest.raises(ParamsError, match=r"suite\.yaml: lists: .*referee upgrade"):
+            load_params()
+        assert main(["upgrade"]) == 0
+        assert load_params().domains["left"].images == "data/left/left.txt"
+    out = capsys.readouterr().out
+    assert "domains.left.images is data/left/left.txt" in out
+    assert "manifest@left: taken over" in out
+    assert (project.folder / "data/left/left.txt").read_text() == "ant/0.png 0\nant/1.png 0\nbee/0.png 1\n"

@@ -9,14 +9,12 @@ from pipeline.datasets.sources.npz_paths import NpzPaths
 from pipeline.datasets.sources.source import ANY_DOMAIN, DomainSettings, ImageSource
 from pipeline.datasets.sources.table import Table
 from pipeline.datasets.sources.tar_shards import TarShards
-from pipeline.datasets.sources.text_list import TextLists
+from pipeline.datasets.sources.text_list import TextList
 from pipeline.errors import InputError
 from pipeline.image_files.read import PARQUET, TAR
 
 
-def open_source(
-    images: Path, settings: DomainSettings = ANY_DOMAIN, *, lists: tuple[tuple[Path, Path], ...] = ()
-) -> ImageSource:
+def open_source(images: Path, settings: DomainSettings = ANY_DOMAIN) -> ImageSource:
     """Return the source of a domain's images.
 
     Parameters
@@ -25,11 +23,7 @@ def open_source(
         A folder of class folders; a folder of .tar or .parquet files and no folders; or a file: .txt, .csv, .tsv,
         .parquet, .tar or .npz.
     settings : DomainSettings
-    lists : tuple of (Path, Path)
-        Image lists and the root of the paths in each; with lists, ``images`` is not looked at.
     """
-    if lists:
-        return TextLists(lists, settings)
     files = (images,) if images.is_file() else _shards(images)
     kind = files[0].suffix.lower() if files else images.suffix.lower()
     if kind == ".npz":
@@ -39,7 +33,7 @@ def open_source(
     if kind in (PARQUET, ".csv", ".tsv") and files:
         return Table(files, settings)
     if kind == ".txt" and files:
-        return TextLists(((images, images.parent),), settings)
+        return TextList(images, settings)
     return Folder(images, settings)
 
 

@@ -36,7 +36,7 @@ class Folder:
     def find(self) -> FoundImages:
         """Return the images; see `ImageSource`."""
         if not self.folder.is_dir():
-            problem = "is no source of images" if self.folder.exists() else "no such folder"
+            problem = "is no source of images" if self.folder.exists() else "no such file or folder"
             raise InputError(
                 f"{self.folder}: {problem}; download the dataset there, or correct domains.*.images; "
                 "`referee doctor` shows what is missing"

@@ -212,5 +212,5 @@ def image_below(root: Path, path: PurePosixPath, where: str) -> Path:
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InputError(f"{where}: not an image ({listed(sorted(IMAGE_SUFFIXES))})")
     if not (root / path).is_file():
-        raise InputError(f"{where}: no such file in {root} (of a list: lists.*.root)")
+        raise InputError(f"{where}: no such file in {root}")
     return root / path

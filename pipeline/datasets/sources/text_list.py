@@ -1,4 +1,4 @@
-"""Text files of ``path label`` lines, as VisDA and DomainNet ship them: exactly the listed images."""
+"""A text file of ``path label`` lines, as VisDA and DomainNet ship them: exactly the listed images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL = re.compile(r"[0-9]{1,9}")
 
 
 class ListEntry(NamedTuple):
-    """One line: file and number for messages, the image's path relative to the list's root, the class number."""
+    """One line: file and number for messages, the image's path from the list's folder, the class number."""
 
     where: str
     path: PurePosixPath
@@ -30,22 +30,21 @@ class ListEntry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TextLists:
-    """Lists, each with the root of its paths. Train and test lists of a dataset may overlap."""
+class TextList:
+    """A list, whose paths start from its folder. An image may be listed twice, in the same class."""
 
-    lists: tuple[tuple[Path, Path], ...]
+    file: Path
     settings: DomainSettings = ANY_DOMAIN
     has_bytes: ClassVar[bool] = True
 
     def find(self) -> FoundImages:
         """Return the images; see `ImageSource`."""
         collected = Collected(self.settings)
-        for file, root in self.lists:
-            for entry in read_image_list(file):
-                path = image_below(root, entry.path, entry.where)
-                class_name = self._class_of(entry) if self.settings.labelled else ""
-                collected.add(path, class_name, where=entry.where)
-        return collected.found(self.lists[0][0])
+        for entry in read_image_list(self.file):
+            path = image_below(self.file.parent, entry.path, entry.where)
+            class_name = self._class_of(entry) if self.settings.labelled else ""
+            collected.add(path, class_name, where=entry.where)
+        return collected.found(self.file)
 
     def _class_of(self, entry: ListEntry) -> str:
         """Return the class of a listed image: its parent folder where that is one, else by its number.
@@ -70,8 +69,6 @@ def read_image_list(file: Path) -> list[ListEntry]:
     """Parse a list. Paths may hold spaces; blank lines and Windows line ends are fine."""
     try:
         text = file.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{file}: no such image list; download it, or correct its path in suite.yaml") from None
     except UnicodeDecodeError:
         raise InputError(f"{file}: not a text file (UTF-8)") from None
     entries = list(_entries(file, text))
