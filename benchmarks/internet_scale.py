@@ -24,7 +24,7 @@ from benchmarks.photos import write_photos
 from benchmarks.shards import SHARD, cpu, photos, write_tars
 from benchmarks.timing import seconds
 from pipeline.datasets.manifest_files import read_images
-from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.choose import find_in
 from pipeline.encoders.image_decoding import read_image
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -122,7 +122,7 @@ def hashing(folder: Path) -> Figures:
 def shards(folder: Path) -> Figures:
     """List 10,000 images of a tar file by their headers."""
     write_tars(folder / "tar", photos(SHARD))
-    return {"tar_listed": SHARD / cpu(lambda: open_source(folder / "tar").find())}
+    return {"tar_listed": SHARD / cpu(lambda: find_in(folder / "tar"))}
 
 
 def statistics() -> Figures:

@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image
 
 from pipeline.datasets.manifest import build
-from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import FoundImages
 from pipeline.encoders.image_decoding import decode, read_image
 
@@ -93,7 +93,7 @@ def measure(folder: Path, count: int) -> list[str]:
     """Return the cells of one form of images, which lie in ``folder/images``."""
     images = folder / "images"
     found: list[FoundImages] = []
-    finding = cpu(lambda: found.append(open_source(images).find()))
+    finding = cpu(lambda: found.append(find_in(images)))
     listed = found[0]
     assert len(listed.images) == count
     sample = listed.images[:: max(1, count // SAMPLE)]

@@ -33,7 +33,7 @@ from pipeline.params import Params, load_params, named
 from pipeline.problem.project import LabelSpace, Project
 
 if TYPE_CHECKING:
-    from pipeline.datasets.sources.source import ImageSource
+    from pipeline.datasets.sources.source import FoundImages
     from pipeline.extraction.embedding_settings import EmbeddingSettings
 
 STAGES = "pipeline.stages"
@@ -155,9 +155,9 @@ def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
     )
 
 
-def image_source(params: Any, domain: str) -> ImageSource:
-    """Return the source of a domain's images."""
-    from pipeline.datasets.sources.choose import open_source
+def domain_images(params: Any, domain: str) -> FoundImages:
+    """Find the images of a domain where suite.yaml says that they are; nothing is decoded."""
+    from pipeline.datasets.sources.choose import find_in
     from pipeline.datasets.sources.source import DomainSettings
 
     described = params.domains[domain]
@@ -169,7 +169,7 @@ def image_source(params: Any, domain: str) -> ImageSource:
         labelled=labelled,
         columns=dataset.columns or {},
     )
-    return open_source(Path(described.images), settings)
+    return find_in(Path(described.images), settings)
 
 
 def open_project(params: Params, root: Path = Path()) -> Project:

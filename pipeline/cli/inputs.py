@@ -15,7 +15,7 @@ from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ModelError, ParamsError, did_you_mean, listed
 from pipeline.params import SUITE_FILE, Model, Params
 from pipeline.problem.method_options import method_options
-from pipeline.stage import image_source
+from pipeline.stage import domain_images
 
 MEGABYTE = 1e6
 PRESENT, MISSING, NOTE = "✓", "✗", "·"  # a note is no obstacle
@@ -111,7 +111,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             yield Finding(NOTE, f"domains.{key}.images: {domain.images}", "`dvc repro` writes it")
             continue
         try:
-            found = image_source(params, key).find()
+            found = domain_images(params, key)
         except InputError as error:
             yield from_error(f"domains.{key}.images", error)
             continue

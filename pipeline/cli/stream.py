@@ -39,7 +39,7 @@ from pipeline.method.view_names import VIEWS
 from pipeline.newest_step import newest_step, stream_states
 from pipeline.params import SUITE_FILE, Suite, named, parse_suite
 from pipeline.problem.corrections import EMPTY
-from pipeline.stage import image_source
+from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
@@ -160,7 +160,7 @@ def _class_names(suite: Suite, source: str) -> list[str]:
     file = paths.manifest(source) / "classes.csv"
     if file.is_file():
         return [row.class_name for row in read_classes(file)]
-    found = image_source(suite, source).find()
+    found = domain_images(suite, source)
     classes = class_order((image.class_name for image in found.images), found.classes)
     if not classes:
         raise InputError(f"{suite.domains[source].images}: names no classes; run dvc repro source@{source} first")

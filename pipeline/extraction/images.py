@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings, require_text
 from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.errors import InputError
@@ -48,7 +48,7 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir() or path.suffix.lower() in (TAR, PARQUET):
-            inside = open_source(path, DomainSettings(labelled=False)).find().images
+            inside = find_in(path, DomainSettings(labelled=False)).images
             if not inside:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
                 raise InputError(f"{path}: no image in this folder or shard (looked for {suffixes})")

@@ -47,15 +47,16 @@ class ParquetFile:
     names: dict[str, list[str]]
     first_rows: tuple[int, ...]
 
-    def rows(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of columns, row by row; no other column is read."""
+    def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows by column; no other column is read."""
         if not columns:
-            yield from itertools.repeat((), self.first_rows[-1])
+            yield from itertools.repeat({}, self.first_rows[-1])
             return
         with _opened(self.path, self.metadata) as opened:
             for batch in opened.iter_batches(columns=list(columns)):
                 # as_py() of one value at a time is slower by half
-                yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+                values = (batch[name].to_pylist() for name in columns)
+                yield from (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
 
     def image(self, column: str, row: int) -> bytes | None:
         """Return the image of a row; None where there is no such row, or none in it."""

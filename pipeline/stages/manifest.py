@@ -7,17 +7,18 @@ image; what seeds and the order of classes decide is left to `tasks`, which open
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pipeline import paths
 from pipeline.datasets import manifest_files
 from pipeline.datasets.manifest import build
-from pipeline.datasets.sources.folder import Folder, class_folders
+from pipeline.datasets.sources.folder import class_folders
 from pipeline.encoders.image_decoding import read_image
 from pipeline.errors import InputError, listed
 from pipeline.extraction.progress import Progress
 from pipeline.params import Params, load_params
-from pipeline.stage import Context, image_source, stage
+from pipeline.stage import Context, domain_images, stage
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
@@ -48,8 +49,7 @@ def manifest(context: Context, name: str) -> str:
     how, params = context.settings, load_params()
     require_same_classes(params, name)
     read = partial(read_image, max_pixels=how["max_pixels"])
-    source = image_source(params, name)
-    found = source.find()
+    found = domain_images(params, name)
     with Progress(f"manifest {name}", len(found.images)) as progress:
         built = build(
             found,
@@ -57,7 +57,7 @@ def manifest(context: Context, name: str) -> str:
             folder=how["images"],
             class_names=how["class_names"] or found.classes,
             labelled=how["labels"] != "none",
-            read_facts=read if source.has_bytes else None,
+            read_facts=read if found.has_bytes else None,
             unreadable=how["unreadable"],
             empty_class=how["empty_class"],
             workers=context.params.runtime.workers,
@@ -91,7 +91,8 @@ def require_same_classes(params: Params, name: str) -> None:
     if params.datasets[dataset].class_names:
         return  # a class without images is then `data.empty_class`
     domains = [key for key, domain in params.domains.items() if domain.dataset == dataset]
-    classes = {params.domains[key].images: classes_of_folder(params, key) for key in domains}
+    folders = [params.domains[key].images for key in domains]
+    classes = {folder: {child.name for child in class_folders(Path(folder), ())} for folder in folders}
     own = params.domains[name].images
     for folder, names in classes.items():
         only_one = sorted(names ^ classes[own]) if names and classes[own] else []
@@ -101,11 +102,3 @@ def require_same_classes(params: Params, name: str) -> None:
                 f"{lacks}: has no class folder {only_one[0]!r}, but {has} has; add it here, take it away there, or "
                 f"name all classes in datasets.{dataset}.class_names and set data.empty_class: report"
             )
-
-
-def classes_of_folder(params: Params, name: str) -> set[str]:
-    """Return the class folders of a domain that is one; nothing for other sources, or where it is absent."""
-    source = image_source(params, name)
-    if not isinstance(source, Folder) or not source.folder.is_dir():
-        return set()
-    return {child.name for child in class_folders(source.folder, ())}

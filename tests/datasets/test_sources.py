@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
 from pipeline.errors import InputError
 from pipeline.image_files.read import read_bytes
@@ -26,7 +26,7 @@ def put(root, *paths):
 
 
 def find(images, **settings):
-    return open_source(images, DomainSettings(**settings)).find()
+    return find_in(images, DomainSettings(**settings))
 
 
 def found(root, folder, **settings):

@@ -18,9 +18,8 @@ from pipeline.array_files import read_paths
 from pipeline.cli.use import use
 from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
-from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
-from pipeline.datasets.sources.text_list import read_image_list
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.image_files.read import read_bytes
@@ -131,14 +130,16 @@ def manifests(folder, _monkeypatch):
 
 def image_lists(folder, _monkeypatch):
     """A list of images as DomainNet ships it: no path may leave its folder."""
+    for path in ("a/1.png", "b/2 2.png"):
+        (folder / path).parent.mkdir()
+        (folder / path).touch()
 
     def attempt(chosen):
         spoilt = spoil_text("a/1.png 0\nb/2 2.png 1\n", chosen, FRAGMENTS)
         (folder / "list.txt").write_bytes(spoilt)
         with only_our_errors("list.txt"):
-            for entry in read_image_list(folder / "list.txt"):
-                assert ".." not in entry.path.parts
-                assert not entry.path.is_absolute()
+            for image in find_in(folder / "list.txt").images:
+                assert image.path.resolve().is_relative_to(folder.resolve())
 
     return attempt
 
@@ -160,7 +161,7 @@ def shards(folder, _monkeypatch):
         name = chosen.choice(list(whole))
         (folder / name).write_bytes(spoil_bytes(whole[name], chosen))
         with only_our_errors(name):
-            for image in open_source(folder / name, settings).find().images:
+            for image in find_in(folder / name, settings).images:
                 assert image.class_name in settings.class_names
                 read_bytes(image.path)
 

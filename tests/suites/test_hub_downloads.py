@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from pipeline.cli.use import use
-from pipeline.datasets.sources.choose import open_source
+from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
 from pipeline.image_files.read import read_bytes
 from pipeline.params import load_params
-from pipeline.stage import image_source
+from pipeline.stage import domain_images
 from small_project import ROOT
 
 datasets = pytest.importorskip("datasets", reason="Hugging Face's datasets is not installed")
@@ -62,7 +62,7 @@ def test_a_suite_takes_the_hub_s_form(tmp_path, suite, domains, is_class_label):
         assert domain.images == f"data/{suite}/data"
         moved = domain.model_copy(update={"images": str(tmp_path / domain.images)})
         there = params.model_copy(update={"domains": {**params.domains, key: moved}})
-        found = image_source(there, key).find()
+        found = domain_images(there, key)
         # each class once, by its number in the file's own order, under the suite's own spelling
         assert sorted(image.class_name for image in found.images) == sorted(folders)
         seen += [read_bytes(image.path) for image in found.images]
@@ -77,7 +77,7 @@ def test_shards_of_webdataset(tmp_path):
         for i, data in enumerate(contents):
             label = {"cls": i % 2} if i < 5 else {"json": {"label": "dog", "task": 1}}
             writer.write({"__key__": f"sample{i:04}", "png": data, **label})
-    found = open_source(tmp_path, DomainSettings(class_names=("cat", "dog"))).find()
+    found = find_in(tmp_path, DomainSettings(class_names=("cat", "dog")))
     assert [image.class_name for image in found.images] == ["cat", "dog"] * 2 + ["cat", "dog", "dog"]
     assert [read_bytes(image.path) for image in found.images] == contents
     assert found.images[0].path.relative_to(tmp_path).as_posix() == "000000.tar/sample0000.png"

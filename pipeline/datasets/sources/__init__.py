@@ -8,5 +8,5 @@
 `npz_paths`        the ``paths`` of an .npz of imported embeddings, without images
 =================  ===========================================================================================
 
-`choose.open_source` finds out which it is. Bytes are read by path alone (`pipeline.image_files.read`).
+`choose.find_in` finds out which it is. Bytes are read by path alone (`pipeline.image_files.read`).
 """

@@ -1,49 +1,49 @@
-"""Find out what lies at `images` of a domain."""
+"""Find out what lies at `images` of a domain, and find the images there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.datasets.sources.folder import Folder, is_hidden, visible_folders
-from pipeline.datasets.sources.npz_paths import NpzPaths
-from pipeline.datasets.sources.source import ANY_DOMAIN, DomainSettings, ImageSource
-from pipeline.datasets.sources.table import Table
-from pipeline.datasets.sources.tar_shards import TarShards
-from pipeline.datasets.sources.text_list import TextList
+from pipeline.datasets.sources.folder import find_in_folder, is_hidden, visible_folders
+from pipeline.datasets.sources.npz_paths import find_in_npz
+from pipeline.datasets.sources.source import DomainSettings, FoundImages
+from pipeline.datasets.sources.table import find_in_tables
+from pipeline.datasets.sources.tar_shards import find_in_tars
+from pipeline.datasets.sources.text_list import find_in_list
 from pipeline.errors import InputError
 from pipeline.image_files.read import PARQUET, TAR
 
 
-def open_source(images: Path, settings: DomainSettings = ANY_DOMAIN) -> ImageSource:
-    """Return the source of a domain's images.
+def find_in(images: Path, settings: DomainSettings | None = None) -> FoundImages:
+    """Return the images of a domain; what is wrong with the source is an `InputError`. Nothing is decoded.
 
     Parameters
     ----------
     images : Path
         A folder of class folders; a folder of .tar or .parquet files and no folders; or a file: .txt, .csv, .tsv,
         .parquet, .tar or .npz.
-    settings : DomainSettings
+    settings : DomainSettings, optional
+        What suite.yaml says of the domain; without it every class and every domain is taken.
     """
+    settings = settings or DomainSettings()
     files = (images,) if images.is_file() else _shards(images)
-    kind = files[0].suffix.lower() if files else images.suffix.lower()
+    kind = (files[0] if files else images).suffix.lower()
     if kind == ".npz":
-        return NpzPaths(images, settings)
+        return find_in_npz(images, settings)
     if kind == TAR and files:
-        return TarShards(files, settings)
+        return find_in_tars(files, settings)
     if kind in (PARQUET, ".csv", ".tsv") and files:
-        return Table(files, settings)
+        return find_in_tables(files, settings)
     if kind == ".txt" and files:
-        return TextList(images, settings)
-    return Folder(images, settings)
+        return find_in_list(images, settings)
+    return find_in_folder(images, settings)
 
 
 def _shards(folder: Path) -> tuple[Path, ...]:
     """Return the shards of a folder that has no folders; sorted."""
     if not folder.is_dir() or visible_folders(folder):
         return ()
-    files = [
-        file for file in sorted(folder.iterdir()) if file.suffix.lower() in (TAR, PARQUET) and not is_hidden(file.name)
-    ]
+    files = [f for f in sorted(folder.iterdir()) if f.suffix.lower() in (TAR, PARQUET) and not is_hidden(f.name)]
     if len({file.suffix.lower() for file in files}) > 1:
         raise InputError(f"{folder}: has both {TAR} and {PARQUET} files; keep one kind of shards in a folder")
     return tuple(files)

@@ -11,49 +11,34 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import ClassVar
 
-from pipeline.datasets.sources.source import ANY_DOMAIN, Collected, DomainSettings, FoundImages, require_text
+from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, require_text
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES
 
 _NOT_CLASSES = {"__MACOSX"}
 
 
-@dataclass(frozen=True)
-class Folder:
-    """A folder. Every image in a class folder belongs to that class, at any depth.
+def find_in_folder(folder: Path, settings: DomainSettings) -> FoundImages:
+    """Return the images in class folders, at any depth; of a domain without labels, all images.
 
-    Images beside the class folders have no class and are left out. Of a domain without labels, all images at any depth.
+    Images beside the class folders have no class and are left out.
     """
-
-    folder: Path
-    settings: DomainSettings = ANY_DOMAIN
-    has_bytes: ClassVar[bool] = True
-
-    def find(self) -> FoundImages:
-        """Return the images; see `ImageSource`."""
-        if not self.folder.is_dir():
-            problem = "is no source of images" if self.folder.exists() else "no such file or folder"
-            raise InputError(
-                f"{self.folder}: {problem}; download the dataset there, or correct domains.*.images; "
-                "`referee doctor` shows what is missing"
-            )
-        collected = Collected(self.settings)
-        if not self.settings.labelled:
-            for path in _images_below(self.folder, (self.folder.resolve(),), collected.ignored):
-                collected.add(path, "")
-            return collected.found(self.folder)
-        classes = class_folders(self.folder, self.settings.class_names)
-        for child in classes:
-            paths = list(_images_below(child, (child.resolve(),), collected.ignored))
-            if paths:
-                self.settings.require_known(str(child), child.name)
-            for path in paths:
-                collected.add(path, child.name)
-        return collected.found(self.folder, [child.name for child in classes])
+    if not folder.is_dir():
+        problem = "is no source of images" if folder.exists() else "no such file or folder"
+        raise InputError(
+            f"{folder}: {problem}; download the dataset there, or correct domains.*.images; "
+            "`referee doctor` shows what is missing"
+        )
+    collected = Collected(settings)
+    classes = class_folders(folder, settings.class_names) if settings.labelled else []
+    for child in classes if settings.labelled else [folder]:
+        for path in _images_below(child, (child.resolve(),), collected.ignored):
+            if settings.labelled:
+                settings.require_known(str(child), child.name)
+            collected.add(path, child.name if settings.labelled else "")
+    return collected.found(folder, [child.name for child in classes])
 
 
 def is_hidden(name: str) -> bool:
@@ -62,7 +47,9 @@ def is_hidden(name: str) -> bool:
 
 
 def visible_folders(folder: Path) -> list[Path]:
-    """Return the folders in a folder that may be classes; sorted."""
+    """Return the folders in a folder that may be classes, sorted; none where it is something else."""
+    if not folder.is_dir():
+        return []
     return sorted(child for child in folder.iterdir() if child.is_dir() and not is_hidden(child.name))
 
 

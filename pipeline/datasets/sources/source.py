@@ -1,4 +1,4 @@
-"""What every source of images gives: paths, and classes and tasks where they are known."""
+"""What is found in every source of images: paths, and classes and tasks where they are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import NamedTuple
 
 from pipeline.array_files import is_domain
 from pipeline.errors import InputError, did_you_mean, listed
@@ -23,20 +23,12 @@ class LabelledImage(NamedTuple):
 
 
 class FoundImages(NamedTuple):
-    """The images of a domain, sorted by path, and what was left out.
-
-    Attributes
-    ----------
-    images : list of LabelledImage
-    ignored : dict of str to int
-        Numbers of files, by suffix, that are no images: ``{".txt": 3}``.
-    classes : tuple of str
-        The classes that the source names, those without images too.
-    """
+    """The images of a domain, sorted by path, and what was left out."""
 
     images: list[LabelledImage]
-    ignored: dict[str, int]
-    classes: tuple[str, ...] = ()
+    ignored: dict[str, int]  # numbers of files, by suffix, that are no images: {".txt": 3}
+    classes: tuple[str, ...] = ()  # the classes that the source names, those without images too
+    has_bytes: bool = True  # False: only paths are known
 
     def tasks(self) -> list[list[str]] | None:
         """Return the classes of each task where the source says them; None where it does not."""
@@ -51,36 +43,15 @@ class FoundImages(NamedTuple):
         return [[c for c in task_of if task_of[c] == n] for n in numbers] or None
 
 
-class ImageSource(Protocol):
-    """A source of images. Nothing is decoded by `find`; `read_bytes` gives the bytes of each path."""
-
-    has_bytes: ClassVar[bool]  # False: only paths are known
-
-    def find(self) -> FoundImages:
-        """Return the images; what is wrong with the source is an `InputError`."""
-        ...
-
-
 @dataclass(frozen=True)
 class DomainSettings:
-    """What suite.yaml says of the domain whose images are sought.
+    """What suite.yaml says of the domain whose images are sought."""
 
-    Attributes
-    ----------
-    domain, dataset : str
-        Keys of the domain and of its dataset; images of all domains if empty.
-    class_names : tuple of str
-        The only classes, in the order of label numbers; any class if empty.
-    labelled : bool
-        Whether labels are read.
-    columns : mapping of str to str
-        Names of the columns ``image``, ``label``, ``domain`` and ``task``, where they are others.
-    """
-
-    domain: str = ""
-    dataset: str = ""
-    class_names: tuple[str, ...] = ()
-    labelled: bool = True
+    domain: str = ""  # its key; images of all domains if empty
+    dataset: str = ""  # the key of its dataset
+    class_names: tuple[str, ...] = ()  # the only classes, in the order of label numbers; any class if empty
+    labelled: bool = True  # whether labels are read
+    # names of the columns ``image``, ``label``, ``domain`` and ``task``, where they are others
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, role: str) -> str:
@@ -103,14 +74,7 @@ class DomainSettings:
     def class_of(self, label: object, where: str, names: Sequence[str] = ()) -> str:
         """Return the class that a label names: by its name, however spaces and capitals are written, or by its number.
 
-        Parameters
-        ----------
-        label : object
-            What the source has: a text, a number or nothing.
-        where : str
-            File and row, for messages.
-        names : sequence of str
-            The source's own names by number; those of the dataset if it has none.
+        ``where`` is file and row, for messages; ``names`` are the source's own by number, else the dataset's count.
         """
         text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
         text = "" if label is None else text.strip()
@@ -136,9 +100,6 @@ class DomainSettings:
                 f"{where}: label {number} is out of range; there are {len(names)} classes, 0 to {len(names) - 1}"
             )
         return names[number]
-
-
-ANY_DOMAIN = DomainSettings()
 
 
 def _folded(name: str) -> str:
@@ -170,7 +131,7 @@ class Collected:
             listed_at = f"{where}: " if where else ""
             raise InputError(f"{listed_at}{path}: listed in two classes, {before.class_name} and {class_name}")
 
-    def found(self, source: Path, classes: Sequence[str] = ()) -> FoundImages:
+    def found(self, source: Path, classes: Sequence[str] = (), *, has_bytes: bool = True) -> FoundImages:
         """Return what was found; a source that has other domains only is refused by its name."""
         if not self._images and self._other_domains:
             raise InputError(
@@ -179,10 +140,10 @@ class Collected:
                 "or name the column in datasets.*.columns.domain ('' for none)"
             )
         images = sorted(self._images.values(), key=lambda image: image.path.as_posix())
-        return FoundImages(images, dict(sorted(self.ignored.items())), tuple(classes))
+        return FoundImages(images, dict(sorted(self.ignored.items())), tuple(classes), has_bytes)
 
 
-def _task_number(task: Any, where: str) -> int:
+def _task_number(task: object, where: str) -> int:
     text = str(task).strip()
     if not re.fullmatch(r"[1-9]\d{0,8}", text):
         raise InputError(f"{where}: task {text!r} is not a whole number from 1")
@@ -199,16 +160,11 @@ def require_text(path: Path) -> Path:
     return path
 
 
-def relative_path(text: str, where: str) -> PurePosixPath:
-    """Return the path that a list or table names, which must stay below its root."""
+def image_below(root: Path, text: str, where: str) -> Path:
+    """Return the file that a list or table names, which must be an image below its folder."""
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
         raise InputError(f"{where}: leaves the folder that the list is about")
-    return path
-
-
-def image_below(root: Path, path: PurePosixPath, where: str) -> Path:
-    """Return the file of a path in a list or table, which must be an image."""
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InputError(f"{where}: not an image ({listed(sorted(IMAGE_SUFFIXES))})")
     if not (root / path).is_file():

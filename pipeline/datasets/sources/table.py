@@ -7,156 +7,99 @@ the file's description. Further columns may say the domain and the task of each 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from pipeline.datasets.sources.source import (
-    ANY_DOMAIN,
-    Collected,
-    DomainSettings,
-    FoundImages,
-    image_below,
-    relative_path,
-)
+from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
 from pipeline.errors import InputError, did_you_mean, listed, one_line
-from pipeline.image_files.parquet_file import open_parquet
+from pipeline.image_files.parquet_file import ParquetFile, open_parquet
 from pipeline.image_files.read import PARQUET, row_path
 
 IMAGE_COLUMNS = ("image", "path", "file_name")  # the last as in Hugging Face's metadata.csv
 
 
-@dataclass(frozen=True)
-class Table:
-    """One or more files with the same columns. Paths start from the folder of the file; images are not read."""
+def find_in_tables(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
+    """Return the images of files with the same columns. Paths start from the folder of the file."""
+    collected = Collected(settings)
+    classes: dict[str, None] = {}
+    for file in files:
+        table = open_parquet(file) if file.suffix.lower() == PARQUET else CsvFile(file)
+        column = _columns(table, settings)
+        held = table.columns[column["image"]] == "image"
+        names = {role: table.names.get(name, []) for role, name in column.items()}
+        read = {role: name for role, name in column.items() if role != "image" or not held}
+        for number, by_name in enumerate(table.rows(list(dict.fromkeys(read.values())))):
+            row, where = {role: by_name[name] for role, name in read.items()}, f"{file}: row {number}"
+            if collected.is_other_domain(_domain(row.get("domain"), names.get("domain", []))):
+                continue
+            if held:
+                path = row_path(file, column["image"], number)
+            else:
+                text = str(row["image"] or "").strip()
+                path = image_below(file.parent, text, f"{where}: {text}")
+            class_name = settings.class_of(row["label"], where, names["label"]) if settings.labelled else ""
+            collected.add(path, class_name, row.get("task"), where=where)
+        classes |= dict.fromkeys(names.get("label", []))
+    return collected.found(files[0], list(classes))
 
-    files: tuple[Path, ...]
-    settings: DomainSettings = ANY_DOMAIN
-    has_bytes: ClassVar[bool] = True
 
-    def find(self) -> FoundImages:
-        """Return the images; see `ImageSource`."""
-        collected = Collected(self.settings)
-        classes: dict[str, None] = {}
-        for file in self.files:
-            columns = Columns(file, self.settings)
-            for number, row in enumerate(columns.rows()):
-                where = f"{file}: row {number}"
-                if not collected.is_other_domain(columns.domain(row)):
-                    path = columns.path(row, number, where)
-                    task = row.get(columns.roles.get("task", ""))
-                    collected.add(path, columns.class_of(row, where), task, where=where)
-            classes |= dict.fromkeys(columns.classes)
-        return collected.found(self.files[0], list(classes))
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a file that say where an image is, its label, domain and task."""
-
-    file: Path
-    settings: DomainSettings
-
-    @cached_property
-    def kinds(self) -> dict[str, str]:
-        """The columns and what they hold: ``image``, ``text``, ``number`` or ``other``; ``text`` in a CSV file."""
-        if self.file.suffix.lower() == PARQUET:
-            return open_parquet(self.file).columns
-        return dict.fromkeys(next(_csv_lines(self.file)), "text")
-
-    @cached_property
-    def names(self) -> dict[str, list[str]]:
-        """For columns of numbers, what the numbers mean, where the file says it."""
-        return open_parquet(self.file).names if self.file.suffix.lower() == PARQUET else {}
-
-    @cached_property
-    def image(self) -> str:
-        """The column of images or of their paths."""
-        usual = next((name for name in IMAGE_COLUMNS if name in self.kinds), IMAGE_COLUMNS[0])
-        name = self._require("image", self.settings.columns.get("image", usual))
-        if self.kinds[name] not in ("image", "text"):
-            held = [name for name, kind in self.kinds.items() if kind == "image"]
+def _columns(table: ParquetFile | CsvFile, settings: DomainSettings) -> dict[str, str]:
+    """Return the columns of a table by what they say: image, label, domain and task, those that are there."""
+    usual = next((name for name in IMAGE_COLUMNS if name in table.columns), IMAGE_COLUMNS[0])
+    column = {"image": settings.columns.get("image", usual)}
+    if settings.labelled:
+        column["label"] = settings.column("label")
+    for role in ("domain", "task"):
+        name = settings.column(role)
+        if name in table.columns or (name and role in settings.columns):
+            column[role] = name
+    for role, name in column.items():
+        if name not in table.columns:
             raise InputError(
-                f"{self.file}: column {name!r} holds neither images nor paths (columns of images: "
-                f"{listed(held) or 'none'}); name another in datasets.*.columns.image"
-            )
-        return name
-
-    @cached_property
-    def roles(self) -> dict[str, str]:
-        """The columns of label, domain and task, those that are there."""
-        found = {}
-        if self.settings.labelled:
-            found["label"] = self._require("label", self.settings.column("label"))
-        for role in ("domain", "task"):
-            name = self.settings.column(role)
-            if name in self.kinds:
-                found[role] = name
-            elif name and role in self.settings.columns:
-                self._require(role, name)
-        return found
-
-    @cached_property
-    def classes(self) -> list[str]:
-        """The names of the classes by number, where the file says them."""
-        return self.names.get(self.roles.get("label", ""), [])
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows, by column; without the images."""
-        paths = [self.image] if self.kinds[self.image] == "text" else []
-        columns = list(dict.fromkeys([*paths, *self.roles.values()]))
-        if self.file.suffix.lower() == PARQUET:
-            for row in open_parquet(self.file).rows(columns):
-                yield dict(zip(columns, row, strict=True))
-            return
-        for number, line in enumerate(_csv_lines(self.file), -1):
-            if len(line) != len(self.kinds):
-                raise InputError(
-                    f"{self.file}: row {number} has {len(line)} values for {len(self.kinds)} columns; mend it"
-                )
-            if number >= 0:
-                yield dict(zip(self.kinds, line, strict=True))
-
-    def path(self, row: dict[str, Any], number: int, where: str) -> Path:
-        """Return the path of a row's image."""
-        if self.kinds[self.image] == "image":
-            return row_path(self.file, self.image, number)
-        text = str(row[self.image] or "").strip()
-        where = f"{where}: {text}"
-        return image_below(self.file.parent, relative_path(text, where), where)
-
-    def domain(self, row: dict[str, Any]) -> object:
-        """Return what a row says of its image's domain, None if nothing."""
-        column = self.roles.get("domain", "")
-        value, names = row.get(column), self.names.get(column, [])
-        if isinstance(value, int) and 0 <= value < len(names):
-            return names[value]
-        return value
-
-    def class_of(self, row: dict[str, Any], where: str) -> str:
-        """Return the class of a row's image; "" of a domain without labels."""
-        if not self.settings.labelled:
-            return ""
-        return self.settings.class_of(row[self.roles["label"]], where, self.classes)
-
-    def _require(self, role: str, name: str) -> str:
-        if name not in self.kinds:
-            raise InputError(
-                f"{self.file}: has no column {name!r}{did_you_mean(name, self.kinds)} "
+                f"{table.path}: has no column {name!r}{did_you_mean(name, table.columns)} "
                 f"(name it in datasets.*.columns.{role})"
             )
-        return name
+    if table.columns[column["image"]] not in ("image", "text"):
+        held = [name for name, kind in table.columns.items() if kind == "image"]
+        raise InputError(
+            f"{table.path}: column {column['image']!r} holds neither images nor paths (columns of images: "
+            f"{listed(held) or 'none'}); name another in datasets.*.columns.image"
+        )
+    return column
 
 
-def _csv_lines(file: Path) -> Iterator[Sequence[str]]:
-    """Yield the header of a CSV file (a .tsv with tabs) and its rows; blank lines are left out."""
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as opened:
-            delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-            lines = (line for line in csv.reader(opened, delimiter=delimiter, strict=True) if line)
-            yield next(lines, [])
-            yield from lines
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: not a CSV file in UTF-8 ({one_line(error)})") from None
+def _domain(value: object, names: Sequence[str]) -> object:
+    """Return what a row says of its image's domain, by name; None if nothing."""
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
+
+
+class CsvFile:
+    """A CSV file in UTF-8 (a .tsv with tabs), with the attributes and `rows` of a `ParquetFile`."""
+
+    names: Mapping[str, list[str]] = {}
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.columns = dict.fromkeys(next(self._lines()), "text")
+
+    def rows(self, _columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows by column, all columns."""
+        for number, line in enumerate(self._lines(), -1):
+            if len(line) != len(self.columns):
+                raise InputError(
+                    f"{self.path}: row {number} has {len(line)} values for {len(self.columns)} columns; mend it"
+                )
+            if number >= 0:
+                yield dict(zip(self.columns, line, strict=True))
+
+    def _lines(self) -> Iterator[Sequence[str]]:
+        """Yield the header and the rows; blank lines are left out."""
+        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else ","
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as opened:
+                lines = (line for line in csv.reader(opened, delimiter=delimiter, strict=True) if line)
+                yield next(lines, [])
+                yield from lines
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path}: not a CSV file in UTF-8 ({one_line(error)})") from None

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline.datasets.sources.folder import is_hidden
-from pipeline.datasets.sources.source import ANY_DOMAIN, Collected, DomainSettings, FoundImages, require_text
+from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, require_text
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES, unreadable
 from pipeline.image_files.tar_file import members, read_member
@@ -24,73 +23,65 @@ LABEL_BYTES = 2**20  # more than any label file has
 CLS, JSON = ".cls", ".json"
 
 
-@dataclass(frozen=True)
-class TarShards:
-    """One or more tar files; the images keep the order of the files' names, then of their own."""
-
-    files: tuple[Path, ...]
-    settings: DomainSettings = ANY_DOMAIN
-    has_bytes: ClassVar[bool] = True
-
-    def find(self) -> FoundImages:
-        """Return the images; see `ImageSource`. Only headers and label files are read."""
-        collected = Collected(self.settings)
-        for file in self.files:
-            for key, names in _samples(members(file)).items():
-                self._add_sample(collected, file, key, names)
-        return collected.found(self.files[0])
-
-    def _add_sample(self, collected: Collected, file: Path, key: str, names: list[str]) -> None:
-        """Add the images among the members of one key, with what its label files say of them."""
-        images = [name for name in names if _suffix(name) in IMAGE_SUFFIXES]
-        labels = [name for name in names if _extension(name) in (CLS, JSON)]
-        for name in names:
-            if name not in images and name not in labels:
-                collected.ignored[_suffix(name) or "no suffix"] += 1
-        if labels and len(images) > 1:  # 0001.jpg beside its mask 0001.seg.png
-            masks = [name for name in images if _extension(name) not in IMAGE_SUFFIXES]
-            images = [name for name in images if name not in masks]
-            collected.ignored.update(_suffix(name) for name in masks)
-        if labels and len(images) > 1:
-            raise InputError(f"{file}: the sample {key!r} has two images, {images[0]} and {images[1]}; keep one")
-        described = self._read_labels(file, labels) if images else {}
-        if collected.is_other_domain(described.get("domain")):
-            return
-        for name in images:
-            path = require_text(file / name)
-            class_name = self._class_of(path, name, described) if self.settings.labelled else ""
-            collected.add(path, class_name, described.get("task"))
-
-    def _read_labels(self, file: Path, names: Iterable[str]) -> dict[str, Any]:
-        """Return label, domain and task as the label files of a sample have them."""
-        described: dict[str, Any] = {}
-        for name in names:
-            data = read_member(file, name, most=LABEL_BYTES) or b""
-            if _extension(name) == CLS:
-                described["label"] = data
+def find_in_tars(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
+    """Return the images in tar files, of which only headers and label files are read."""
+    collected = Collected(settings)
+    for file in files:
+        for key, names in _samples(members(file)).items():
+            images, labels = _images_and_labels(file, key, names, collected)
+            described = _read_labels(file, labels, settings) if images else {}
+            if collected.is_other_domain(described.get("domain")):
                 continue
-            try:
-                record = json.loads(data)
-            except ValueError as error:
-                raise unreadable(file / name, f"is not JSON ({error})", "mend the shard") from None
-            if isinstance(record, dict):
-                roles = {role: self.settings.column(role) for role in ("label", "domain", "task")}
-                described = {role: record[key] for role, key in roles.items() if key in record} | described
-        return described
+            for name in images:
+                path = require_text(file / name)
+                class_name = _class_of(path, name, described, settings) if settings.labelled else ""
+                collected.add(path, class_name, described.get("task"))
+    return collected.found(files[0])
 
-    def _class_of(self, path: Path, name: str, described: Mapping[str, Any]) -> str:
-        if "label" in described:
-            return self.settings.class_of(described["label"], str(path))
-        folders = name.split("/")[:-1]
-        if not folders:
-            raise InputError(
-                f"{path}: has no class: neither a .cls or .json of its name in the shard, nor a class folder; "
-                "add one, or set labels: none for the domain"
-            )
-        known = [folder for folder in folders if folder in self.settings.class_names]
-        class_name = known[0] if known else folders[-1]
-        self.settings.require_known(str(path), class_name)
-        return class_name
+
+def _images_and_labels(file: Path, key: str, names: Sequence[str], collected: Collected) -> tuple[list[str], list[str]]:
+    """Return the images and the label files among the members of one key; count the others."""
+    labels = [name for name in names if _extension(name) in (CLS, JSON)]
+    images = [name for name in names if _suffix(name) in IMAGE_SUFFIXES]
+    if labels and len(images) > 1:  # 0001.jpg beside its mask 0001.seg.png
+        images = [name for name in images if _extension(name) in IMAGE_SUFFIXES]
+    if labels and len(images) > 1:
+        raise InputError(f"{file}: the sample {key!r} has two images, {images[0]} and {images[1]}; keep one")
+    collected.ignored.update(_suffix(name) or "no suffix" for name in names if name not in (*images, *labels))
+    return images, labels
+
+
+def _read_labels(file: Path, names: Iterable[str], settings: DomainSettings) -> dict[str, Any]:
+    """Return label, domain and task as the label files of a sample have them."""
+    described: dict[str, Any] = {}
+    for name in names:
+        data = read_member(file, name, most=LABEL_BYTES) or b""
+        if _extension(name) == CLS:
+            described["label"] = data
+            continue
+        try:
+            record = json.loads(data)
+        except ValueError as error:
+            raise unreadable(file / name, f"is not JSON ({error})", "mend the shard") from None
+        if isinstance(record, dict):
+            roles = {role: settings.column(role) for role in ("label", "domain", "task")}
+            described = {role: record[key] for role, key in roles.items() if key in record} | described
+    return described
+
+
+def _class_of(path: Path, name: str, described: Mapping[str, Any], settings: DomainSettings) -> str:
+    if "label" in described:
+        return settings.class_of(described["label"], str(path))
+    folders = name.split("/")[:-1]
+    if not folders:
+        raise InputError(
+            f"{path}: has no class: neither a .cls or .json of its name in the shard, nor a class folder; "
+            "add one, or set labels: none for the domain"
+        )
+    known = [folder for folder in folders if folder in settings.class_names]
+    class_name = known[0] if known else folders[-1]
+    settings.require_known(str(path), class_name)
+    return class_name
 
 
 def _samples(names: Iterable[str]) -> dict[str, list[str]]:
