@@ -15,12 +15,16 @@ from pipeline.errors import ModelError
 from pipeline.extraction.batches import plan_batches
 from pipeline.extraction.cluster import Cluster
 from pipeline.extraction.embed_on_cluster import embed_on_cluster
-from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.embedding_settings import (
+    EmbeddingSettings,
+    backbone_identity,
+    require_rows_of,
+    row_key,
+    settings_of_view,
+)
 from pipeline.extraction.image_embedder import ImageEmbedder
 from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
-from pipeline.extraction.row_identity import backbone_identity, require_same_backbone, require_same_views, row_key
-from pipeline.extraction.views import settings_of_view
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows
 from pipeline.store.progress_log import ProgressLog
 
@@ -141,9 +145,7 @@ def embed_new_images(
     """
     embedder = ImageEmbedder.build(settings)
     named = f"models.{model} ({settings.backbone.origin})"
-    require_same_backbone(embedder.encoder, store, named)
-    for view in views:
-        require_same_views(settings, store, view)
+    require_rows_of(store, embedder.encoder, settings, views, named)
     found: dict[str, dict[bytes, Matrix]] = {view: {} for view in views}
     batches = plan_batches(images, views, embedder.batch_size)
     with Progress("embed", sum(len(batch.images) for batch in batches)) as shown:

@@ -1,13 +1,22 @@
-"""Everything that says how images become rows, as plain values that travel to other processes."""
+"""What decides an embedding, as plain values: the backbone, the view's settings and the version of the extraction.
+
+Rows made in another way are never mixed: not in a progress log that is taken up again, and not between a store and new
+images.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.encoders.backbone import Backbone
+from pipeline.errors import ParamsError, StoreError
+from pipeline.store.embedding_store import EmbeddingStore, Provenance, digest_of
 
 if TYPE_CHECKING:
+    from pipeline.encoders.image_encoder import ImageEncoder
     from pipeline.method.frequency_views import ViewSettings
 
 # The version of stage `embed` and of the rows in its progress log. Raise it when the same image, weights and settings
@@ -17,10 +26,7 @@ ROWS_VERSION = 3
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    """How images become rows of embeddings.
-
-    The first two decide the rows; the others only how fast they come.
-    """
+    """How images become rows: the first two decide the rows, the others only how fast they come."""
 
     backbone: Backbone
     views: ViewSettings  # how the frequency-aware views are made
@@ -32,3 +38,73 @@ class EmbeddingSettings:
     def absolute(self) -> EmbeddingSettings:
         """Return the settings for a process that runs in another folder."""
         return replace(self, backbone=self.backbone.absolute())
+
+
+def views_in_both(domain: str, domain_views: Sequence[str], model: str, model_views: Sequence[str]) -> tuple[str, ...]:
+    """Return the views that a domain asks for and a model gives, in the domain's order.
+
+    Examples
+    --------
+    >>> views_in_both("mnist", ["original", "zeros"], "vit", ["zeros", "rand", "original"])
+    ('original', 'zeros')
+    """
+    views = tuple(view for view in domain_views if view in model_views)
+    if not views:
+        raise ParamsError(
+            f"domains.{domain}.views has {', '.join(domain_views)} and models.{model}.views "
+            f"{', '.join(model_views)}: no view is in both; add one of the domain's to the model's"
+        )
+    return views
+
+
+def settings_of_view(view: str, settings: ViewSettings) -> dict[str, Any]:
+    """Return the settings that a view depends on, and no others: a change of noise leaves ``zeros`` alone."""
+    names = {"original": (), "zeros": ("wavelet", "level"), "rand": ("wavelet", "level", "noise", "seed")}
+    return {name: getattr(settings, name) for name in names[view]}
+
+
+def backbone_identity(encoder: ImageEncoder) -> Provenance:
+    """Return what a store keeps of its backbone: model, weights, preprocessing and precision."""
+    return {
+        "model": encoder.description,
+        "weights": encoder.fingerprint,
+        "preprocessing": encoder.preprocessing.as_attributes(),
+        "precision": encoder.precision,
+    }
+
+
+def row_key(encoder: ImageEncoder, settings: EmbeddingSettings, view: str) -> str:
+    """Return a name for rows of ``view`` made in exactly this way."""
+    how = {
+        **backbone_identity(encoder),
+        "view": view,
+        "settings": settings_of_view(view, settings.views),
+        "stored_as": settings.backbone.stored_as,
+        "version": ROWS_VERSION,
+    }
+    return digest_of(how)[:32]
+
+
+def require_rows_of(
+    store: EmbeddingStore, encoder: ImageEncoder, settings: EmbeddingSettings, views: Sequence[str], model: str
+) -> None:
+    """Raise a `StoreError` that names both sides where ``encoder`` and ``settings`` are not those that made a store."""
+    for key, today in backbone_identity(encoder).items():
+        stored = store.provenance.get(key)
+        if stored != json.loads(json.dumps(today)):
+            raise StoreError(
+                f"{model}: its {key} today ({_short(today)}) differs from what {store.path} was made with "
+                f"({_short(stored)}); put the former model back, or run dvc repro to make the features anew"
+            )
+    for view in views:
+        today = settings_of_view(view, settings.views)
+        if store.settings(view) != today:
+            raise StoreError(
+                f"{store.path}/{view}: made with {store.settings(view)}, but the section `views` of params.yaml "
+                f"says {today}; run dvc repro, or put the section back"
+            )
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pipeline.encoders.preprocessing import Preprocessing
 
 
+Crops = npt.NDArray[np.uint8]  # (n, h, w, 3)
+
+
 @dataclass(frozen=True)
 class Image:
     """An image to embed."""
@@ -76,7 +79,7 @@ def read_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> Read
     )
 
 
-def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> npt.NDArray[np.uint8]:
+def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> Crops:
     """Decode and crop images as the model's preprocessing says; (n, height, width, 3), uint8."""
     upright = preprocessing.upright
     return np.stack(

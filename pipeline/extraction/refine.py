@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.encoders.view_embedder import Crops
-from pipeline.encoders.view_refiner import ViewRefiner
+from pipeline.errors import ModelError, ParamsError
 from pipeline.extraction.batches import ViewEmbeddings, stream
 from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.image_embedder import ImageEmbedder
-from pipeline.extraction.images import Image, load_crops
+from pipeline.extraction.images import Crops, Image, load_crops
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.extraction.progress import Progress
+from pipeline.extraction.view_refiner import ViewRefiner
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 
 if TYPE_CHECKING:
@@ -82,6 +82,21 @@ def task_to_refine(
     return TaskToRefine(rows, branch, in_task)
 
 
+def views_to_refine(domain: str, views: Sequence[str], model: str, library: str) -> tuple[str, ...]:
+    """Return the views that refinement changes, all but the original; ``domain`` and ``model`` are keys of params."""
+    remedy = "set refinement.steps: 0 and refinement.mutual_attention: false"
+    if library == "imported":
+        raise ModelError(
+            f"refinement: models.{model} is imported, so there is no backbone to refine views with; {remedy}"
+        )
+    refined = tuple(view for view in views if view != "original")
+    if not refined:
+        raise ParamsError(
+            f"refinement: domains.{domain}.views has no view but the original; add zeros or rand, or {remedy}"
+        )
+    return refined
+
+
 def tasks_to_refine(
     problem: Problem, options: MethodOptions, labels: Iterable[TaskLabels], index: int
 ) -> Iterator[TaskToRefine]:
@@ -119,7 +134,7 @@ def refine_views(
     images : sequence of n Image
         The target domain's images, in the order of the rows.
     views : sequence of str
-        Views to refine, see `views.views_to_refine`.
+        Views to refine, see `views_to_refine`.
     ascent : Ascent
         Steps, step size and radius; 0 steps: no adversarial refinement.
     attention : bool

@@ -18,7 +18,7 @@ import numpy as np
 from pipeline import paths
 from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import ParamsError
-from pipeline.extraction.views import views_in_both, views_to_refine
+from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
 from pipeline.params import Params, load_params
 from pipeline.problem.adapted_model import options_as_json
@@ -91,7 +91,7 @@ def refined_views(
         yield None
         return
     from pipeline.extraction.images import images_of
-    from pipeline.extraction.refine import refine_views, tasks_to_refine  # imports torch
+    from pipeline.extraction.refine import refine_views, tasks_to_refine, views_to_refine  # imports torch
     from pipeline.method.adversarial_refinement import Ascent
 
     params, target = load_params(), problem.target

@@ -12,10 +12,9 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import ImageRow, read_images, rows_digest
-from pipeline.extraction.embedding_settings import ROWS_VERSION
+from pipeline.extraction.embedding_settings import ROWS_VERSION, views_in_both
 from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
-from pipeline.extraction.views import views_in_both
 from pipeline.image_files.read import file_of
 from pipeline.params import Params
 from pipeline.stage import Context, stage

@@ -11,10 +11,9 @@ from pipeline.errors import InputError, ModelError, StoreError
 from pipeline.extraction import embed
 from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
-from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.embedding_settings import EmbeddingSettings, settings_of_view
 from pipeline.extraction.images import find_images, read_images
-from pipeline.extraction.refine import TaskToRefine, refine_views, task_to_refine
-from pipeline.extraction.views import settings_of_view, views_to_refine
+from pipeline.extraction.refine import TaskToRefine, refine_views, task_to_refine, views_to_refine
 from pipeline.method.adversarial_refinement import Ascent
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier

@@ -11,9 +11,8 @@ from encoders import small_models
 from pipeline.encoders.clip_encoder import ClipEncoder
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.preprocessing import Preprocessing
-from pipeline.encoders.view_embedder import ViewEmbedder
-from pipeline.encoders.view_refiner import TokenModel, ViewRefiner
 from pipeline.errors import ModelError
+from pipeline.extraction.view_refiner import TokenModel, ViewRefiner
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
@@ -80,16 +79,6 @@ def test_the_differentiable_forward_is_the_encoder(make):
     torch.testing.assert_close(embeddings.detach(), encoder.embed(images.detach()))
     (gradient,) = torch.autograd.grad(embeddings.square().sum(), images)
     assert gradient.abs().amax(dim=(1, 2, 3)).min() > 0
-
-
-def test_an_image_has_the_same_row_in_a_full_and_in_a_padded_pass():
-    torch.manual_seed(0)
-    module = timm.create_model("resnet10t", num_classes=0)  # convolutions depend on the layout
-    embedder = ViewEmbedder(encoder_of(module), ViewSettings(), rows=64)
-    crops, digests = batch(16)
-    full = embedder(crops, digests, ("original", *VIEWS), "float32")
-    padded = embedder(crops[:5], digests[:5], ("original", *VIEWS), "float32")
-    assert all(np.array_equal(padded[view], full[view][:5]) for view in full)
 
 
 def test_refined_views_are_harder_for_the_source(vit):

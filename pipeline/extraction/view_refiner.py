@@ -1,6 +1,6 @@
 """Refine views of crops against pseudo-labels, and embed them.
 
-As in `view_embedder`, a pass on the CPU has 16 rows (the last one padded) and one thread, so that a
+As in `image_embedder`, a pass on the CPU has 16 rows (the last one padded) and one thread, so that a
 rerun with other workers ends with the same bytes.
 """
 
@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.view_embedder import CPU_ROWS, Crops, Embeddings
 from pipeline.errors import ModelError
+from pipeline.extraction.image_embedder import CPU_ROWS
+from pipeline.extraction.images import Crops
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
 from pipeline.method.frequency_views import ViewSettings, frequency_views
 from pipeline.method.mutual_attention import mutual_attention
@@ -54,7 +55,7 @@ class ViewRefiner:
         branch: SourceBranch | None,
         labels: npt.NDArray[np.intp],
         dtype: npt.DTypeLike,
-    ) -> dict[str, Embeddings]:
+    ) -> dict[str, npt.NDArray[np.floating]]:
         """Return the embeddings (n, d) of the refined ``views`` of at most `rows` crops (n, h, w, 3).
 
         ``digests`` are the sha256 of the image files. With steps, ``branch`` is the source classifier over the task's

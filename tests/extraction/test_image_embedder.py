@@ -1,0 +1,116 @@
+"""Views through a model in batches: same rows whatever the batch, and memory that runs out halves it."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+
+from pipeline.encoders.backbone import Backbone
+from pipeline.encoders.image_encoder import ImageEncoder
+from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.errors import ModelError
+from pipeline.extraction.batches import Batch
+from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.image_embedder import CPU_ROWS, ImageEmbedder
+from pipeline.extraction.images import Image
+from pipeline.method.frequency_views import ViewSettings, frequency_views
+
+VIEWS = ("original", "zeros", "rand")
+
+
+class Encoder:
+    """Means over quarters of the image; remembers how many rows each pass had, and has limited memory."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, most_rows=10_000):
+        self.most_rows = most_rows
+        self.passes = []
+
+    def embed(self, images):
+        if len(images) > self.most_rows:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        self.passes.append(len(images))
+        return torch.nn.functional.adaptive_avg_pool2d(images, 2).flatten(1)
+
+
+def crops_of(n, side=8):
+    return np.random.default_rng(0).integers(0, 256, (n, side, side, 3), dtype=np.uint8)
+
+
+def batch(numbers, views=("original",)):
+    return Batch(tuple(Image(Path("x.png"), hashlib.sha256(bytes([i])).digest()) for i in numbers), views)
+
+
+def embedder(encoder, rows=None):
+    settings = EmbeddingSettings(Backbone("timm", "tiny", "", stored_as="float32"), ViewSettings())
+    embeds = ImageEmbedder(encoder, settings)
+    if rows is not None:  # the accelerator's path, on tensors of the CPU: no GPU here
+        embeds.is_thread_parallel, embeds.batch_size = False, rows
+    return embeds
+
+
+def start(embeds, crops, numbers, views=("original",)):
+    planned = batch(numbers, views)
+    return embeds.start(planned, embeds.prepare(planned, crops[list(numbers)]))
+
+
+def test_every_view_goes_through_the_model():
+    crops = crops_of(5)
+    got = start(embedder(Encoder()), crops, range(5), VIEWS)()
+    images = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
+    for view, pixels in frequency_views(images, VIEWS, ViewSettings(), batch(range(5)).digests).items():
+        expected = torch.nn.functional.adaptive_avg_pool2d(pixels, 2).flatten(1).numpy()
+        assert np.array_equal(got[view], expected)
+        assert got[view].dtype == np.float32
+
+
+def test_on_the_cpu_every_pass_has_the_same_rows():
+    encoder, n = Encoder(), CPU_ROWS + 3
+    assert start(embedder(encoder), crops_of(n), range(n))()["original"].shape == (n, 12)
+    assert encoder.passes == [CPU_ROWS, CPU_ROWS]
+
+
+def test_an_image_has_the_same_row_in_a_full_and_in_a_padded_pass():
+    torch.manual_seed(0)
+    module = timm.create_model("resnet10t", num_classes=0)  # convolutions depend on the layout
+    preprocessing = Preprocessing(
+        height=32,
+        width=32,
+        crop_pct=1.0,
+        resize_mode="shortest",
+        interpolation="bicubic",
+        mean=(0.5,) * 3,
+        std=(1,) * 3,
+    )
+    encoder = ImageEncoder(
+        module, module, preprocessing=preprocessing, description={"name": "tiny"}, device=torch.device("cpu")
+    )
+    crops = crops_of(16, 32)
+    full, padded = (start(embedder(encoder), crops, range(n), VIEWS)() for n in (16, 5))
+    assert all(np.array_equal(padded[view], full[view][:5]) for view in full)
+
+
+def test_when_memory_runs_out_the_batch_is_halved_and_stays_halved():
+    encoder, crops = Encoder(most_rows=5), crops_of(16)
+    embeds = embedder(encoder, rows=16)
+    rows = start(embeds, crops, range(16))()["original"]
+    assert np.array_equal(rows, start(embedder(Encoder()), crops, range(16))()["original"])
+    assert embeds.batch_size == 4
+    start(embeds, crops, range(16))
+    assert set(encoder.passes) == {4}
+    with pytest.raises(ModelError, match=r"does not hold one image.*runtime\.device: cpu"):
+        start(embedder(Encoder(most_rows=0), rows=4), crops, range(4))
+
+
+def test_several_batches_may_be_under_way():
+    crops, embeds = crops_of(12), embedder(Encoder(), rows=4)
+    parts = [range(4), range(4, 8), range(8, 12)]
+    waiting = [start(embeds, crops, part, VIEWS) for part in parts]
+    whole = start(embeds, crops, range(12), VIEWS)()
+    for part, finish in reversed(list(zip(parts, waiting, strict=True))):
+        for view, rows in finish().items():
+            assert np.array_equal(rows, whole[view][list(part)])
