@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from PIL import Image
+from pydantic import ConfigDict, Field, Strict, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import to_jsonable_python
 
 from pipeline.errors import ModelError, did_you_mean
 
@@ -33,80 +35,42 @@ INTERPOLATIONS = {
     "nearest": Image.Resampling.NEAREST,
     "lanczos": Image.Resampling.LANCZOS,
 }
-CHOICES = {
-    "resize_mode": ("shortest", "longest", "squash"),
-    "interpolation": tuple(INTERPOLATIONS),
-    "rounding": ("library", "nearest"),
-    "orientation": ("exif", "stored"),
-}
 IN_TORCH = frozenset({"bicubic", "bilinear"})  # torch antialiases no other filter
 SMALL_PIXELS = 128 * 128  # images up to this size take Pillow 0.1 ms
-CHANNELS = 3
-LARGEST_SIDE = 16_384
-LARGEST_CROP_PCT = 2.0  # above 1 the image is padded (timm's volo models use 1.15)
+Side = Annotated[int, Field(ge=1, le=16_384)]
+Positive = Annotated[float, Field(gt=0)]
+Level = Annotated[int, Field(ge=0, le=255)]
 # A 1 x 100,000 image whose short side becomes 256 would take 20 GB; beyond this only the crop is
 # computed.
 MAX_RESIZED_PIXELS = 2**26
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, allow_inf_nan=False))
 class Preprocessing:
-    """How an image becomes the (height, width) crop that a model sees."""
+    """How an image becomes the (height, width) crop that a model sees; every field is validated."""
 
-    height: int  # of the crop in pixels
-    width: int
-    crop_pct: float  # part of the scaled image that the crop shows; above 1 the image is padded
+    height: Side  # of the crop in pixels
+    width: Side
+    # part of the scaled image that the crop shows; above 1 the image is padded (timm's volo models use 1.15)
+    crop_pct: Annotated[float, Field(gt=0, le=2)]
     # ``shortest`` scales the short side to size / crop_pct and crops the centre;
     # ``longest`` scales the long side and pads with `fill_color` (timm's "border"); ``squash`` scales both sides
     # without keeping the aspect ratio, and crops the centre
-    resize_mode: str
-    interpolation: str  # bicubic, bilinear, nearest or lanczos
-    mean: tuple[float, ...]  # normalisation of the values in [0, 1], done by the encoder
-    std: tuple[float, ...]
-    fill_color: tuple[int, ...] = (0, 0, 0)  # colour of the padding, 0 to 255
+    resize_mode: Literal["shortest", "longest", "squash"]
+    interpolation: Literal["bicubic", "bilinear", "nearest", "lanczos"]
+    # normalisation of the values in [0, 1], done by the encoder; lists are fine
+    mean: Annotated[tuple[float, float, float], Strict(strict=False)]
+    std: Annotated[tuple[Positive, Positive, Positive], Strict(strict=False)]
+    fill_color: Annotated[tuple[Level, Level, Level], Strict(strict=False)] = (0, 0, 0)  # of the padding
     # ``library`` rounds the scaled size and the corner of the crop as torchvision, timm and
     # open_clip do. ``nearest`` takes the nearest size and the upper left of two middle corners, to match features
     # made by other code (one pixel of offset moves a cosine by up to 0.03 on small photos)
-    rounding: str = "library"
+    rounding: Literal["library", "nearest"] = "library"
     # ``exif`` turns a photo upright first; ``stored`` takes the pixels as they lie in the file
-    orientation: str = "exif"
-
-    def __post_init__(self) -> None:
-        """Validate every field; lists become tuples."""
-        for name in ("height", "width"):
-            _check(_is_int(getattr(self, name), 1, LARGEST_SIDE), name, "a size in pixels", self)
-        fits = _is_number(self.crop_pct) and 0 < self.crop_pct <= LARGEST_CROP_PCT
-        _check(fits, "crop_pct", "a number in (0, 2]", self)
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            one_of = f"one of {', '.join(choices)}"
-            _check(isinstance(value, str) and value in choices, name, one_of, self)
-        for name in ("mean", "std", "fill_color"):
-            value = getattr(self, name)
-            is_triple = isinstance(value, (list, tuple)) and len(value) == CHANNELS
-            _check(is_triple and all(map(_is_number, value)), name, "three numbers", self)
-            object.__setattr__(self, name, tuple(value))
-        _check(min(self.std) > 0, "std", "three numbers above 0", self)
-        fits = all(_is_int(level, 0, 255) for level in self.fill_color)
-        _check(fits, "fill_color", "three whole numbers in 0..255", self)
-        object.__setattr__(self, "mean", tuple(map(float, self.mean)))
-        object.__setattr__(self, "std", tuple(map(float, self.std)))
-        object.__setattr__(self, "crop_pct", float(self.crop_pct))
+    orientation: Literal["exif", "stored"] = "exif"
 
     def crop(self, image: Image.Image) -> npt.NDArray[np.uint8]:
-        """Resize and centre crop an RGB image.
-
-        Parameters
-        ----------
-        image : PIL.Image.Image
-            An image in mode RGB.
-
-        Returns
-        -------
-        ndarray of shape (height, width, 3), uint8
-        """
-        if image.mode != "RGB":
-            raise ValueError(f"expected an RGB image, got mode {image.mode}")
+        """Resize and centre crop an image of mode RGB; (height, width, 3) uint8."""
         size = self._resized(image.width, image.height)
         left, top = self._corner(*size)
         if size[0] * size[1] > MAX_RESIZED_PIXELS:
@@ -139,17 +103,20 @@ class Preprocessing:
 
     def as_attributes(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for provenance."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
-        }
+        return dict(to_jsonable_python(self))
 
     def override(self, changes: Mapping[str, Any]) -> Preprocessing:
-        """Return a copy with these fields changed; an unknown field is a `ModelError`."""
+        """Return a copy with these fields changed; an unknown field or a value that cannot be is a `ModelError`."""
         known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             if name not in known:
                 raise ModelError(f"preprocessing.{name}: no such field{did_you_mean(str(name), known)}")
-        return dataclasses.replace(self, **changes)
+        try:
+            return dataclasses.replace(self, **changes)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            field = str(wrong["loc"][0])
+            raise ModelError(f"preprocessing.{field}: {wrong['msg']}, not {changes[field]!r}") from None
 
     def _resized(self, width: int, height: int) -> tuple[int, int]:
         """Size to scale a (width, height) image to, rounded as the libraries round it."""
@@ -193,16 +160,3 @@ class Preprocessing:
 def _offset(length: int, crop: int) -> int:
     """Where a centre crop starts, rounded as in torchvision; negative where the image is padded."""
     return round((length - crop) / 2) if length >= crop else -((crop - length) // 2)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_int(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _check(holds: bool, name: str, expected: str, preprocessing: Preprocessing) -> None:
-    if not holds:
-        raise ModelError(f"preprocessing.{name}: expected {expected}, got {getattr(preprocessing, name)!r}")

@@ -25,7 +25,7 @@ RESERVED = (
     *("num_classes", "pretrained", "pretrained_cfg", "pretrained_cfg_overlay", "checkpoint_path"),
     *("cache_dir", "features_only", "in_chans", "scriptable", "exportable"),
 )
-RESIZE_MODES = {"center": "shortest", "squash": "squash", "border": "longest"}
+RESIZE_MODES: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
 
 
 def build(backbone: Backbone, device: torch.device) -> ImageEncoder:
