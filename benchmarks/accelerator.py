@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -93,7 +92,7 @@ def main() -> None:
         for part, seconds in shares.items():
             print(f"{part:18s} {count / seconds:10.1f} images/s")
         for precision in ("float32", "bfloat16", "float16"):
-            at = replace(backbone, precision=precision)
+            at = backbone.model_copy(update={"precision": precision})
             print(f"model, {precision:11s} {model_rate(at, device, made, fused=args.compile)}")
 
 
@@ -103,7 +102,7 @@ def model_rate(backbone: Backbone, device: torch.device, views: dict[str, torch.
         encoder = build_image_encoder(backbone, str(device))
     except ModelError as error:
         return str(error)
-    exact = build_image_encoder(replace(backbone, precision="float32"), str(device))
+    exact = build_image_encoder(backbone.model_copy(update={"precision": "float32"}), str(device))
     if fused:
         encoder.compile()
     seconds = timed(device, lambda: [encoder.embed(x) for x in views.values()])

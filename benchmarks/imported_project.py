@@ -98,7 +98,7 @@ class ImportedProject:
 
     def set(self, params: dict[str, Any]) -> None:
         """Write params.yaml and suite.yaml (JSON is YAML)."""
-        from pipeline.params import Settings
+        from pipeline.settings import Settings
 
         settings = {key: value for key, value in params.items() if key in Settings.model_fields}
         suite = {key: value for key, value in params.items() if key not in settings}

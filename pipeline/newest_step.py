@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.errors import ParamsError, did_you_mean, listed
-from pipeline.params import SUITE_FILE, State, Suite
+from pipeline.params import SUITE_FILE
+from pipeline.suite import State, Suite
 
 
 def stream_states(suite: Suite, stream: str) -> Mapping[str, State]:

@@ -146,7 +146,7 @@ def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
 
     runtime = params.runtime
     return EmbeddingSettings(
-        backbone=params.models[model].backbone(),
+        backbone=params.models[model],
         views=ViewSettings(**params.views.model_dump()),
         device=runtime.device,
         batch_size=runtime.batch_size,

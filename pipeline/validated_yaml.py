@@ -8,7 +8,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -24,6 +24,16 @@ class Section(BaseModel):
 MOST_VALUES = 1_000_000  # of a file whose aliases are written out
 # text that is not UTF-8 is a ValueError; ruamel's constructors of dates and numbers raise the others
 NOT_YAML = (YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+
+
+def _all_different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value!r} is listed twice")
+    return values
+
+
+AllDifferent = AfterValidator(_all_different)
 Validated = TypeVar("Validated", bound=Section)
 
 
@@ -98,7 +108,9 @@ def _line(item: Any, model: type[Section], data: Any) -> str:
         older = "" if len(location) > 1 else "; `referee upgrade` adds what an older version had not"
         return f"{key}: missing; docs/parameters.md explains it{older}"
     if item["type"] == "value_error":
-        return f"{key}{'.' if key else ''}{item['msg'].removeprefix('Value error, ')}"
+        # what a section finds wrong begins with the key inside it
+        between = "" if not key else "." if isinstance(item["input"], dict) else ": "
+        return f"{key}{between}{item['msg'].removeprefix('Value error, ')}"
     if item["type"] == "string_pattern_mismatch" and "A-Za-z0-9" in item["ctx"]["pattern"]:
         also = ", _ and -" if "-]" in item["ctx"]["pattern"] else " and _"
         return f"{key}: a name has letters, digits{also} only"

@@ -8,7 +8,8 @@ import pytest
 from dvc.utils.hydra import apply_overrides
 
 from pipeline.errors import ParamsError
-from pipeline.params import Suite, load_params, parse_params, section_defaults
+from pipeline.params import load_params, parse_params, section_defaults
+from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 
 ROOT = Path(__file__).parents[1]

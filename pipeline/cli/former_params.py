@@ -13,7 +13,9 @@ from typing import Any, get_origin
 from ruamel.yaml import YAML
 
 from pipeline.errors import InputError
-from pipeline.params import PARAMS_FILE, SUITE_FILE, Settings, Suite
+from pipeline.params import PARAMS_FILE, SUITE_FILE
+from pipeline.settings import Settings
+from pipeline.suite import Suite
 from pipeline.validated_yaml import Section, type_at
 from pipeline.write_aside import write_aside
 

@@ -13,9 +13,10 @@ from pipeline.datasets.tasks import class_order
 from pipeline.encoders.origin import find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ModelError, ParamsError, did_you_mean, listed
-from pipeline.params import SUITE_FILE, Model, Params
+from pipeline.params import SUITE_FILE, Params
 from pipeline.problem.method_options import method_options
 from pipeline.stage import domain_images
+from pipeline.suite import Model
 
 MEGABYTE = 1e6
 PRESENT, MISSING, NOTE = "✓", "✗", "·"  # a note is no obstacle

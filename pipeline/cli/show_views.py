@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.image.is_file():
         raise InputError(f"{args.image}: no such image; check its path, which starts at {Path.cwd()}")
     decode(args.image, max_pixels=params.data.max_pixels)  # refused before the model is loaded
-    encoder = build_image_encoder(model.backbone(), "cpu")
+    encoder = build_image_encoder(model, "cpu")
     upright = encoder.preprocessing.upright
     image = decode(args.image, max_pixels=params.data.max_pixels, upright=upright)
     digest = bytes.fromhex(sha256(args.image))

@@ -37,10 +37,11 @@ from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.method.view_names import VIEWS
 from pipeline.newest_step import newest_step, stream_states
-from pipeline.params import SUITE_FILE, Suite, named, parse_suite
+from pipeline.params import SUITE_FILE, named, parse_suite
 from pipeline.problem.corrections import EMPTY
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
+from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 

@@ -25,7 +25,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.params import PARAMS_FILE, SUITE_FILE, Suite, parse_settings, parse_suite
+from pipeline.params import PARAMS_FILE, SUITE_FILE, parse_settings, parse_suite
+from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 

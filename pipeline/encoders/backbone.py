@@ -5,40 +5,40 @@ Importing this module imports neither torch nor timm nor open_clip: a descriptio
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from pipeline.validated_yaml import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import torch
 
     from pipeline.encoders.clip_encoder import ClipEncoder
     from pipeline.encoders.image_encoder import ImageEncoder
 
 
-@dataclass(frozen=True)
-class Backbone:
+class Backbone(Section):
     """Which frozen model embeds the images, and how its embeddings are stored."""
 
-    library: str  # timm or open_clip
-    name: str  # name of the model in that library
-    origin: str  # a checkpoint file, or a folder that holds one; a folder without one means the hub's weights
-    # tag of open_clip's weights, such as ``openai``; timm's tag is part of the name
-    pretrained: str = ""
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    # auto, True or False: activation of an open_clip model, see `clip_encoder.build`
-    quick_gelu: str | bool = "auto"
-    # fields of `Preprocessing` that differ from the model's own
-    preprocessing: Mapping[str, Any] = field(default_factory=dict)
-    precision: str = "float32"  # auto, float32, bfloat16 or float16: of the forward pass
-    stored_as: str = "float16"  # float16 or float32: of the stored embeddings
+    library: Literal["timm", "open_clip", "imported"]
+    # as the library calls it; for `imported`, what computed the file
+    name: Annotated[str, StringConstraints(min_length=1)]
+    # A checkpoint file; a folder that holds one (and, for an architecture that open_clip does not know, its
+    # open_clip_config.json); an empty folder, into which the hub's weights go; for `imported`, the .npy/.npz itself.
+    origin: str
+    pretrained: str = ""  # open_clip's tag, e.g. openai; timm's is part of the name
+    kwargs: dict[str, Any] = Field(default_factory=dict)  # constructor arguments, timm
+    quick_gelu: Literal["auto"] | bool = "auto"  # open_clip: its activation, see `clip_encoder.build`
+    preprocessing: dict[str, Any] = Field(default_factory=dict)  # fields of `Preprocessing` that differ from its own
+    # auto: half precision on an accelerator that is fast in it, float32 elsewhere; stores record which it was
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
+    stored_as: Literal["float16", "float32"] = "float16"
 
     def absolute(self) -> Backbone:
         """Return the same backbone with the absolute path of its origin, for another process."""
-        return dataclasses.replace(self, origin=str(Path(self.origin).absolute()))
+        return self.model_copy(update={"origin": str(Path(self.origin).absolute())})
 
 
 def build_clip(backbone: Backbone, device: str | torch.device) -> ClipEncoder:

@@ -44,8 +44,6 @@ class ClipEncoder(ImageEncoder):
 
     def embed_texts(self, texts: Sequence[str]) -> torch.Tensor:
         """Return rows (n, d) of L2 norm 1; every pass has as many rows, so that none depends on its neighbours."""
-        if not texts:
-            return torch.empty((0, self.width), device=self.device)
         padding = [""] * (-len(texts) % TEXTS_PER_BATCH)
         tokens = self.tokenizer([*texts, *padding]).to(self.device)
         parts = [
@@ -116,8 +114,6 @@ def _uses_quick_gelu(
     """Return whether the activation is quick GELU, decided in the order that `build` documents."""
     if isinstance(choice, bool):
         return choice
-    if choice != "auto":
-        raise ModelError(f"quick_gelu: expected auto, true or false, got {choice!r}")
     if tag_config:
         return bool(tag_config.get("quick_gelu", False))
     if "quick_gelu" in model_config:

@@ -30,8 +30,6 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device(_best())
     kind, _, index = name.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (index and not (kind == "cuda" and index.isdecimal())):
-        raise ModelError(f"device {name!r}: expected auto, cpu, cuda, cuda:N or mps")
     if kind == "cuda":
         _check_cuda(name, int(index or 0))
     if kind == "mps" and not torch.backends.mps.is_available():

@@ -56,11 +56,7 @@ class ImageEncoder:
         device: torch.device,
         precision: str = "float32",
     ) -> None:
-        if precision == "auto":
-            precision = fast_precision(device)
-        if precision not in PRECISIONS:
-            expected = ", ".join(("auto", *PRECISIONS))
-            raise ModelError(f"precision {precision!r}: expected one of {expected}")
+        precision = fast_precision(device) if precision == "auto" else precision
         if device.type == "cpu" and precision != "float32":
             check_on_cpu(precision)
         module.float().eval().requires_grad_(requires_grad=False)
@@ -96,11 +92,6 @@ class ImageEncoder:
         Tensor of shape (n, d), float32
             Embeddings on the same device, not normalised.
         """
-        expected = (3, self.preprocessing.height, self.preprocessing.width)
-        if images.dtype != torch.float32 or tuple(images.shape[1:]) != expected:
-            raise ValueError(f"expected float32 (n, {expected}), got {images.dtype} {tuple(images.shape)}")
-        if len(images) == 0:
-            return images.new_empty((0, self.width))
         return self.run(self._forward, self.normalise(images))
 
     def normalise(self, images: torch.Tensor) -> torch.Tensor:

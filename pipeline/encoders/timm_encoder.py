@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,18 +70,11 @@ def _parse(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _create(full_name: str, arguments: Mapping[str, Any], *, num_classes: int) -> Any:
-    timm = _timm()
     try:
-        return timm.create_model(full_name, pretrained=False, num_classes=num_classes, **arguments)
+        return _timm().create_model(full_name, pretrained=False, num_classes=num_classes, **arguments)
     except (*FILTER_ERRORS, ArithmeticError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        unknown = re.search(r"(\w+)\.__init__\(\) got an unexpected keyword .* '(\w+)'", reason)
-        if unknown is None:
-            raise ModelError(f"timm model {full_name!r} cannot be built with {dict(arguments)} ({reason})") from error
-        module = sys.modules[timm.models.model_entrypoint(full_name.partition(".")[0]).__module__]
-        known = inspect.signature(getattr(module, unknown[1], object)).parameters
-        message = f"timm model {full_name!r}: no constructor argument {unknown[2]!r}"
-        raise ModelError(message + did_you_mean(unknown[2], known)) from error
+        raise ModelError(f"timm model {full_name!r} cannot be built with {dict(arguments)} ({reason})") from error
 
 
 def _download(full_name: str, origin: Path) -> tuple[Path, str]:

@@ -40,7 +40,7 @@ PACKAGE = Path("pipeline")
 # What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
 # how a stage is started or handed to a cluster, which gives the same numbers.
 WITHOUT_EFFECT = frozenset(
-    PACKAGE / name for name in ("errors.py", "params.py", "paths.py", "stage.py", "write_aside.py")
+    PACKAGE / f"{name}.py" for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside")
 )
 # Compared methods are found by their names: whoever imports the registry may run any of them.
 FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": "comparison/methods/*.py"}

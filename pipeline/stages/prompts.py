@@ -55,7 +55,7 @@ def embed_prompts(context: Context, domain: str, classes: Sequence[str]) -> Prom
     templates = params.domains[domain].templates
     names = params.datasets[params.domains[domain].dataset].class_names
     texts = [text for name in classes for text in sentences(names.get(name) or spoken(name), templates)]
-    encoder = build_clip(params.models[params.language].backbone(), params.runtime.device)
+    encoder = build_clip(params.models[params.language], params.runtime.device)
     vectors = encoder.embed_texts(texts).cpu().numpy()
     means = vectors.reshape(len(classes), len(templates), -1).mean(axis=1)
     provenance = {

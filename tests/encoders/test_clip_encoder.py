@@ -30,7 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(origin: Path, name: str = "tiny", **changes: object) -> ClipEncoder:
-    return clip_encoder.build(Backbone("open_clip", name, str(origin), **changes), torch.device("cpu"))
+    backbone = Backbone(library="open_clip", name=name, origin=str(origin), **changes)
+    return clip_encoder.build(backbone, torch.device("cpu"))
 
 
 def activations(encoder: ClipEncoder) -> set[type]:
@@ -52,7 +53,6 @@ def test_both_towers_are_open_clips_own(folder: Path) -> None:
     assert torch.equal(encoder.embed(images), expected)
     assert torch.allclose(encoder.embed_texts(texts), words, atol=1e-6)
     assert torch.allclose(encoder.embed_texts(texts).norm(dim=1), torch.ones(2))
-    assert encoder.embed_texts([]).shape == (0, 24)
     assert encoder.width == 24
     assert encoder.logit_scale == pytest.approx(1 / 0.07, rel=1e-5)
     assert activations(encoder) == {torch.nn.GELU}
@@ -94,8 +94,6 @@ def test_hub_form_of_a_config_brings_its_preprocessing(tmp_path: Path) -> None:
 def test_quick_gelu_is_recognised_by_config_names_and_settings(folder: Path, tmp_path: Path) -> None:
     state = small_models.clip().state_dict()
     assert activations(build(folder, quick_gelu=True)) == {QUICK}
-    with pytest.raises(ModelError, match="quick_gelu: expected auto"):
-        build(folder, quick_gelu="yes")
     # the file's or its folder's name says so
     for name in ("clip_openai", "vit_b.openai", "plain"):
         (tmp_path / name).mkdir()

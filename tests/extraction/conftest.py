@@ -20,7 +20,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def vit(weights: Path) -> Backbone:
-    return Backbone("timm", "vit_tiny_patch16_224", str(weights / "vit"), kwargs=VIT_KWARGS)
+    return Backbone(library="timm", name="vit_tiny_patch16_224", origin=str(weights / "vit"), kwargs=VIT_KWARGS)
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,7 @@ def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings,
     assert "0 embedded now" in summary  # the noise concerns `rand` alone
     _, summary = rows_of(images, louder, tmp_path)
     assert "20 embedded now" in summary
-    float32 = dataclasses.replace(settings.backbone, stored_as="float32")
+    float32 = settings.backbone.model_copy(update={"stored_as": "float32"})
     _, summary = rows_of(images, dataclasses.replace(settings, backbone=float32), tmp_path)
     assert "20 embedded now" in summary
 
@@ -132,7 +132,7 @@ def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, se
         assert "dvc repro" in str(error.value)
         return str(error.value)
 
-    cropped = dataclasses.replace(settings.backbone, preprocessing={"crop_pct": 0.5})
+    cropped = settings.backbone.model_copy(update={"preprocessing": {"crop_pct": 0.5}})
     message = refused(dataclasses.replace(settings, backbone=cropped))
     assert f"models.vit ({settings.backbone.origin}): its preprocessing" in message
     assert "'noise': 'unit'" in refused(dataclasses.replace(settings, views=ViewSettings(noise="unit")))

@@ -46,7 +46,7 @@ def batch(numbers, views=("original",)):
 
 
 def embedder(encoder, rows=None):
-    settings = EmbeddingSettings(Backbone("timm", "tiny", "", stored_as="float32"), ViewSettings())
+    settings = EmbeddingSettings(Backbone(library="timm", name="tiny", origin="", stored_as="float32"), ViewSettings())
     embeds = ImageEmbedder(encoder, settings)
     if rows is not None:  # the accelerator's path, on tensors of the CPU: no GPU here
         embeds.is_thread_parallel, embeds.batch_size = False, rows

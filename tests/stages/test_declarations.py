@@ -7,9 +7,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline import paths
-from pipeline.params import Model, load_params
+from pipeline.params import load_params
 from pipeline.stage import BY_NAME, DeclaredParams, find_stage, main, stage_names
 from pipeline.stages import code
+from pipeline.suite import Model
 
 ROOT = Path(__file__).parents[2]
 STAGES = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]

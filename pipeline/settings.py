@@ -1,0 +1,118 @@
+"""The sections of params.yaml: every number that a user may change."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pywt
+from pydantic import AfterValidator, Field, StringConstraints
+
+from pipeline.errors import did_you_mean
+from pipeline.validated_yaml import AllDifferent, Section
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+FeatureCount = Annotated[int, Field(ge=1, le=100_000)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+def _wavelet(name: str) -> str:
+    known = pywt.wavelist(kind="discrete")
+    if name not in known:
+        raise ValueError(f"no discrete wavelet {name!r}{did_you_mean(name, known)}")
+    return name
+
+
+class Data(Section):
+    """How manifests are made, for every domain."""
+
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), AllDifferent] = (0,)
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    unreadable: Literal["stop", "skip"] = "stop"
+    empty_class: Literal["stop", "report"] = "stop"
+    max_pixels: Annotated[int, Field(ge=1)] = 100_000_000
+    private: tuple[str, ...] = ()  # domains whose paths and labels DVC never gets
+
+
+class Views(Section):
+    """The frequency-aware views (15)."""
+
+    wavelet: Annotated[str, AfterValidator(_wavelet)] = "haar"
+    level: Annotated[int, Field(ge=1)] = 1
+    noise: Literal["unit", "matched"] | Annotated[float, Field(ge=0)] = "matched"
+    seed: Seed = 0
+
+
+class RandomFourierFeatures(Section):
+    """The random Fourier basis (7)."""
+
+    D: FeatureCount = 6000
+    sigma: Positive = 1e-4
+    # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
+    convention: Literal["gamma", "bandwidth", "spread", "median"] = "gamma"
+    orthogonal: bool = False
+
+
+class Method(Section):
+    """Which variant adapts, and single options that differ from it (`pipeline.method.variants` lists them)."""
+
+    variant: str = "calibrated"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Compare(Section):
+    """Which methods run side by side on the same caches: variants, and files of pipeline/comparison/methods."""
+
+    methods: Annotated[list[str], Field(min_length=1)]
+
+
+class Sensitivity(Section):
+    """At which D and which sigma the swept problems are scored; the other one is that of `rff`."""
+
+    D: Annotated[list[FeatureCount], Field(min_length=1)]
+    sigma: Annotated[list[Positive], Field(min_length=1)]
+
+
+class Select(Section):
+    """The values among which `sensitivity` chooses without target labels, one setting at a time."""
+
+    D: list[FeatureCount] = Field(default_factory=list)
+    sigma: list[Positive] = Field(default_factory=list)
+    options: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+
+
+class Refinement(Section):
+    """The two steps that only the text of the paper has: adversarial refinement and mutual attention of the views."""
+
+    steps: Annotated[int, Field(ge=0, le=1000)] = 0  # T_max; 0: none
+    step_size: Positive = 0.01
+    radius: Positive = 0.03
+    mutual_attention: bool = False
+
+    @property
+    def off(self) -> bool:
+        """Whether the views stay as they are."""
+        return self.steps == 0 and not self.mutual_attention
+
+
+class Runtime(Section):
+    """How the work is done, never what comes out: no stage depends on these."""
+
+    device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    statistics: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = "cpu"
+    batch_size: Annotated[int, Field(ge=1)] = 64
+    workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
+    compile: bool = False  # the image towers by torch.compile, on an accelerator
+
+
+class Settings(Section):
+    """The sections of params.yaml. Sections that dvc.yaml reads by name must be written, if only as {}."""
+
+    data: Data
+    views: Views
+    rff: RandomFourierFeatures
+    method: Method
+    compare: Compare
+    sensitivity: Sensitivity
+    select: Select
+    refinement: Refinement
+    runtime: Runtime = Runtime()

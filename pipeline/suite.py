@@ -1,0 +1,342 @@
+"""The sections of suite.yaml: which images, models and problems are used. They must agree with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.datasets.label_spaces import parts_of
+from pipeline.encoders.backbone import Backbone
+from pipeline.errors import InputError, did_you_mean
+from pipeline.method.view_names import VIEWS, View
+from pipeline.settings import Positive, Seed, Settings
+from pipeline.validated_yaml import AllDifferent, Section, type_at
+
+# Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+DashedKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
+Members = tuple[str, ...] | Annotated[int, Field(ge=0)]
+
+
+class LabelSpaceLists(Section):
+    """Classes that both, only the source or only the target of a problem have: names, or how many."""
+
+    shared: Members | None = None  # all others if omitted
+    source_private: Members = ()
+    target_private: Members = ()
+
+    def members(self) -> dict[str, Any]:
+        """Return what is given, as plain values."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+def _names_from_text(value: Any) -> Any:
+    """Return the mapping that a block of text (`class_names: |`) holds: DVC reads it as one value, which is faster."""
+    try:
+        return (YAML(typ="safe", pure=True).load(value) or {}) if isinstance(value, str) else value
+    except YAMLError:
+        return value  # refused as the text it is
+
+
+class Dataset(Section):
+    """Classes shared by the domains of a dataset, and how they arrive in tasks."""
+
+    classes_per_task: Annotated[int, Field(ge=1)]
+    # The order in which classes arrive: given task by task (classes that are not listed arrive after them), or drawn as
+    # continual-learning papers draw it (1993 is theirs); sorted if neither is there.
+    tasks: Annotated[tuple[Annotated[tuple[str, ...], Field(min_length=1)], ...], Field(min_length=1)] | None = None
+    class_order_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    # Folder name -> name for prompts; {}: the folders found, underscores as spaces.
+    class_names: Annotated[dict[str, str], BeforeValidator(_names_from_text)]
+    # Of tables, Parquet files and WebDataset's .json, where they are not called image (or path), label, domain, task.
+    columns: dict[Literal["image", "label", "domain", "task"], str] | None = None
+    # Partial, open and universal problems name one of these: docs/how-to/label-spaces.md
+    label_spaces: dict[Key, LabelSpaceLists] | None = None
+
+    @model_validator(mode="after")
+    def _label_spaces_are_possible(self) -> Dataset:
+        for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
+            try:
+                parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
+            except InputError as error:
+                raise ValueError(str(error)) from None
+        return self
+
+    @model_validator(mode="after")
+    def _order_is_an_order(self) -> Dataset:
+        if self.tasks and self.class_order_seed is not None:
+            raise ValueError("class_order_seed: the order is given by `tasks`; keep one of them")
+        named = [name for task in self.tasks or () for name in task]
+        for name in named:
+            if named.count(name) > 1:
+                raise ValueError(f"tasks: the class {name!r} is listed twice")
+            if self.class_names:
+                _known("tasks", name, self.class_names, "class_names")
+        return self
+
+
+class Generated(Section):
+    """A domain that the `generate` stage writes from installed packages."""
+
+    folder: str
+    seed: Seed = 0
+    per_class: Annotated[int, Field(ge=2)] | None = None
+
+
+def _with_original(views: tuple[View, ...]) -> tuple[View, ...]:
+    if "original" not in views:
+        raise ValueError("must include 'original' (pseudo-labels come from it)")
+    return views
+
+
+def _with_a_name(template: str) -> str:
+    if template.count("{}") != 1:
+        raise ValueError(f"{template!r} must contain {{}} exactly once")
+    return template
+
+
+class Domain(Section):
+    """One set of images. DVC tracks keys by name, so all but `labels` must stand in suite.yaml."""
+
+    dataset: str
+    images: str  # a folder of class folders or of shards, or a file: docs/how-to/image-sources.md
+    views: Annotated[tuple[View, ...], Field(min_length=1), AfterValidator(_with_original), AllDifferent]
+    templates: Annotated[tuple[Annotated[str, AfterValidator(_with_a_name)], ...], Field(min_length=1)]
+    # none: images at any depth below the folder, of classes that nobody knows; for `steps`
+    labels: Literal["none"] | None = None
+
+
+class Model(Backbone):
+    """A frozen backbone, or a file of embeddings computed elsewhere."""
+
+    ONLY_FOR: ClassVar[dict[str, str]] = {
+        "kwargs": "timm",
+        "pretrained": "open_clip",
+        "quick_gelu": "open_clip",
+        "arrays": "imported",
+    }
+
+    views: tuple[View, ...] = VIEWS  # of the domain's views, these
+    arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> npz name
+
+    @model_validator(mode="after")
+    def _fits_its_library(self) -> Model:
+        for key, library in self.ONLY_FOR.items():
+            default = Model.model_fields[key].get_default(call_default_factory=True)
+            if library != self.library and getattr(self, key) != default:
+                raise ValueError(f"{key}: is for library {library}, not {self.library}")
+        return self
+
+
+class Joined(Section):
+    """Two models side by side in the kernel; either may be an entry of `joined` itself."""
+
+    name: Key
+    first: str
+    second: str
+
+
+class Problem(Section):
+    """Adapt from one domain to another."""
+
+    source: str
+    target: str
+    # one of the dataset's `label_spaces`; the closed set if omitted: both domains have all classes
+    label_space: str | None = None
+    # task, also if omitted: the classes of a task are given; seen: any class that the source knows may be in any task
+    classes: Literal["task", "seen"] | None = None
+
+
+class State(Section):
+    """The state of a stream after a step: its source, and the state that it continues."""
+
+    source: str
+    before: str  # streams/STREAM-STEP, or source/SOURCE for a first step
+
+    @property
+    def step_before(self) -> str | None:
+        """The key of the step before; None for a first step."""
+        kind, _, name = self.before.partition("/")
+        return name if kind == "streams" else None
+
+
+class Step(State):
+    """A step of a stream: unlabelled images that arrive together. Its key is STREAM-STEP."""
+
+    domain: str  # the images; their labels, where there are any, are not read
+    # that the images may have
+    classes: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AllDifferent]
+    corrections: str  # a CSV file `path,class` of images of this step that a person looked at; it may have no rows
+    correction_weight: Positive = 5.0  # number of certain rows that a corrected image counts as
+    # use the source model after this one of its tasks, counted from 1, as `adapt` does; the last if omitted
+    source_task: Annotated[int, Field(ge=1)] | None = None
+
+
+class Source(Section):
+    """A domain that is fitted as a source; it has no settings."""
+
+
+class Suite(Section):
+    """The sections of suite.yaml, which must agree with each other."""
+
+    suite: DashedKey  # the name of a folder in results/
+    datasets: dict[Key, Dataset]
+    generated: dict[Key, Generated]
+    domains: Annotated[dict[Key, Domain], Field(min_length=1)]
+    models: Annotated[dict[Key, Model], Field(min_length=1)]
+    joined: list[Joined]
+    vision: str  # one of models, or of joined
+    language: str
+    sources: dict[Key, Source]
+    problems: dict[DashedKey, Problem]
+    swept: dict[DashedKey, Problem]  # whose sensitivity to D and sigma is measured
+    steps: dict[DashedKey, Step]
+    past: dict[DashedKey, State]  # steps whose images are gone
+    # settings of params.yaml behind the documented results; `referee use` says where params.yaml differs
+    published: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    def models_of(self, name: str) -> tuple[str, ...]:
+        """Return the models that stand side by side under a name of `joined`; of a model, itself."""
+        for entry in self.joined:
+            if entry.name == name:
+                return (*self.models_of(entry.first), *self.models_of(entry.second))
+        return (name,)
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Suite:
+        problems = self.problems.items()
+        references = (
+            *((f"domains.{key}.dataset", domain.dataset, "datasets") for key, domain in self.domains.items()),
+            *((f"generated.{key}", key, "domains") for key in self.generated),
+            ("language", self.language, "models"),
+            *((f"sources.{key}", key, "domains") for key in self.sources),
+            *((f"problems.{key}.source", problem.source, "domains") for key, problem in problems),
+            *((f"problems.{key}.source", problem.source, "sources") for key, problem in problems),
+            *((f"problems.{key}.target", problem.target, "domains") for key, problem in problems),
+            *((f"swept.{key}", key, "problems") for key in self.swept),
+            *((f"steps.{key}.source", step.source, "sources") for key, step in self.steps.items()),
+            *((f"steps.{key}.domain", step.domain, "domains") for key, step in self.steps.items()),
+        )
+        for key, name, section in references:
+            _known(key, name, getattr(self, section), section)
+        if self.models[self.language].library == "timm":
+            raise ValueError(f"language: {self.language!r} is a timm model; it has no text tower")
+        for key, generated in self.generated.items():
+            if generated.folder != self.domains[key].images:
+                raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
+        return self
+
+    @model_validator(mode="after")
+    def _joined_models_exist(self) -> Suite:
+        known = dict.fromkeys(self.models)
+        for index, entry in enumerate(self.joined):
+            key = f"joined.{index}"
+            if entry.name in known:
+                raise ValueError(f"{key}.name: {entry.name!r} exists already; give it another name")
+            for side in ("first", "second"):  # of earlier entries only: no circles
+                _known(f"{key}.{side}", getattr(entry, side), known, "models or joined before it")
+            known[entry.name] = None
+        _known("vision", self.vision, known, "models or joined")
+        return self
+
+    @model_validator(mode="after")
+    def _problems_are_possible(self) -> Suite:
+        for key, problem in self.problems.items():
+            ends = (problem.source, problem.target)
+            if problem.source == problem.target:
+                raise ValueError(f"problems.{key}: source and target are both {problem.source!r}")
+            for domain in ends:
+                if self.domains[domain].labels == "none":
+                    raise ValueError(
+                        f"problems.{key}: {domain!r} has labels: none, and a problem is scored by labels; "
+                        "adapt to its images by an entry of `steps` (`referee stream add`)"
+                    )
+            source, target = (self.datasets[self.domains[domain].dataset] for domain in ends)
+            if (space := problem.label_space) is not None:
+                lists = [dataset.label_spaces or {} for dataset in (source, target)]
+                for known in lists:
+                    _known(f"problems.{key}.label_space", space, known, "label_spaces")
+                if lists[0][space] != lists[1][space]:
+                    raise ValueError(
+                        f"problems.{key}.label_space: {space!r} has other lists in the dataset of "
+                        f"{problem.source!r} than in that of {problem.target!r}; make them equal"
+                    )
+            for order in ("classes_per_task", "tasks", "class_order_seed"):
+                if getattr(source, order) != getattr(target, order):
+                    raise ValueError(
+                        f"problems.{key}: {order} is {getattr(source, order)} in {problem.source!r}, "
+                        f"{getattr(target, order)} in {problem.target!r}; make {order} of their datasets equal"
+                    )
+        for key, problem in self.swept.items():
+            if problem != self.problems[key]:
+                raise ValueError(f"swept.{key}: source and target differ from problems.{key}")
+        return self
+
+    @model_validator(mode="after")
+    def _unlabelled_can_be_used(self) -> Suite:
+        for key, domain in self.domains.items():
+            if domain.labels is None:
+                continue
+            if key in self.sources:
+                raise ValueError(f"sources.{key}: has labels: none; a source needs labels")
+            if not self.datasets[domain.dataset].class_names:
+                raise ValueError(
+                    f"domains.{key}: has labels: none, so its folders name no classes; "
+                    f"write them in datasets.{domain.dataset}.class_names"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _steps_follow_each_other(self) -> Suite:
+        states: dict[str, State] = {**self.steps, **self.past}
+        for key in self.past:
+            if key in self.steps:
+                raise ValueError(f"past.{key}: is in steps as well; keep one of them")
+        for key, step in self.steps.items():
+            if key.count("-") != 1 or key.startswith("-") or key.endswith("-"):
+                raise ValueError(f"steps.{key}: a step is named STREAM-STEP, e.g. camera-week1")
+            before = step.step_before
+            if before is None:
+                if step.before != f"source/{step.source}":
+                    raise ValueError(
+                        f"steps.{key}.before: {step.before!r} is neither streams/STREAM-STEP nor, "
+                        f"for a first step, source/{step.source}"
+                    )
+                continue
+            _known(f"steps.{key}.before", before, states, "steps or past")
+            if states[before].source != step.source:
+                raise ValueError(
+                    f"steps.{key}.before: {before!r} has the source {states[before].source!r}, "
+                    f"this step {step.source!r}; a stream has one source"
+                )
+            _refuse_circle(key, self.steps)
+        return self
+
+    @model_validator(mode="after")
+    def _published_are_settings(self) -> Suite:
+        for section, values in self.published.items():
+            _known(f"published.{section}", section, Settings.model_fields, "params.yaml")
+            for key in values:
+                known = type_at(Settings, [section]).model_fields
+                _known(f"published.{section}.{key}", key, known, section)
+        return self
+
+
+def _known(key: str, name: str, names: Mapping[str, Any], section: str) -> None:
+    if name not in names:
+        raise ValueError(f"{key}: {name!r} is not in {section}{did_you_mean(name, names)}")
+
+
+def _refuse_circle(key: str, steps: Mapping[str, Step]) -> None:
+    """Refuse a step that comes, by way of others, after itself."""
+    found: list[str] = []
+    here: str | None = key
+    while here is not None and here in steps:
+        found.append(here)
+        here = steps[here].step_before
+        if here in found:
+            raise ValueError(f"steps.{key}.before: {' after '.join([*found, here])}: a circle")
