@@ -7,6 +7,7 @@ which the same command can be run again, with or without a cluster.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import secrets
@@ -15,13 +16,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import ClusterError, RefereeError
-from pipeline.extraction.worker_checks import Requirements, call_checked, software, unmet, worker_name
+from pipeline.extraction.worker_checks import Requirements, call_checked, software, unmet
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -38,22 +39,11 @@ WARN_SECONDS = 60.0  # between two warnings that no worker is there
 AHEAD = 2  # tasks per thread of the cluster: one running, one waiting at the worker
 
 
-def cluster_address() -> str | None:
-    """Return the scheduler's address, or None: work runs in this process."""
-    return os.environ.get(ADDRESS, "").strip() or None
-
-
 @contextmanager
 def cluster_from_environment(scratch: Path, paths: Sequence[Path] = ()) -> Iterator[Cluster | None]:
-    """Connect to the cluster that the environment names; yield None if it names none.
-
-    Parameters are those of `connected`.
-    """
-    address = cluster_address()
-    if address is None:
-        yield None
-        return
-    with connected(address, scratch, paths) as cluster:
+    """Connect to the cluster that the environment names, see `connected`; yield None if it names none."""
+    address = os.environ.get(ADDRESS, "").strip()
+    with connected(address, scratch, paths) if address else nullcontext() as cluster:
         yield cluster
 
 
@@ -68,9 +58,9 @@ def connected(address: str, scratch: Path, paths: Sequence[Path] = ()) -> Iterat
     token = (scratch / f"cluster-{content[:8]}").absolute()
     token.parent.mkdir(parents=True, exist_ok=True)
     token.write_text(content, encoding="utf-8")
-    absolute = tuple(path.absolute() for path in paths)
     try:
-        cluster = Cluster(client, address, Requirements(token, content, absolute, software()))
+        asked = Requirements(token, content, tuple(path.absolute() for path in paths), software())
+        cluster = Cluster(client, address, asked)
         if not cluster.check_workers():
             warn(f"cluster {address}: no worker yet; waiting for one")
         yield cluster
@@ -119,11 +109,19 @@ class Cluster:
         done: SimpleQueue[Future[Result]] = SimpleQueue()
         last = time.monotonic()
         try:
-            while self._hand_out(function, rest, running, done):
+            while True:
+                for item in itertools.islice(rest, max(0, max(1, AHEAD * self.threads()) - len(running))):
+                    future = self.submit(function, item)
+                    running[future] = item
+                    future.add_done_callback(done.put)
+                if not running:
+                    return
                 try:
                     future = done.get(timeout=COUNT_SECONDS)
                 except Empty:
-                    last = self._warn_if_idle(last)
+                    if time.monotonic() - last >= WARN_SECONDS and not self.threads():
+                        last = time.monotonic()
+                        warn(f"cluster {self.address}: no worker; waiting for one")
                     continue
                 last = time.monotonic()
                 item = running.pop(future)
@@ -151,37 +149,10 @@ class Cluster:
             answers = self._client.run(unmet, self._requirements, on_error="return")
         for worker, answer in sorted(answers.items()):
             if isinstance(answer, Exception):
-                raise ClusterError(f"{worker_name(worker)} {_cannot_start(answer)}") from None
+                raise ClusterError(f"worker {worker} {_cannot_start(answer)}") from None
             if answer is not None:
-                raise ClusterError(f"{worker_name(worker)} {answer}")
+                raise ClusterError(f"worker {worker} {answer}")
         return len(answers)
-
-    def _hand_out(
-        self,
-        function: Callable[[Item], Result],
-        rest: Iterator[Item],
-        running: dict[Future[Result], Item],
-        done: SimpleQueue[Future[Result]],
-    ) -> bool:
-        """Hand out as much as the cluster should have; return whether anything is running."""
-        most = max(1, AHEAD * self.threads())
-        while len(running) < most:
-            try:
-                item = next(rest)
-            except StopIteration:
-                break
-            future = self.submit(function, item)
-            running[future] = item
-            future.add_done_callback(done.put)
-        return bool(running)
-
-    def _warn_if_idle(self, last: float) -> float:
-        """Warn if nothing was done since ``last`` for want of workers; return the new time."""
-        now = time.monotonic()
-        if now - last < WARN_SECONDS or self.threads():
-            return last
-        warn(f"cluster {self.address}: no worker; waiting for one")
-        return now
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from cachetools import LRUCache, cached
 
 from pipeline.errors import ModelError, listed
 from pipeline.extraction.batches import Batch, ViewEmbeddings, plan_batches
@@ -30,17 +31,7 @@ SECONDS = 5.0  # that a block should take
 MOST = 8192  # images of a block
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """What a worker needs to embed as this process would."""
-
-    settings: EmbeddingSettings  # with an absolute path to the weights
-    weights: str  # fingerprint that the weights must have
-    folder: str  # the project's folder, which relative paths of images start from
-
-
-@dataclass(frozen=True)
-class BlockRows:
+class BlockRows(NamedTuple):
     """What a worker returns: rows (n, d) by view, the processor that computed them, and the seconds."""
 
     rows: ViewEmbeddings
@@ -52,10 +43,10 @@ def embed_on_cluster(
     cluster: Cluster, settings: EmbeddingSettings, weights: str, batches: Sequence[Batch]
 ) -> Iterator[tuple[Batch, ViewEmbeddings]]:
     """Have workers embed batches; yield several joined to one, with their rows, as soon as they are done."""
-    assignment = Assignment(settings.absolute(), weights, str(Path.cwd()))
+    work = partial(embed_block, settings.absolute(), weights, Path.cwd())
     devices: set[str] = set()
     blocks = BlockSizes(batches, cluster.threads)
-    for block, result in cluster.collect(partial(embed_block, assignment), blocks):
+    for block, result in cluster.collect(work, blocks):
         yield block, result.rows
         blocks.learn(len(block.images), result.seconds)
         devices.add(result.device)
@@ -66,43 +57,39 @@ def embed_on_cluster(
         )
 
 
-def embed_block(assignment: Assignment, block: Batch) -> BlockRows:
-    """Embed a block of images on a worker.
+def embed_block(settings: EmbeddingSettings, weights: str, folder: Path, block: Batch) -> BlockRows:
+    """Embed a block of images on a worker, which has the project at the absolute path ``folder``.
 
     On the CPU a task has one thread; as many tasks run at once as the worker has threads. An
     accelerator takes one block at a time, and the worker's cores decode for it.
     """
     torch.set_num_threads(1)
-    embedder, lock = _embedder(repr(assignment), assignment)
+    embedder = _embedder(settings, weights)
     began = time.perf_counter()
-    folder = Path(assignment.folder)
     images = (Image(folder / image.path, image.digest) for image in block.images)
     batches = plan_batches(images, block.views, embedder.batch_size)
     on_cpu = embedder.is_thread_parallel
-    with nullcontext() if on_cpu else lock:
+    with nullcontext() if on_cpu else _device:
         parts = [rows for _, rows in embedder.embed(batches, workers=1 if on_cpu else None)]
     # One array per view: a thousand small ones take a network ten times as long.
     rows = {view: np.concatenate([part[view] for part in parts]) for view in block.views}
     return BlockRows(rows, _processor(embedder.encoder.device), time.perf_counter() - began)
 
 
-_built: dict[str, tuple[ImageEmbedder, threading.Lock]] = {}  # at most one: one model at a time
-_building = threading.Lock()
+_device = threading.Lock()
 
 
-def _embedder(key: str, assignment: Assignment) -> tuple[ImageEmbedder, threading.Lock]:
-    """Return the embedder, built once per worker, and a lock for its device."""
-    with _building:
-        if key not in _built:
-            _built.clear()
-            embedder = ImageEmbedder.build(assignment.settings)
-            if embedder.encoder.fingerprint != assignment.weights:
-                raise ModelError(
-                    f"{assignment.settings.backbone.origin}: other weights than those of the process that hands "
-                    "out the work; give every worker the same checkpoint"
-                )
-            _built[key] = embedder, threading.Lock()
-        return _built[key]
+# one model at a time; the condition: tasks that want it wait for the one that builds it
+@cached(LRUCache(1), key=lambda settings, weights: repr((settings, weights)), condition=threading.Condition())
+def _embedder(settings: EmbeddingSettings, weights: str) -> ImageEmbedder:
+    """Return the embedder of a worker, whose weights must have this fingerprint."""
+    embedder = ImageEmbedder.build(settings)
+    if embedder.encoder.fingerprint != weights:
+        raise ModelError(
+            f"{settings.backbone.origin}: other weights than those of the process that hands "
+            "out the work; give every worker the same checkpoint"
+        )
+    return embedder
 
 
 def _processor(device: torch.device) -> str:

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.errors import ClusterError, RefereeError
 
-P = ParamSpec("P")
 Result = TypeVar("Result")
 
 LIBRARIES = (
@@ -39,7 +38,7 @@ class Requirements:
     token: Path  # a file in the project's folder
     content: str  # its content, which nobody knows who does not see that folder
     paths: tuple[Path, ...]  # absolute paths that must exist
-    software: dict[str, str]  # versions, see `software.software`
+    software: dict[str, str]  # see `software`
 
 
 def unmet(requirements: Requirements) -> str | None:
@@ -68,9 +67,7 @@ def _read_patiently(path: Path) -> str | None:
             time.sleep(0.2)
 
 
-def call_checked(
-    requirements: Requirements, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs
-) -> Result:
+def call_checked(requirements: Requirements, function: Callable[..., Result], *args: Any) -> Result:
     """Call ``function`` on a worker that meets the requirements; errors name the worker."""
     if requirements.content not in _passed:
         lacking = unmet(requirements)
@@ -78,7 +75,7 @@ def call_checked(
             raise ClusterError(f"{this_worker()} {lacking}")
         _passed.add(requirements.content)
     try:
-        return function(*args, **kwargs)
+        return function(*args)
     except ClusterError:
         raise
     except RefereeError as error:
@@ -86,17 +83,12 @@ def call_checked(
 
 
 def this_worker() -> str:
-    """Return the name of the worker that runs this."""
+    """Return the name of the worker that runs this, for people."""
     from distributed import get_worker
 
     worker = get_worker()
-    return worker_name(worker.address, f"{worker.name} on {socket.gethostname()}")
-
-
-def worker_name(address: str, name: object = None) -> str:
-    """Return a worker's name for people."""
-    known = "" if name is None or str(name).startswith(address) else f" ({name})"
-    return f"worker {address}{known}"
+    known = "" if str(worker.name).startswith(worker.address) else f"{worker.name} on "
+    return f"worker {worker.address} ({known}{socket.gethostname()})"
 
 
 @functools.cache
