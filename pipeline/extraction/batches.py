@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,26 +33,15 @@ class Batch:
         return [image.digest for image in self.images]
 
 
-class _Device(Protocol):
-    """What `stream` must know of an embedder: whether threads run it side by side (the CPU)."""
-
-    is_thread_parallel: bool
-
-
 def plan_batches(
     images: Iterable[Image],
     views: Sequence[str],
     size: int,
     is_done: Callable[[str, bytes], bool] = lambda _view, _digest: False,
 ) -> list[Batch]:
-    """Group images by the views they lack; each content once.
+    """Group images, at most ``size`` together, by the views for which ``is_done(view, digest)`` is false.
 
-    Parameters
-    ----------
-    size : int
-        Most images of a batch.
-    is_done : callable
-        ``is_done(view, digest)`` says whether a row exists already.
+    Each content is taken once.
     """
     lacking: dict[tuple[str, ...], dict[bytes, Image]] = {}
     for image in images:
@@ -73,18 +62,17 @@ def stream(
     *,
     load: Callable[[Work], Loaded],
     start: Callable[[Work, Loaded], Callable[[], ViewEmbeddings]],
-    device: _Device,
+    side_by_side: bool,
     workers: int,
 ) -> Iterator[tuple[Work, ViewEmbeddings]]:
     """Load and embed pieces of work, in order; memory holds a few of them at a time.
 
-    Decoding runs beside the model. On the CPU each thread loads a piece and embeds it itself
-    (nothing to hand over, no oversubscription). On an accelerator the threads load ahead and this
-    thread keeps the device busy, one piece ahead of the rows it waits for: ``start`` returns a function
-    that waits for them.
+    Decoding runs beside the model. On the CPU (``side_by_side``) each thread loads a piece and embeds it itself
+    (nothing to hand over, no oversubscription). On an accelerator the threads load ahead and this thread keeps the
+    device busy, one piece ahead of the rows it waits for: ``start`` returns a function that waits for them.
     """
     threads = partial(ordered_map, workers=workers, initializer=partial(torch.set_num_threads, 1))
-    if device.is_thread_parallel:
+    if side_by_side:
         yield from threads(lambda item: (item, start(item, load(item))()), items)
         return
     under_way: tuple[Work, Callable[[], ViewEmbeddings]] | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +31,11 @@ from pipeline.store.progress_log import ProgressLog
 Matrix = npt.NDArray[np.floating]
 
 
-@dataclass(frozen=True)
-class EmbeddedImages:
+class EmbeddedImages(NamedTuple):
     """Embeddings of a manifest's images, ready for `write_embeddings`."""
 
-    # shape, settings and rows of every view; the rows are read from the progress log when asked for
-    views: dict[str, ViewRows]
-    backbone: Provenance  # provenance of the backbone: model, weights, preprocessing and precision
+    views: dict[str, ViewRows]  # rows are read from the progress log when asked for
+    backbone: Provenance  # see `backbone_identity`
     summary: str  # one line for people
 
 
@@ -58,28 +56,21 @@ def embed_images(
     Parameters
     ----------
     images : sequence of Image
-        Images in the order of the rows.
+        In the order of the rows.
     progress : Path
         Folder of the progress logs.
     writer : str
         Name of this extraction; two processes must not extract the same at once.
     cluster : Cluster, optional
         Who embeds; this process by default.
-
-    Yields
-    ------
-    EmbeddedImages
-        Usable within the ``with`` block.
     """
     # With a cluster the workers embed; here the model only says which one it is.
     embedder = ImageEmbedder.build(settings, device="cpu" if cluster else None)
     encoder, dtype = embedder.encoder, settings.backbone.stored_as
     with ExitStack() as stack:
-        logs = {}
-        for view in views:
-            folder = progress / row_key(encoder, settings, view)
-            log = ProgressLog(folder, writer, width=encoder.width, dtype=dtype)
-            logs[view] = stack.enter_context(log)
+        folders = {view: progress / row_key(encoder, settings, view) for view in views}
+        opened = {view: ProgressLog(at, writer, width=encoder.width, dtype=dtype) for view, at in folders.items()}
+        logs = {view: stack.enter_context(log) for view, log in opened.items()}
         summary = _fill(logs, images, embedder, settings, cluster)
         rows = {
             view: ViewRows(

@@ -68,7 +68,7 @@ class ImageEmbedder:
     def embed(self, batches: Sequence[Batch], *, workers: int | None = None) -> Iterator[tuple[Batch, ViewEmbeddings]]:
         """Yield every batch with its rows, in order."""
         count = worker_count(self._settings.workers) if workers is None else workers
-        return stream(batches, load=self.load, start=self.start, device=self, workers=count)
+        return stream(batches, load=self.load, start=self.start, side_by_side=self.is_thread_parallel, workers=count)
 
     def load(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Return what `start` takes of a batch; safe in any thread."""

@@ -11,19 +11,10 @@ SECONDS = 30.0  # between two lines in a log
 
 
 class Progress:
-    """Counts work that is done and shows it on stderr; a context manager.
+    """Counts ``total`` units of the work ``what`` and shows them on stderr; a context manager.
 
     On a terminal it is tqdm's bar. Elsewhere (DVC's logs, a batch system) it is one line every 30
     seconds with the count, the rate and the time that remains.
-
-    Parameters
-    ----------
-    what : str
-        Name of the work, such as ``embed``.
-    total : int
-        Units of work in all.
-    unit : str
-        Their name in the plural.
     """
 
     def __init__(self, what: str, total: int, unit: str = "images") -> None:

@@ -57,23 +57,10 @@ def task_to_refine(
     clip_rows: Matrix | None = None,
     share: float = 0.0,
 ) -> TaskToRefine:
-    """Return a task's images with the source branch that their views are refined against.
+    """Return a task's train images, row numbers (n,), with the source branch that their views are refined against.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n,)
-        Row numbers of the task's train images.
-    labels : ndarray of shape (n,)
-        Their pseudo-labels, as classes of the problem.
-    classes : ndarray of shape (|C|,)
-        The task's classes, ascending.
-    classifier : Classifier
-        The source's classifier after this task.
-    clip_rows : ndarray of shape (n, d'), optional
-        CLIP's embeddings of the images; needed if ``share`` is not 0.
-    share : float
-        Weight of CLIP in the kernel (``clip_in_kernel``). Its part is that of the original image,
-        whatever the view's pixels.
+    ``labels`` (n,) are pseudo-labels among the task's ``classes``, which ascend. With a ``share`` of CLIP in the kernel
+    (``clip_in_kernel``), its part is that of the original image, ``clip_rows`` (n, d'), whatever the view's pixels.
     """
     in_task = np.searchsorted(classes, labels)
     if share:
@@ -134,11 +121,9 @@ def refine_views(
     images : sequence of n Image
         The target domain's images, in the order of the rows.
     views : sequence of str
-        Views to refine, see `views_to_refine`.
-    ascent : Ascent
-        Steps, step size and radius; 0 steps: no adversarial refinement.
-    attention : bool
-        Whether views and original attend to each other.
+        See `views_to_refine`.
+    ascent, attention
+        See `ViewRefiner`.
     train : ndarray of shape (S, n), bool
         Which images are train images of each seed.
     tasks_of : callable
@@ -165,9 +150,9 @@ def refine_views(
     def fill(seed_rows: Mapping[str, Matrix], tasks: Iterable[TaskToRefine]) -> None:
         """Put the refined rows of the tasks into the arrays (n, d) of one seed."""
         pieces = [piece for task in tasks for piece in _pieces(task, refiner.rows)]
-        workers = worker_count(settings.workers)
+        workers, parallel = worker_count(settings.workers), refiner.is_thread_parallel
         with Progress("refine", sum(len(piece.rows) for piece in pieces)) as shown:
-            for piece, embedded in stream(pieces, load=load, start=start, device=refiner, workers=workers):
+            for piece, embedded in stream(pieces, load=load, start=start, side_by_side=parallel, workers=workers):
                 for view, rows in embedded.items():
                     seed_rows[view][piece.rows] = rows
                 shown.update(len(piece.rows))

@@ -39,10 +39,8 @@ class ViewRefiner:
     def __init__(
         self, encoder: ImageEncoder, settings: ViewSettings, ascent: Ascent, *, attention: bool, rows: int
     ) -> None:
-        self._encoder = encoder
+        self._encoder, self._settings, self._ascent = encoder, settings, ascent
         self._tokens = TokenModel(encoder) if attention else None
-        self._settings = settings
-        self._ascent = ascent
         self.is_thread_parallel = encoder.device.type == "cpu"
         self.rows = CPU_ROWS if self.is_thread_parallel else rows
 
@@ -97,13 +95,7 @@ class ViewRefiner:
 
 
 class TokenModel:
-    """The tokens of a vision transformer's last block, and the pooling that makes an embedding of them.
-
-    Parameters
-    ----------
-    encoder : ImageEncoder
-        A vision transformer of timm; a model without tokens is a `ModelError`.
-    """
+    """The tokens of a timm vision transformer's last block, and the pooling that makes an embedding of them."""
 
     def __init__(self, encoder: ImageEncoder) -> None:
         self._encoder = encoder

@@ -1,15 +1,12 @@
 """Planning and streaming: what is done is not done again, each content once, results in order."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pipeline.extraction.batches import plan_batches, stream
 from pipeline.extraction.images import Image
-
-CPU, ACCELERATOR = (SimpleNamespace(is_thread_parallel=parallel) for parallel in (True, False))
 
 
 def images(*numbers):
@@ -23,14 +20,14 @@ def test_only_missing_views_are_planned_and_each_content_once():
     assert planned == {("rand",): [2], ("original", "rand"): [3, 4]}
 
 
-@pytest.mark.parametrize("device", [CPU, ACCELERATOR])
-def test_every_batch_comes_in_order_with_its_own_rows(device):
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_every_batch_comes_in_order_with_its_own_rows(side_by_side):
     batches = plan_batches(images(*range(50)), ("original",), 4)
     results = stream(
         batches,
         load=lambda batch: np.array([[image.digest[0]] for image in batch.images]),
         start=lambda batch, loaded: lambda: {"original": loaded.astype(np.float32)},
-        device=device,
+        side_by_side=side_by_side,
         workers=3,
     )
     rows = [
@@ -48,19 +45,19 @@ def test_an_accelerator_gets_its_next_batch_before_the_last_one_is_waited_for():
         events.append(("start", item))
         return lambda: events.append(("wait", item)) or {}
 
-    results = stream([0, 4, 8], load=int, start=start, device=ACCELERATOR, workers=2)
+    results = stream([0, 4, 8], load=int, start=start, side_by_side=False, workers=2)
     assert [item for item, _ in results] == [0, 4, 8]
     assert events == [*(("start", 0), ("start", 4), ("wait", 0)), *(("start", 8), ("wait", 4), ("wait", 8))]
 
 
-@pytest.mark.parametrize("device", [CPU, ACCELERATOR])
-def test_an_unreadable_image_stops_the_stream_after_the_batches_before_it(device):
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_an_unreadable_image_stops_the_stream_after_the_batches_before_it(side_by_side):
     def load(item):
         if item == 2:
             raise ValueError("unreadable")
         return item
 
-    results = stream(range(5), load=load, start=lambda *_: dict, device=device, workers=2)
+    results = stream(range(5), load=load, start=lambda *_: dict, side_by_side=side_by_side, workers=2)
     assert [next(results)[0] for _ in range(2)] == [0, 1]
     with pytest.raises(ValueError, match="unreadable"):
         next(results)
