@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import RefereeError
 
 if TYPE_CHECKING:
-    from pipeline.feature_cache import FeatureCache, FeatureRows, open_cache
+    from pipeline.feature_cache import FeatureCache, open_cache
+    from pipeline.feature_rows import FeatureRows
     from pipeline.kernel_lda_classifier import KernelLDAClassifier
 
 __all__ = ["FeatureCache", "FeatureRows", "KernelLDAClassifier", "RefereeError", "open_cache"]
@@ -30,5 +31,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "kernel_lda_classifier" if name == "KernelLDAClassifier" else "feature_cache"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    modules = {"FeatureRows": "feature_rows", "KernelLDAClassifier": "kernel_lda_classifier"}
+    return getattr(import_module(f"{__name__}.{modules.get(name, 'feature_cache')}"), name)
