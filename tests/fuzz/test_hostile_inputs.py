@@ -112,6 +112,9 @@ def test_a_checkpoint_that_would_run_code_does_not(form):
         with pytest.raises(ModelError, match=f"model{suffix}") as raised:
             load_state_dict(Path(f"model{suffix}"))
         assert "\n" not in str(raised.value)
+    if form in ("zip", "legacy", "wrapped"):
+        assert "system" in str(raised.value)
+        assert "safetensors" in str(raised.value)
 
 
 def test_a_torchscript_archive_is_refused():
@@ -134,21 +137,6 @@ def test_a_huge_image_is_refused_by_its_header(width, height):
     pixels = chunk(b"IDAT", zlib.compress(b"\0" * 99)) + chunk(b"IEND", b"")
     Path("x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + pixels)
     with little_memory(2**28), pytest.raises(InputError, match=r"x\.png"):
-        read_image(Path("x.png"))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(marker) (w) file closefile\n",
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
-        *(b"GIF89a" + bytes(7), b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0\x08\0\0\0\xff\xff"),
-        *(b"BM", b"RIFF\0\0\0\0WEBP", b"\0" * 9),
-    ],
-)
-def test_what_is_no_image_is_refused(content):
-    Path("x.png").write_bytes(content)
-    with pytest.raises(InputError, match=r"x\.png"):
         read_image(Path("x.png"))
 
 
