@@ -14,7 +14,7 @@ from pipeline.encoders.backbone import Backbone
 from pipeline.errors import InputError, did_you_mean
 from pipeline.method.view_names import VIEWS, View
 from pipeline.settings import Positive, Seed, Settings
-from pipeline.validated_yaml import AllDifferent, Section, type_at
+from pipeline.validated_yaml import AllDifferent, Section, all_different, type_at
 
 # Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
@@ -164,12 +164,19 @@ class State(Section):
         return name if kind == "streams" else None
 
 
+def _all_or_names(value: Any) -> Any:
+    if value == "all":
+        return value
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"`all` or a list of class names, not {value!r}")
+    return all_different(tuple(value))
+
+
 class Step(State):
     """A step of a stream: unlabelled images that arrive together. Its key is STREAM-STEP."""
 
     domain: str  # the images; their labels, where there are any, are not read
-    # that the images may have
-    classes: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AllDifferent]
+    classes: Annotated[Literal["all"] | tuple[str, ...], BeforeValidator(_all_or_names)]  # that the images may have
     corrections: str  # a CSV file `path,class` of images of this step that a person looked at; it may have no rows
     correction_weight: Positive = 5.0  # number of certain rows that a corrected image counts as
     # use the source model after this one of its tasks, counted from 1, as `adapt` does; the last if omitted

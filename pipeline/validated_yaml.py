@@ -26,14 +26,15 @@ MOST_VALUES = 1_000_000  # of a file whose aliases are written out
 NOT_YAML = (YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
-def _all_different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def all_different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``values``, none of which may be there twice."""
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"{value!r} is listed twice")
     return values
 
 
-AllDifferent = AfterValidator(_all_different)
+AllDifferent = AfterValidator(all_different)
 Validated = TypeVar("Validated", bound=Section)
 
 
