@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,17 +34,11 @@ def is_test(
     by_class: dict[str, set[str]] = {}
     for name, content in zip(classes, contents, strict=True):
         by_class.setdefault(name, set()).add(content)
-    known: set[str] = set()
-    shared: set[str] = set()
-    for members in by_class.values():
-        shared |= known & members
-        known |= members
+    times = Counter(content for members in by_class.values() for content in members)
+    shared = {content for content, count in times.items() if count > 1}
     test = {name: _drawn(domain, seed, members, shared, test_fraction) for name, members in by_class.items()}
-    return np.fromiter(
-        (content in test[name] for name, content in zip(classes, contents, strict=True)),
-        dtype=np.bool_,
-        count=len(contents),
-    )
+    sides = [content in test[name] for name, content in zip(classes, contents, strict=True)]
+    return np.array(sides, dtype=np.bool_)
 
 
 def _drawn(domain: str, seed: int, members: set[str], shared: set[str], test_fraction: float) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,10 @@ class Image:
     digest: bytes  # sha256 of its content, 32 bytes; a file that has changed since is an error
 
 
-@dataclass(frozen=True)
-class ReadImages:
+class ReadImages(NamedTuple):
     """What `read_images` found."""
 
-    images: list[Image]  # the images that can be used, in the order given
+    images: list[Image]  # those that can be used, in the order given
     unreadable: dict[Path, str]  # of the others, one line each that says why not
 
 

@@ -25,27 +25,15 @@ KEPT_BYTES = 2**29  # of images in row groups that were read last
 MOST_BYTES = 2**31  # of images in one row group: they are in memory together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ParquetFile:
-    """What the end of a Parquet file says of the rest.
-
-    Attributes
-    ----------
-    path : Path
-    metadata : pyarrow.parquet.FileMetaData
-    columns : dict of str to str
-        Kind of each column: ``image`` (bytes, or a struct with bytes), ``text``, ``number`` or ``other``.
-    names : dict of str to list of str
-        For columns of class numbers, the classes' names, as Hugging Face writes them into the file.
-    first_rows : tuple of int
-        The first row of each row group, and the number of rows.
-    """
+    """What the end of a Parquet file says of the rest."""
 
     path: Path
-    metadata: Any
-    columns: dict[str, str]
-    names: dict[str, list[str]]
-    first_rows: tuple[int, ...]
+    metadata: Any  # pyarrow.parquet.FileMetaData
+    columns: dict[str, str]  # their kinds: image (bytes, or a struct with bytes), text, number or other
+    names: dict[str, list[str]]  # of columns of class numbers, the classes, as Hugging Face writes them into the file
+    first_rows: tuple[int, ...]  # of each row group, and the number of rows
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows by column; no other column is read."""
@@ -66,12 +54,6 @@ class ParquetFile:
         value = _read_group(self, column, group)[row - self.first_rows[group]].as_py()
         data = value.get("bytes") if isinstance(value, dict) else value
         return data if isinstance(data, bytes) else None
-
-    def __hash__(self) -> int:
-        return hash(self.path)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 def open_parquet(file: Path) -> ParquetFile:
