@@ -16,7 +16,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 VIEWS = ("original", "zeros", "rand")
 # the stages after the caches, in order
-STATISTICS = (("basis", "a"), ("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
+STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
 def default_params(per_task: int) -> dict[str, Any]:

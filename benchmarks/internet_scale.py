@@ -78,11 +78,11 @@ def manifests(folder: Path) -> Figures:
     project.run("tasks", "a")
     written = folder / "cache" / "manifests" / "a"
     tracemalloc.start()
-    images = read_images(written / "images.csv")
+    images = read_images(written)
     memory = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    elapsed = seconds(lambda: read_images(written / "images.csv"))
-    sizes = [(written / f"{name}.csv").stat().st_size for name in ("images", "tasks", "labels")]
+    elapsed = seconds(lambda: read_images(written))
+    sizes = [(written / name / f"{name}.csv").stat().st_size for name in ("images", "tasks", "labels")]
     return {
         "manifest_bytes": sum(sizes) / len(images),
         "manifest_memory": memory / len(images),

@@ -57,7 +57,7 @@ def stages(made):
     for domain in suite["domains"]:
         yield "tasks", domain
     for source in sorted({problem["source"] for problem in suite["problems"].values()}):
-        yield from (("basis", source), ("source", source))
+        yield ("source", source)
     for name, (space, hidden) in made.items():
         if hidden:  # of given classes `compare` has all figures
             variant = "rejecting" if space in UNKNOWN else "calibrated"

@@ -24,15 +24,8 @@ import numpy.typing as npt
 from benchmarks.imported_project import STATISTICS, VIEWS, ImportedProject, default_params
 from pipeline import paths
 from pipeline.datasets import splits
-from pipeline.datasets.manifest_files import (
-    ClassRow,
-    ImageRow,
-    Manifest,
-    Tasks,
-    rows_digest,
-    write_manifest,
-    write_tasks,
-)
+from pipeline.datasets.manifest_files import ImageRow, Manifest, rows_digest, write_manifest
+from pipeline.datasets.task_files import ClassRow, Tasks, write_tasks
 from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embeddings
 from pipeline.store.prompt_store import Prompts, write_prompts
 

@@ -42,7 +42,7 @@ def office_home(folder: Path, quick: bool) -> Row:
     )
     project.cache()
     seconds = {stage: project.run(stage, key)[0] for stage, key in STATISTICS}
-    total = sum(seconds.values()) - seconds["basis"]
+    total = sum(seconds.values())
     name = f"one problem of Office-Home's size, 65 classes, 13 tasks, 5 seeds, D={D}, source to evaluate"
     detail = ", ".join(f"{stage} {time:.1f} s" for stage, time in seconds.items())
     return at_most(name, total, "–", 40, detail, unit="s")

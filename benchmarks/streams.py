@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
+from pipeline.datasets.manifest_files import IMAGES
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.rows import UnlabelledRows
@@ -118,7 +119,6 @@ def prepare(source: str, domains: Sequence[str]) -> None:
     for domain in (source, *domains):
         for text in ("manifest {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}"):
             stage(text.format(domain))
-    stage(f"basis {source}")
     stage(f"source {source}")
 
 
@@ -149,7 +149,7 @@ def model_accuracy(step: str, domain: str) -> float:
         options=CALIBRATED,
         clip_scale=state.prompts.logit_scale,
     )
-    with (paths.manifest(domain) / "images.csv").open(newline="") as file:
+    with (paths.manifest(domain) / IMAGES).open(newline="") as file:
         truth = [row["path"].split("/")[1] for row in csv.DictReader(file)]
     return 100 * float(np.mean([state.classes[c] == name for c, name in zip(found.label, truth, strict=True)]))
 

@@ -23,7 +23,7 @@ def stage_code(stage: str, *keys: str) -> Path:
 
 
 def manifest(domain: str) -> Path:
-    """The folder of a domain's images.csv, labels.csv, names.csv, report.json, tasks.csv and classes.csv."""
+    """The manifest of a domain: the folders images, labels, names and tasks, and report.json."""
     return CACHE / "manifests" / domain
 
 
@@ -59,11 +59,6 @@ def source_model(source: str, label_space: str | None = None) -> Path:
     """
     path = CACHE / "source" / f"{source}.zarr"
     return path / "label_spaces" / f"{label_space}.zarr" if label_space else path
-
-
-def pseudo_labels(problem: str) -> Path:
-    """The first labels, weights and fused probabilities of a problem's target images."""
-    return CACHE / "pseudo_labels" / f"{problem}.zarr"
 
 
 def target_model(problem: str) -> Path:

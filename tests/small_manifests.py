@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from pipeline.datasets.kept_order import order_of_arrival
 from pipeline.datasets.manifest import build
-from pipeline.datasets.manifest_files import write_manifest, write_tasks
+from pipeline.datasets.manifest_files import write_manifest
 from pipeline.datasets.sources.source import FoundImages, LabelledImage
+from pipeline.datasets.task_files import write_tasks
 from pipeline.datasets.tasks import arrange
 from pipeline.errors import InputError
 

@@ -112,7 +112,7 @@ FEATURES = (
 )
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
-    *(("basis", "left"), ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",)),
+    *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",)),
     *(("compare", PROBLEM), ("sensitivity", PROBLEM), ("tables",), ("report",)),
 )
 

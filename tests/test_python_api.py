@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import pipeline
-from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import read_images, read_labels
+from pipeline.datasets.task_files import read_tasks
 from pipeline.errors import RefereeError
 from pipeline.store.embedding_store import open_embeddings
 from servers.seaweedfs import running_s3
@@ -32,9 +33,9 @@ def test_rows_are_those_of_the_store_with_what_the_manifest_says(cache, finished
     for key in (3, slice(2, 9, 3), [5, 1, 5], np.arange(24) % 2 == 0):
         np.testing.assert_array_equal(rows[key], rows.numpy()[key])
         assert rows.numpy()[key].dtype == np.float32
-    assert rows.paths == [image.path for image in read_images(manifest / "images.csv")]
+    assert rows.paths == [image.path for image in read_images(manifest)]
     np.testing.assert_array_equal(rows.labels, read_labels(manifest)[0])
-    tasks = read_tasks(manifest / "tasks.csv")
+    tasks = read_tasks(manifest)
     np.testing.assert_array_equal(rows.task, tasks.task + 1)
     train, test = rows.split(seed=1)
     np.testing.assert_array_equal(test.numpy(), rows.numpy()[tasks.is_test(1)])

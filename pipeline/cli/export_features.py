@@ -30,8 +30,8 @@ SUFFIXES = ("npz", "parquet", "safetensors")
 
 def features_of(domain: str, model: str, view: str) -> ExportedFeatures:
     """Return what of a domain's features may leave: of a private domain nothing that tells a class."""
-    from pipeline.datasets.checked_csv import is_private
-    from pipeline.datasets.manifest_files import is_labelled
+    from pipeline.datasets.manifest_files import is_private
+    from pipeline.datasets.task_files import is_labelled
     from pipeline.feature_cache import open_cache
     from pipeline.paths import manifest
     from pipeline.store.embedding_store import BACKBONE
@@ -43,7 +43,7 @@ def features_of(domain: str, model: str, view: str) -> ExportedFeatures:
     backbone = {key: rows.provenance.get(key) for key in BACKBONE}
     facts = {**about, "backbone": backbone}
     folder = manifest(domain)
-    if domain in cache.params.data.private or is_private(folder / "images.csv"):
+    if domain in cache.params.data.private or is_private(folder):
         return ExportedFeatures(rows, facts)
     if not is_labelled(folder):
         return ExportedFeatures(rows, facts, rows.paths)

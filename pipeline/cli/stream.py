@@ -8,7 +8,7 @@ all steps before, whose images are not needed any more.
 empty file for corrections. `forget` takes a step's images out of the graph:
 its state is kept, and no later `dvc repro` asks for what made it.
 
-reads:  suite.yaml, and of cache/: manifests/SOURCE/classes.csv, where the
+reads:  suite.yaml, and of cache/: manifests/SOURCE/tasks, where the
         dataset names no classes
 writes: suite.yaml, corrections/STEP.csv; `forget` also dvc.lock
 examples:
@@ -31,8 +31,8 @@ from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
 from pipeline.cli.suite_edit import edited_suite, in_one_line, put
-from pipeline.datasets.manifest_files import read_classes
 from pipeline.datasets.prompts import spoken
+from pipeline.datasets.task_files import CLASSES, read_classes
 from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.method.view_names import VIEWS
@@ -158,9 +158,9 @@ def _require_classes(known: Sequence[str], classes: Sequence[str]) -> None:
 
 def _class_names(suite: Suite, source: str) -> list[str]:
     """Return the classes of a source whose dataset takes them from the folders."""
-    file = paths.manifest(source) / "classes.csv"
-    if file.is_file():
-        return [row.class_name for row in read_classes(file)]
+    manifest = paths.manifest(source)
+    if (manifest / CLASSES).is_file():
+        return [row.class_name for row in read_classes(manifest)]
     found = domain_images(suite, source)
     classes = class_order((image.class_name for image in found.images), found.classes)
     if not classes:

@@ -21,48 +21,75 @@ import argparse
 import csv
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from pipeline import paths
 from pipeline.cli.former_params import renew_params
-from pipeline.datasets import manifest_files
-from pipeline.datasets.checked_csv import is_private
-from pipeline.datasets.manifest_files import ImageRow, Manifest
+from pipeline.datasets.checked_csv import digest_file, is_pointer
+from pipeline.datasets.manifest_files import (
+    IMAGES,
+    LABELS,
+    NAMES,
+    ImageRow,
+    Manifest,
+    iterate_images,
+    rows_digest,
+    write_manifest,
+)
 from pipeline.errors import InputError, RefereeError
-from pipeline.installed_project import bring_up_to_date
+from pipeline.installed_project import GRAPH, bring_up_to_date
 from pipeline.params import load_params
 from pipeline.stage import find_stage
 from pipeline.stage import main as run_stage
 from pipeline.store.embedding_store import open_embeddings
+from pipeline.write_aside import write_aside
 
 TAKEN_OVER = ("manifest", "model", "embed", "prompts")
 
 
 def convert_manifest(folder: Path) -> None:
-    """Write the files of today's `manifest` from those of an older version, where they are not there yet."""
-    if (folder / manifest_files.NAMES).is_file() or not (folder / "images.csv").is_file():
+    """Write the folders of today's `manifest` from the files of an older version, if there are such."""
+    former = folder / IMAGES.name
+    if not former.is_file():
         return
-    if is_private(folder / "images.csv"):
+    if (folder / NAMES.name).is_file():  # the same tables, all in one folder
+        for path in (IMAGES, LABELS, NAMES):
+            (folder / path).parent.mkdir(exist_ok=True)
+            for file in (path, digest_file(path)):
+                (folder / file.name).replace(folder / file)
+        return
+    if is_pointer(former):
         raise InputError(
             f"{folder}: private; its owner runs `dvc repro manifest@{folder.name}`, which extracts nothing again"
         )
-    images = [
-        ImageRow(row["path"], row["sha256"], int(row["width"]), int(row["height"]))
-        for row in _rows(folder / "images.csv")
-    ]
+    images = [ImageRow(row["path"], row["sha256"], int(row["width"]), int(row["height"])) for row in _rows(former)]
     labels = [row["class"] for row in _rows(folder / "labels.csv")]
     names = sorted(row["class"] for row in _rows(folder / "classes.csv"))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    manifest_files.write_manifest(Manifest(images, labels, names, report), folder)
+    write_manifest(Manifest(images, labels, names, report), folder)
+    for file in folder.glob("*.csv"):
+        file.unlink()
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file of any version: DVC's hash has vouched for it."""
     with path.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
+
+
+def forget_former_stages(lock: Path) -> None:
+    """Take entries of stages that dvc.yaml no longer has out of dvc.lock, which DVC reads and writes once per stage."""
+    stages = YAML(typ="safe").load(GRAPH)["stages"]
+    entries = re.split(r"^(?=  \S)", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    kept = [text for text in entries if text[:2] != "  " or re.split("[@:]", text)[0].strip() in stages]
+    with write_aside(lock) as aside:
+        aside.write_text("".join(kept), encoding="utf-8")
 
 
 def former_version(stage: str) -> int | None:
@@ -89,10 +116,10 @@ def reason_against(stage: Any, former: dict[str, int | None]) -> str | None:
             return f"{dep} changed since"
     if name == "embed":
         folder = paths.manifest(stage.name.split("@")[1].rsplit("-", 1)[0])
-        rows = (image.sha256 for image in manifest_files.iterate_images(folder / "images.csv"))
+        rows = (image.sha256 for image in iterate_images(folder))
         try:
             store = open_embeddings(Path(str(stage.outs[0])))
-            store.require({"rows_digest": manifest_files.rows_digest(rows)})
+            store.require({"rows_digest": rows_digest(rows)})
         except RefereeError as error:
             return str(error)
     return None
@@ -104,7 +131,8 @@ def upgrade() -> Iterator[str]:
 
     logging.getLogger("dvc").setLevel(logging.ERROR)  # a line for every entry of dvc.lock otherwise
     yield from (changed := [*bring_up_to_date(), *renew_params()])
-    if not Path("dvc.lock").is_file():
+    lock = Path("dvc.lock")
+    if not lock.is_file():
         if changed:
             return
         raise InputError("dvc.lock: no such file; run this in a project that an older version ran")
@@ -114,6 +142,7 @@ def upgrade() -> Iterator[str]:
             convert_manifest(paths.manifest(domain))
         except (RefereeError, OSError, LookupError, ValueError) as error:
             yield f"manifest@{domain}: made by the next dvc repro ({error})"
+    forget_former_stages(lock)
     run_stage(["code"])
     with Repo() as repo, repo.lock:
         for stage in repo.index.stages:

@@ -2,8 +2,7 @@
 
 The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so
 that ``sha256sum -c *.sha256`` checks a folder. A digest inside the CSV file would be data to
-`pandas.read_csv`; one file with all digests would change whenever a label changes, and `adapt`,
-which must not run again because a label changed, would depend on it.
+`pandas.read_csv`. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
 
 Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and
 report.json are written to private/DOMAIN, outside every stage's outputs: DVC never has them, so no
@@ -16,16 +15,21 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from pipeline.errors import StoreError, one_line, pass_on_machine_error
 from pipeline.write_aside import write_aside
 
 PRIVATE = "private"  # the folder beside cache/
 POINTER = ("kept_private", "sha256")
+MAX_NUMBER = 2**31  # of a task or class: a bound on what a malformed file may ask for
+
+Row = TypeVar("Row")
+Table = tuple[Sequence[str], Iterable[Iterable[object]]]  # header, rows
 
 
 def digest_file(path: Path) -> Path:
@@ -44,32 +48,46 @@ def digest_line(name: str, digest: str) -> str:
     return f"{digest}  {name}\n"
 
 
-def private_path(path: Path) -> Path:
-    """Return where the file is kept whose pointer is cache/manifests/DOMAIN/NAME."""
-    return path.parents[3] / PRIVATE / path.parent.name / path.name
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
-def former_path(path: Path, digest: str) -> Path:
-    """Return where a former version of a private file is kept, by its sha256."""
-    return private_path(path).parent / "former" / f"{digest}-{path.name}"
+@contextmanager
+def writing_folder(folder: Path, tables: Mapping[str, Table]) -> Iterator[None]:
+    """Write tables by name, with their digests, aside; ``folder`` has them when the context ends."""
+    with write_aside(folder) as aside:
+        aside.mkdir()
+        for name, table in tables.items():
+            write_table(aside / name, *table)
+            line = digest_line(name, sha256_of(aside / name))
+            digest_file(aside / name).write_text(line, encoding="utf-8", newline="\n")
+        yield
 
 
-def keep_former(path: Path) -> None:
-    """Keep the private file of cache/manifests/DOMAIN/NAME, if there is one, before another takes its place."""
-    kept = private_path(path)
-    if kept.is_file():
-        with write_aside(former_path(path, sha256_of(kept))) as aside:
-            aside.write_bytes(kept.read_bytes())
+@contextmanager
+def keeping_private(manifest: Path, name: str) -> Iterator[Path]:
+    """Yield where to write a file of private/DOMAIN; the one that it replaces is kept as a former version."""
+    kept = _private(manifest, name)
+    with write_aside(kept) as aside:
+        yield aside
+        if kept.is_file():
+            with write_aside(_former(manifest, name, sha256_of(kept))) as former:
+                former.write_bytes(kept.read_bytes())
 
 
-def pointer(name: str, digest: str) -> str:
-    """Return the text of a pointer to a file with this sha256: CSV for a CSV file, else JSON."""
-    if name.endswith(".json"):
-        return json.dumps(dict(zip(POINTER, (name, digest), strict=True)), indent=2) + "\n"
-    return f"{','.join(POINTER)}\n{name},{digest}\n"
+def _private(manifest: Path, name: str) -> Path:
+    return manifest.parents[2] / PRIVATE / manifest.name / name
 
 
-def is_private(path: Path) -> bool:
+def _former(manifest: Path, name: str, digest: str) -> Path:
+    return _private(manifest, "former") / f"{digest}-{name}"
+
+
+def is_pointer(path: Path) -> bool:
     """Tell whether a CSV file of a manifest is a pointer to a private file."""
     start = f"{','.join(POINTER)}\n".encode()
     try:
@@ -77,14 +95,6 @@ def is_private(path: Path) -> bool:
             return file.read(len(start)) == start
     except FileNotFoundError:
         raise malformed(path, "no such file") from None
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a table; the caller writes the digest once the file is whole."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
 
 
 def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
@@ -96,19 +106,20 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
     Examples
     --------
     >>> from tempfile import mkdtemp
-    >>> file = Path(mkdtemp()) / "classes.csv"
-    >>> write_csv(file, ("label", "class"), [(0, "bike"), (1, "mug")])
-    >>> _ = digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
-    >>> list(read_csv(file))
+    >>> folder = Path(mkdtemp()) / "tasks"
+    >>> with writing_folder(folder, {"classes.csv": (("label", "class"), [(0, "bike"), (1, "mug")])}):
+    ...     pass
+    >>> list(read_csv(folder / "classes.csv"))
     [['label', 'class'], ['0', 'bike'], ['1', 'mug']]
-    >>> _ = file.write_text("label,class\n0,mug\n1,bike\n")
-    >>> list(read_csv(file))  # doctest: +ELLIPSIS
+    >>> _ = (folder / "classes.csv").write_text("label,class\n0,mug\n1,bike\n")
+    >>> list(read_csv(folder / "classes.csv"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     pipeline.errors.StoreError: ...classes.csv: damaged (not the file that its .sha256 names); ...
     """
     try:
-        _check_digest(path)
-        with _follow(path).open(encoding="utf-8", newline="") as file:
+        if digest_file(path).read_bytes() != digest_line(path.name, sha256_of(path)).encode():
+            raise malformed(path, "damaged (not the file that its .sha256 names)")
+        with (_private_file(path) if is_pointer(path) else path).open(encoding="utf-8", newline="") as file:
             rows = csv.reader(file, strict=True)
             header = next(rows, [])
             yield header
@@ -117,8 +128,8 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
                 if len(row) != len(header):
                     raise malformed(path, f"row {number} has {len(row)} fields, not {len(header)}")
                 yield row
-    except FileNotFoundError as error:
-        raise malformed(Path(error.filename), "no such file") from None
+    except FileNotFoundError:
+        raise malformed(path, "no .sha256 beside it" if path.exists() else "no such file") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise malformed(path, f"not CSV ({one_line(error)})") from None
     except OSError as error:
@@ -128,30 +139,50 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
         raise malformed(path, "has no rows")
 
 
-def _check_digest(path: Path) -> None:
-    expected = digest_line(path.name, sha256_of(path)).encode()
-    with digest_file(path).open("rb") as file:
-        if file.read(len(expected) + 1) != expected:
-            raise malformed(path, "damaged (not the file that its .sha256 names)")
-
-
-def _follow(path: Path) -> Path:
-    """Return ``path``, or the private file that it points to, whose digest is checked."""
-    with path.open("rb") as file:
-        start = file.read(len(pointer(path.name, "")) + 64)
-    if not start.startswith(f"{','.join(POINTER)}\n".encode()):
-        return path
-    kept, digest = private_path(path), start[-65:-1].decode(errors="replace")
-    former = [former_path(path, digest)] if re.fullmatch("[0-9a-f]{64}", digest) else []
-    for version in (kept, *former):
-        if version.exists() and start == pointer(path.name, sha256_of(version)).encode():
-            return version
+def _private_file(path: Path) -> Path:
+    """Return the version of a private file that a pointer names; what it says is compared and never opened."""
+    kept = _private(path.parents[1], path.name)
+    digest = path.read_bytes()[-65:-1].decode(errors="replace")
+    if re.fullmatch("[0-9a-f]{64}", digest):
+        for version in (kept, _former(path.parents[1], path.name, digest)):
+            if version.exists() and sha256_of(version) == digest:
+                return version
     if not kept.exists():
         raise malformed(path, "kept private (data.private): its owner has it, and what reads it runs there")
-    raise malformed(kept, f"not the file that {path} points to")
+    raise malformed(path, f"points to another version than {kept}")
+
+
+def parsed_rows(
+    path: Path,
+    columns: Sequence[str],
+    parse: Callable[[list[str]], Row],
+    *,
+    more: re.Pattern[str] | None = None,
+    may_be_empty: bool = False,
+) -> Iterator[Row]:
+    """Yield the parsed rows; ``more`` is how columns after the named ones may be called."""
+    lines = read_csv(path, may_be_empty=may_be_empty)
+    header = next(lines)
+    others = header[len(columns) :]
+    if header[: len(columns)] != list(columns) or (others and not (more and all(map(more.fullmatch, others)))):
+        raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
+    for number, row in enumerate(lines):
+        try:
+            parsed = parse(row)
+        except ValueError as error:
+            raise malformed(path, f"row {number} is malformed ({error})") from None
+        yield parsed
+
+
+def number_of(text: str, first: int = 0) -> int:
+    """Return a number of a class or task, which counts from ``first`` in the file, as one that counts from 0."""
+    number = int(text) - first
+    if not 0 <= number < MAX_NUMBER:
+        raise ValueError(f"{text!r} is no number of a class or task")
+    return number
 
 
 def malformed(path: Path, problem: str) -> StoreError:
-    """Return the error of a manifest file that cannot be used: what is wrong, and the remedy."""
-    stage = "tasks" if path.name in ("tasks.csv", "classes.csv") else "manifest"
-    return StoreError(f"{path}: {problem}; make it again with dvc repro --force {stage}@{path.parent.name}")
+    """Return the error of a table cache/manifests/DOMAIN/FOLDER/NAME.csv that cannot be used, with the remedy."""
+    stage = "tasks" if path.parent.name == "tasks" else "manifest"
+    return StoreError(f"{path}: {problem}; make it again with dvc repro --force {stage}@{path.parents[1].name}")

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.datasets.manifest_files import ClassRow
+from pipeline.datasets.task_files import ClassRow
 from pipeline.errors import InputError, did_you_mean, listed
 
 Part = Literal["shared", "source", "target"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.datasets import splits
-from pipeline.datasets.manifest_files import ClassRow, Tasks
+from pipeline.datasets.task_files import ClassRow, Tasks
 from pipeline.errors import InputError, did_you_mean
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.method.random_fourier_features import Basis
     from pipeline.method.variants import MethodOptions
     from pipeline.problem.problem import Problem
-    from pipeline.store.pseudo_label_store import TaskLabels
+    from pipeline.store.target_store import TaskLabels
 
 Matrix = npt.NDArray[np.floating]
 Index = npt.NDArray[np.intp]

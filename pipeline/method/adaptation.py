@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
 from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, not_shared
-from pipeline.method.neighbours import neighbour_average, smoothed
+from pipeline.method.neighbours import nearest_neighbours, smoothed
 from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
@@ -48,7 +47,6 @@ class AdaptedTask:
     """What a task leaves behind beside the statistics."""
 
     classifier: Classifier  # the target's, of all classes seen
-    first_labels: PseudoLabels
     labels: PseudoLabels  # the task's final labels
 
 
@@ -67,15 +65,15 @@ def pseudo_label(
 
 
 def fused_labels(
-    p: Matrix64, clip: Matrix64, classes: Labels, options: MethodOptions, average: Any = None
+    p: Matrix64, clip: Matrix64, classes: Labels, options: MethodOptions, nearest: npt.NDArray[np.intp] | None = None
 ) -> PseudoLabels:
     """Return the labels that both branches' probabilities (n, c) of ``classes`` (c,) give: steps 5 and 7.
 
-    ``average`` is the matrix of `neighbours`, if p̂ is averaged over nearest images.
+    ``nearest`` are the row numbers (n, k) of nearest images, if p̂ is averaged over them.
     """
     fused = fuse(p, clip, options.fusion(at_test=False))  # (14)
-    if average is not None:
-        fused = smoothed(fused, average)
+    if nearest is not None:
+        fused = smoothed(fused, nearest)
     weight = entropy_weights(fused, floor=options.weight_floor) if options.use_weights else np.ones(len(fused))  # (18)
     return PseudoLabels(classes[fused.argmax(axis=1)], fused, weight, gate(fused, options.threshold))
 
@@ -178,12 +176,12 @@ class _Task:
         return clip_probabilities(self.task.cosines, self.options.clip_logit_scale(self.clip_scale), self.task.classes)
 
     @cached_property
-    def neighbour_average(self) -> Any:
-        """M (n, n) of `neighbours`, sparse: of fewer where half the mean class size is less; None if not asked for."""
+    def nearest_neighbours(self) -> npt.NDArray[np.intp] | None:
+        """Row numbers (n, k) of nearest images: fewer where half the mean class size is less; None if not asked for."""
         if not self.options.neighbours:
             return None
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
-        return self.shared(("neighbours", id(self.task), k), lambda: neighbour_average(self.task.views["original"], k))
+        return self.shared(("neighbours", id(self.task), k), lambda: nearest_neighbours(self.task.views["original"], k))
 
     def first_labels(self) -> PseudoLabels:
         """Return the labels that the source's classifier gives the task."""
@@ -202,11 +200,10 @@ class _Task:
     def _labels(self, scores: Matrix64) -> PseudoLabels:
         """Return the labels from scores (V, n, c) of the views that label."""
         p = voted(scores, self.options)
-        return fused_labels(p, self.clip, self.task.classes, self.options, self.neighbour_average)
+        return fused_labels(p, self.clip, self.task.classes, self.options, self.nearest_neighbours)
 
     def rounds(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The general path: every round adds the task to the statistics and solves for a classifier."""
-        first = labels
         updated = self._updated(statistics, labels)
         classifier, ridge = self._solved(updated, None)
         for _ in range(self.options.rounds):
@@ -214,7 +211,7 @@ class _Task:
             labels = self._labels(self._scores(classifier))
             updated = self._updated(statistics, labels)
             classifier, ridge = self._solved(updated, ridge)
-        return updated, AdaptedTask(classifier, first, labels)
+        return updated, AdaptedTask(classifier, labels)
 
     def _updated(self, statistics: Statistics, labels: PseudoLabels) -> Statistics:
         """Return the statistics with the task under these labels."""
@@ -267,7 +264,6 @@ class _Task:
 
     def rounds_in_row_space(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The fast path, see `relabelling`."""
-        first = labels
         space = self._row_space(statistics, labels)
         for _ in range(self.options.rounds):
             counted = self.options.class_priors == "counted"
@@ -276,7 +272,7 @@ class _Task:
             labels = self._labels(by_view[: len(self.options.label_views)])
         updated = self._updated(statistics, labels)
         classifier = space.classifier(self._responsibilities(labels), *self._means_and_priors(updated))
-        return updated, AdaptedTask(classifier, first, labels)
+        return updated, AdaptedTask(classifier, labels)
 
     def _row_space(self, statistics: Statistics, labels: PseudoLabels) -> relabelling.RowSpace:
         """Return the row space of the task, with the ridge of its first labels."""

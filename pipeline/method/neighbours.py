@@ -9,29 +9,28 @@ k is at most half the mean size of a class, n // 2c, so that an image of a small
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.method.rows import BLOCK_IMAGES, Matrix64, Rows, row_blocks, unit_rows
 
 
-def neighbour_average(rows: Rows, k: int) -> Any:
-    """Return M (n, n), sparse, of embeddings (n, d) and their ``k`` nearest others; of all others if they are fewer.
+def nearest_neighbours(rows: Rows, k: int) -> npt.NDArray[np.intp]:
+    """Return the row numbers (n, k) of the nearest others of embeddings (n, d); of all others if they are fewer.
+
+    An image without others is its own neighbour.
 
     Examples
     --------
-    >>> neighbour_average(np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 1).toarray()
-    array([[0., 1., 0.],
-           [1., 0., 0.],
-           [0., 1., 0.]])
+    >>> nearest_neighbours(np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 1)
+    array([[1],
+           [0],
+           [1]])
     """
-    import scipy.sparse  # a tenth of a second, which only stages that adapt pay
-
     n = len(rows)
     k = min(k, n - 1)
     if k < 1:
-        return scipy.sparse.identity(n, format="csr")
+        return np.arange(n)[:, None]
     blocks = list(row_blocks(n, BLOCK_IMAGES))
     unit = np.concatenate([unit_rows(rows[block]).astype(np.float32) for block in blocks])
     nearest = np.empty((n, k), dtype=np.intp)
@@ -39,10 +38,12 @@ def neighbour_average(rows: Rows, k: int) -> Any:
         cosine = unit[block] @ unit.T
         cosine[np.arange(len(block)), block] = -np.inf  # an image is not its own neighbour
         nearest[block] = np.argpartition(cosine, -k, axis=1)[:, -k:]
-    start = np.arange(0, n * k + 1, k)
-    return scipy.sparse.csr_array((np.full(n * k, 1 / k), nearest.ravel(), start), shape=(n, n))
+    return nearest
 
 
-def smoothed(p: Matrix64, average: Any) -> Matrix64:
+def smoothed(p: Matrix64, nearest: npt.NDArray[np.intp]) -> Matrix64:
     """Return half of each row of probabilities (n, c), and half of the mean of its neighbours'."""
-    return np.asarray(0.5 * p + 0.5 * (average @ p))
+    mean, share = np.zeros_like(p), 1 / nearest.shape[1]
+    for column in nearest.T:  # a sparse matrix would do as well, and take a tenth of a second to import
+        mean += share * p[column]
+    return 0.5 * p + 0.5 * mean

@@ -15,16 +15,8 @@ import numpy.typing as npt
 
 from pipeline import paths
 from pipeline.datasets.label_spaces import SpaceRow, as_space_rows, known_classes
-from pipeline.datasets.manifest_files import (
-    ClassRow,
-    Tasks,
-    read_classes,
-    read_images,
-    read_label_spaces,
-    read_labels,
-    read_tasks,
-    rows_digest,
-)
+from pipeline.datasets.manifest_files import read_images, read_labels, rows_digest
+from pipeline.datasets.task_files import CLASSES, TASKS, ClassRow, Tasks, read_classes, read_label_spaces, read_tasks
 from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
@@ -109,12 +101,12 @@ class Domain:
     @cached_property
     def all_classes(self) -> list[ClassRow]:
         """The classes of the closed set in order of arrival, each with its task."""
-        return read_classes(self.manifest / "classes.csv")
+        return read_classes(self.manifest)
 
     @cached_property
     def label_spaces(self) -> dict[str, list[SpaceRow]]:
         """Who has each class, by the name of the label space."""
-        found = read_label_spaces(self.manifest / "classes.csv")
+        found = read_label_spaces(self.manifest)
         return {name: as_space_rows(rows) for name, rows in found.items()}
 
     @cached_property
@@ -123,20 +115,20 @@ class Domain:
         if self.label_space is None:
             return self.all_classes
         if self.label_space not in self.label_spaces:
-            raise StoreError(f"{self.manifest}/classes.csv: has no label space {self.label_space!r}; run dvc repro")
+            raise StoreError(f"{self.manifest / CLASSES}: has no label space {self.label_space!r}; run dvc repro")
         return known_classes(self.label_spaces[self.label_space])
 
     @cached_property
     def tasks(self) -> Tasks:
         """Task and split of every row."""
-        tasks = read_tasks(self.manifest / "tasks.csv")
+        tasks = read_tasks(self.manifest)
         if len(tasks.task) != self.vision.rows:
             raise StoreError(
-                f"{self.vision.path}: has {self.vision.rows} rows, but {self.manifest}/tasks.csv {len(tasks.task)}; "
+                f"{self.vision.path}: has {self.vision.rows} rows, but {self.manifest / TASKS} {len(tasks.task)}; "
                 "run dvc repro"
             )
         if int(tasks.task.max()) > self.all_classes[-1].task:
-            raise StoreError(f"{self.manifest}/tasks.csv: has a task that classes.csv has not; run dvc repro")
+            raise StoreError(f"{self.manifest / TASKS}: has a task that classes.csv has not; run dvc repro")
         return tasks if self.label_space is None else replace(tasks, task=self._tasks_in_space(tasks))
 
     def _tasks_in_space(self, tasks: Tasks) -> Index:
@@ -243,7 +235,7 @@ class LabelledDomain(Domain):
     @cached_property
     def image_paths(self) -> list[str]:
         """The path of every image. They tell classes where classes are folders, so a `Domain` has none."""
-        images = read_images(self.manifest / "images.csv")
+        images = read_images(self.manifest)
         self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
         return [image.path for image in images]
 

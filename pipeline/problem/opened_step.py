@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import paths
-from pipeline.datasets.checked_csv import is_private
-from pipeline.datasets.manifest_files import read_images, rows_digest
+from pipeline.datasets.manifest_files import is_private, read_images, rows_digest
 from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
@@ -202,9 +201,8 @@ def _of_classes(
 
 def _image_names(domain: Domain) -> list[str]:
     """Return the names of a domain's n images, row by row: their paths, or `row N` where paths are private."""
-    images_csv = domain.manifest / "images.csv"
-    if is_private(images_csv):  # DVC gets the step's table, and must not get the paths
+    if is_private(domain.manifest):  # DVC gets the step's table, and must not get the paths
         return [f"row {row}" for row in range(domain.vision.rows)]
-    images = read_images(images_csv)
+    images = read_images(domain.manifest)
     domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
     return [image.path for image in images]

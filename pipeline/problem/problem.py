@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
+from pipeline.datasets.task_files import CLASSES
 from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
@@ -104,7 +105,7 @@ class LabelledProblem:
         target.clip.require_backbone(source.clip.backbone, source.clip.path)
         if source.classes != target.classes:  # labels are paired by their numbers
             raise StoreError(
-                f"{source.manifest}/classes.csv: its classes or tasks differ from those of {target.manifest}; "
+                f"{source.manifest / CLASSES}: its classes or tasks differ from those of {target.manifest}; "
                 "a problem's two domains must have the same class folders and classes_per_task"
             )
 

@@ -19,7 +19,7 @@ from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_preparation import PreparedTask, prepared_tasks
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
-from pipeline.store.pseudo_label_store import TaskLabels
+from pipeline.store.target_store import TaskLabels
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ class AdaptedSeed:
     """What the tasks of a seed leave behind, an entry per task."""
 
     classifiers: list[Classifier] = field(default_factory=list)
-    first_labels: list[TaskLabels] = field(default_factory=list)
     labels: list[TaskLabels] = field(default_factory=list)  # the final ones
     rejections: list[RejectionState] = field(default_factory=list)  # empty if none is rejected
 
@@ -93,7 +92,6 @@ def adapt_seed(
             reduce_rows=reduce_rows,
         )
         seed.classifiers.append(lifted(basis, adapted.classifier))
-        seed.first_labels.append((rows, adapted.first_labels))
         seed.labels.append((rows, adapted.labels))
         if task.rejection is not None:
             seed.rejections.append(task.rejection)

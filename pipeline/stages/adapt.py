@@ -2,8 +2,7 @@
 
 Reads the target's embeddings, prompts, tasks and splits, and the source *model*: no source row, no label of either
 side. Only where `refinement` is on, it also reads target images and the backbone (docs/method.md). Writes
-cache/pseudo_labels/PROBLEM.zarr, the first labels and weights, and cache/target/PROBLEM.zarr, the classifier after each
-task of every seed and the final labels.
+cache/target/PROBLEM.zarr: the classifier after each task of every seed, and the labels and weights of the images.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import ParamsError
 from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
-from pipeline.params import Params, load_params
+from pipeline.params import Params
 from pipeline.problem.adapted_model import options_as_json
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed, label_seed
-from pipeline.stage import Context, embedding_settings, stage
-from pipeline.store.pseudo_label_store import write_pseudo_labels
+from pipeline.stage import Context, stage
 from pipeline.store.target_store import write_target
 
 
@@ -44,9 +42,9 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     }
 
 
-@stage(per=("problems",), reads=("method",), settings=settings)
+@stage(per=("problems",), reads=("domains", "method", "models", "refinement", "views", "vision"), settings=settings)
 def adapt(context: Context, name: str) -> str:
-    """Write cache/pseudo_labels/PROBLEM.zarr and cache/target/PROBLEM.zarr."""
+    """Write cache/target/PROBLEM.zarr."""
     method = context.params.method
     options = method_options(method.variant, method.options)
     with context.executor(context.project.problems[name][1]) as executor:
@@ -62,13 +60,11 @@ def adapt(context: Context, name: str) -> str:
         )
         with refined_views(context, problem, options, for_each_seed) as refined:
             seeds = for_each_seed(partial(adapt_seed, problem=problem, options=options, refined=refined))
-    rows = target.vision.rows
-    write_pseudo_labels(paths.pseudo_labels(name), [s.first_labels for s in seeds], rows, name)
     write_target(
         paths.target_model(name),
         [seed.classifiers for seed in seeds],
         [seed.labels for seed in seeds],
-        rows=rows,
+        rows=target.vision.rows,
         attributes={
             "problem": name,
             "classes": target.class_names,
@@ -94,7 +90,7 @@ def refined_views(
     from pipeline.extraction.refine import refine_views, tasks_to_refine, views_to_refine  # imports torch
     from pipeline.method.adversarial_refinement import Ascent
 
-    params, target = load_params(), problem.target
+    params, target = context.params, problem.target
     if target.hidden or target.label_space is not None or options.reject != "none":
         raise ParamsError(
             f"params.yaml: refinement: views are refined towards labels of the closed set, and {problem.name} has "
@@ -104,9 +100,9 @@ def refined_views(
     views = views_in_both(target.name, params.domains[target.name].views, params.vision, model.views)
     labels = for_each_seed(partial(label_seed, problem=problem, options=options))
     with refine_views(
-        images_of(read_images(target.manifest / "images.csv")),
+        images_of(read_images(target.manifest)),
         views_to_refine(target.name, views, params.vision, model.library),
-        embedding_settings(params, params.vision),
+        context.embedding_settings(params.vision),
         ascent=Ascent(asked.steps, asked.step_size, asked.radius),
         attention=asked.mutual_attention,
         train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),

@@ -36,7 +36,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     """Write cache/embeddings/DOMAIN/MODEL.zarr."""
     params = context.params
     spec = params.models[model]
-    images = read_images(paths.manifest(domain) / "images.csv")
+    images = read_images(paths.manifest(domain))
     views = views_in_both(domain, params.domains[domain].views, model, spec.views)
     if spec.library != "imported":
         return embed_with_model(context, domain, model, images, views)

@@ -32,8 +32,7 @@ from pipeline.report.problem_tables import TargetImages, problem_tables, write_p
 from pipeline.stage import Context, stage
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.classifier_store import read_classifiers
-from pipeline.store.pseudo_label_store import labels_at, read_pseudo_labels
-from pipeline.store.target_store import open_target, read_rejections
+from pipeline.store.target_store import labels_at, open_target, read_pseudo_labels, read_rejections
 from pipeline.write_aside import write_json
 
 
@@ -167,5 +166,5 @@ def evaluated_problem(target: LabelledDomain, model: ArrayStore, scores: list[Sc
 
 def paths_of(target: LabelledDomain, rows: set[int]) -> dict[int, tuple[str, str]]:
     """Return path and sha256 of some rows of the manifest."""
-    images = enumerate(iterate_images(target.manifest / "images.csv"))
+    images = enumerate(iterate_images(target.manifest))
     return {row: (image.path, image.sha256) for row, image in images if row in rows}

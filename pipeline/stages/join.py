@@ -1,7 +1,7 @@
 """Stage `join@DOMAIN-…`: the embeddings of two models side by side, for a kernel of several backbones.
 
 Writes cache/embeddings/DOMAIN/NAME.zarr for an entry NAME of `joined` in suite.yaml: of every image the unit row of the
-first model beside that of the second. Either may be joined itself. How much each counts is chosen by `basis`.
+first model beside that of the second. Either may be joined itself. How much each counts is chosen by `source`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stage `manifest@DOMAIN`: list a domain's images with their sizes and digests and, apart, their classes.
 
-Writes {images,labels,names}.csv, a digest beside each, and report.json into cache/manifests/DOMAIN. It opens every
-image; what seeds and the order of classes decide is left to `tasks`, which opens none.
+Writes images, labels, names and report.json of cache/manifests/DOMAIN. It opens every image; what seeds and the order
+of classes decide is left to `tasks`, which opens none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.datasets.sources.folder import class_folders
 from pipeline.encoders.image_decoding import read_image
 from pipeline.errors import InputError, listed
 from pipeline.extraction.progress import Progress
-from pipeline.params import Params, load_params
+from pipeline.params import Params
 from pipeline.stage import Context, domain_images, stage
 
 
@@ -43,10 +43,10 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 
 # Not raised since HEIC files in class folders are images: it would read every team's images again, and only folders
 # that hold such files have other rows.
-@stage(per=("domains",), version=3, settings=settings)
+@stage(per=("domains",), reads=("datasets", "domains"), version=3, settings=settings)
 def manifest(context: Context, name: str) -> str:
-    """Write cache/manifests/DOMAIN but for tasks.csv and classes.csv."""
-    how, params = context.settings, load_params()
+    """Write cache/manifests/DOMAIN but for its tasks."""
+    how, params = context.settings, context.params
     require_same_classes(params, name)
     read = partial(read_image, max_pixels=how["max_pixels"])
     found = domain_images(params, name)
@@ -60,7 +60,7 @@ def manifest(context: Context, name: str) -> str:
             read_facts=read if found.has_bytes else None,
             unreadable=how["unreadable"],
             empty_class=how["empty_class"],
-            workers=context.params.runtime.workers,
+            workers=params.runtime.workers,
             by_content=how["private"],
             on_read=partial(progress.update, 1),
         )
@@ -82,7 +82,7 @@ def summary(report: dict[str, Any]) -> str:
     )
 
 
-def require_same_classes(params: Params, name: str) -> None:
+def require_same_classes(params: Any, name: str) -> None:
     """Refuse a class that only some domains of a dataset have, where folders name them: before hours of extraction.
 
     It changes no output and is no setting, so that a new domain does not make the manifests of the others again.

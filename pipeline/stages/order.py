@@ -12,7 +12,7 @@ from pipeline import paths
 from pipeline.datasets import manifest_files
 from pipeline.datasets.kept_order import KeptOrder, longest, order_of_arrival, present, read_orders, write_orders
 from pipeline.errors import listed
-from pipeline.params import Params, load_params
+from pipeline.params import Params
 from pipeline.stage import Context, stage
 
 
@@ -26,18 +26,18 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     }
 
 
-@stage(per=("domains",), version=1, settings=settings)
+@stage(per=("domains",), reads=("domains", "problems"), version=1, settings=settings)
 def order(context: Context, name: str) -> str:
     """Extend orders/DOMAIN.json by the classes it does not have.
 
     The other domains of its dataset and of its problems have the same order: the first of them that this stage runs
-    for decides it.
+    for decides it. Their files are no dependency, and which domains they are no setting: an order that is there stays.
     """
-    path, file = paths.order(name), paths.manifest(name) / "names.csv"
-    names, asked = manifest_files.read_class_names(file), dict(context.settings)
-    asked["tasks"] = asked["tasks"] or manifest_files.read_source_tasks(file)
+    path, folder = paths.order(name), paths.manifest(name)
+    names, asked = manifest_files.read_class_names(folder), dict(context.settings)
+    asked["tasks"] = asked["tasks"] or manifest_files.read_source_tasks(folder)
     own = read_orders(path)
-    others = [read_orders(paths.order(other)) for other in related(load_params(), name)]
+    others = [read_orders(paths.order(other)) for other in related(context.params, name)]
     tasks = order_of_arrival(names, longest(asked, [own, *others]), **asked)
     # the one in force is the last one
     write_orders(path, [*(kept for kept in own if kept.asked != asked), KeptOrder(asked, tasks)])
@@ -47,7 +47,7 @@ def order(context: Context, name: str) -> str:
     return f"{text}; new classes arrive last: {listed(new)}" if known and new else text
 
 
-def related(params: Params, name: str) -> list[str]:
+def related(params: Any, name: str) -> list[str]:
     """Return the other domains of a domain's dataset and of its problems."""
     dataset = params.domains[name].dataset
     found = [key for key, domain in params.domains.items() if domain.dataset == dataset]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
-from pipeline.datasets.manifest_files import is_labelled
+from pipeline.datasets.task_files import is_labelled
 from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import cosines

@@ -38,7 +38,7 @@ def prompts(context: Context, name: str) -> str:
     """Write cache/prompts/DOMAIN.zarr."""
     params = context.params
     spec = params.models[params.language]
-    classes = read_class_names(paths.manifest(name) / "names.csv")
+    classes = read_class_names(paths.manifest(name))
     if spec.library == "imported":
         embedded = import_prompts(Path(spec.origin), name, classes, spec.arrays)
     else:

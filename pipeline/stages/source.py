@@ -1,7 +1,9 @@
-"""Stage `source@SOURCE`: kernel LDA of the labelled source after each task.
+"""Stage `source@SOURCE`: the random Fourier bases of a source and its targets, and kernel LDA of it after each task.
 
-The only stage of the method that reads source rows and labels. Writes cache/source/SOURCE.zarr: class means, scatter
-and a classifier after each task, for every seed. This is all that the target's stages may read of the source.
+The only stage of the method that reads source rows and labels. Writes cache/bases/SOURCE.json, the recipe of every
+seed's basis, and cache/source/SOURCE.zarr: class means, scatter and a classifier after each task, for every seed. These
+two are all that the target's stages may read of the source. For people, results/SUITE/bases/SOURCE.json says how well
+the bases approximate their kernel on a sample of the vision rows.
 """
 
 from __future__ import annotations
@@ -9,54 +11,95 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from pipeline import paths
 from pipeline.errors import listed
+from pipeline.extraction.executor import Executor
+from pipeline.method.backbone_weights import column_factors
 from pipeline.method.kernel_directions import lifted
+from pipeline.method.random_fourier_features import KernelError, kernel_error
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import take
+from pipeline.method.rows import Matrix, take, unit_rows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import MethodOptions
+from pipeline.problem.bases import basis_recipe
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.stage import Context, stage
-from pipeline.store.basis_file import Bases, read_bases
+from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
 from pipeline.store.source_store import write_scatters, writing_source
+from pipeline.write_aside import write_json
+
+SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
 
 
-@stage(per=("sources",), reads=("language", "method", "vision"))
+@stage(per=("sources",), reads=("language", "method", "rff", "vision"))
 def source(context: Context, name: str) -> str:
-    """Write cache/source/SOURCE.zarr, and inside it a model for each label space of the dataset."""
-    params = context.params
-    options = method_options(params.method.variant, params.method.options)
-    message = fit(context, name, options, None)
-    for space in context.project.domain(name).label_spaces:
-        message += f"; {space}: {fit(context, name, options, space)}"
-    return message
-
-
-def fit(context: Context, name: str, options: MethodOptions, label_space: str | None) -> str:
-    """Write the model of a source in a label space."""
-    bases = read_bases(paths.bases(name))
+    """Write the bases, their errors, and cache/source/SOURCE.zarr with a model for each label space inside it."""
+    method = context.params.method
+    options = method_options(method.variant, method.options)
     with context.executor(name) as executor:
-        domain = context.project.source_domain(name, lazy=executor.lazy, label_space=label_space)
-        backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
-        seeds, tasks = len(domain.seeds), len(domain.class_sets)
-        path = paths.source_model(name, label_space)
-        with writing_source(path, domain.class_names, backbones, seeds=seeds, tasks=tasks) as writer:
-            if options.source_covariance:
-                writer.reserve_scatter(bases.width(options))
-            fitted = executor.for_each_seed(
-                partial(fit_seed, domain=domain, bases=bases, options=options, store=writer.path),
-                seeds,
-                images=domain.largest_task,
-                views=len(source_views(domain, options)),
-                D=bases.width(options),
-            )
-            for index, models in enumerate(fitted):
-                writer.keep(index, models)
+        domain = context.project.source_domain(name, lazy=executor.lazy)
+        bases, figures = draw_bases(domain, basis_recipe(domain, **context.params.rff.model_dump()), executor)
+        message = fit(domain, bases, options, executor)
+        for space in domain.label_spaces:
+            part = context.project.source_domain(name, lazy=executor.lazy, label_space=space)
+            message += f"; {space}: {fit(part, bases, options, executor)}"
+    recipe = bases.recipe
+    write_bases(bases.path, recipe, bases.digests)
+    write_json(paths.basis_error(context.suite, name), figures)
+    chosen = f", weights {np.mean(recipe.weights, axis=0).round(2)}" if recipe.weights else ""
+    return f"{message}; D {recipe.D}, relative error of distances {figures['distance_rms']:.1%}{chosen}"
+
+
+def draw_bases(domain: LabelledDomain, recipe: BasisRecipe, executor: Executor) -> tuple[Bases, dict[str, Any]]:
+    """Return the bases of all seeds, and how far they are from their kernel on average."""
+    rows = domain.vision_rows("original")
+    sample = np.asarray(rows[np.arange(0, len(rows), max(1, len(rows) // SAMPLE))[:SAMPLE]])
+    drawn = executor.for_each_seed(
+        partial(draw_seed, recipe=recipe, sample=sample), len(recipe.seeds), images=SAMPLE, views=1, D=recipe.D
+    )
+    errors = zip(KernelError._fields, np.mean([error for _, _, error in drawn], axis=0), strict=True)
+    figures = {
+        "D": recipe.D,
+        "gamma": float(f"{drawn[0][1]:.6g}"),
+        **{name: float(f"{value:.3g}") for name, value in errors},
+    }
+    return Bases(paths.bases(domain.name), recipe, tuple(digest for digest, _, _ in drawn)), figures
+
+
+def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matrix) -> tuple[str, float, KernelError]:
+    """Return digest, gamma and kernel error, on a sample of rows weighted as in the kernel, of a seed's basis."""
+    basis = recipe.draw(index)
+    digest, gamma = recipe.digest(basis), basis.gamma
+    if recipe.weights:
+        sample = unit_rows(sample) * column_factors(recipe.widths, recipe.weights[index])
+        basis = recipe.draw_unweighted(index)
+    return digest, gamma, kernel_error(basis, sample)
+
+
+def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: Executor) -> str:
+    """Write the model of a source in its label space."""
+    backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
+    seeds, tasks = len(domain.seeds), len(domain.class_sets)
+    path = paths.source_model(domain.name, domain.label_space)
+    with writing_source(path, domain.class_names, backbones, seeds=seeds, tasks=tasks) as writer:
+        if options.source_covariance:
+            writer.reserve_scatter(bases.width(options))
+        fitted = executor.for_each_seed(
+            partial(fit_seed, domain=domain, bases=bases, options=options, store=writer.path),
+            seeds,
+            images=domain.largest_task,
+            views=len(source_views(domain, options)),
+            D=bases.width(options),
+        )
+        for index, models in enumerate(fitted):
+            writer.keep(index, models)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
-    without = f"; without {listed(absent)}, which domains.{name}.views lacks" if absent else ""
+    without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{len(domain.classes)} classes in {tasks} tasks, {seeds} seeds{without}"
 
 

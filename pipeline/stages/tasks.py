@@ -1,6 +1,6 @@
 """Stage `tasks@DOMAIN`: the task of every image, and which images are train and test for each seed.
 
-Writes {tasks,classes}.csv, a digest beside each, into cache/manifests/DOMAIN, from the manifest and the order of the
+Writes tasks.csv and classes.csv of cache/manifests/DOMAIN/tasks, from the manifest and the order of the
 classes: whoever has no images changes seeds, fractions and the order of classes all the same.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 from pipeline import paths
 from pipeline.datasets import kept_order, manifest_files
 from pipeline.datasets.label_spaces import label_space, target_tasks
+from pipeline.datasets.task_files import write_tasks
 from pipeline.datasets.tasks import arrange
 from pipeline.params import Params
 from pipeline.stage import Context, stage
@@ -32,11 +33,11 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 
 @stage(per=("domains",), version=1, settings=settings)
 def tasks(context: Context, name: str) -> str:
-    """Write tasks.csv and classes.csv of cache/manifests/DOMAIN."""
+    """Write cache/manifests/DOMAIN/tasks."""
     folder = paths.manifest(name)
     how = dict(context.settings)
     spaces = how.pop("label_spaces", {})
-    names = manifest_files.read_class_names(folder / "names.csv")
+    names = manifest_files.read_class_names(folder)
     order = kept_order.present(kept_order.in_force(paths.order(name)), names)
     rows = list(manifest_files.iterate_labelled(folder))
     labels, contents = [row.class_name for row in rows], [row.sha256 for row in rows]
@@ -46,5 +47,5 @@ def tasks(context: Context, name: str) -> str:
         for space, lists in spaces.items()
     }
     arranged = replace(arranged, spaces={s: target_tasks(rows, labels) for s, rows in parts.items()})
-    manifest_files.write_tasks(arranged, classes, folder, parts)
+    write_tasks(arranged, classes, folder, parts)
     return f"{classes[-1].task + 1} tasks, {len(arranged.seeds)} seeds"

@@ -1,8 +1,8 @@
-"""Named arrays with attributes in one small Zarr group: prompts, models, pseudo-labels.
+"""Named arrays with attributes in one small Zarr group: prompts and models.
 
 Like the embedding stores they hold nothing of the machine that made them, carry checksums, and
 appear whole or not at all. Each array is one chunk per first index, so that one seed is read
-without the others. `prompt_store`, `source_store`, `pseudo_label_store` and `target_store`
+without the others. `prompt_store`, `source_store` and `target_store`
 say which arrays and attributes a kind of store has; all of them are read here.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,9 +107,9 @@ def _twelve_bits(numbers: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.int3
     return np.rint(4096 * mantissa).astype(np.int32), exponent.astype(np.int32)
 
 
-def write_bases(path: Path, recipe: BasisRecipe, digests: list[str]) -> None:
+def write_bases(path: Path, recipe: BasisRecipe, digests: Sequence[str]) -> None:
     """Write the recipe and the digest of every seed's basis."""
-    content: dict[str, Any] = {**asdict(recipe), "sha256": digests}
+    content: dict[str, Any] = {**asdict(recipe), "sha256": list(digests)}
     if not recipe.weights:  # one vision model
         del content["widths"], content["weights"]
     content["checksum"] = content_crc(content)
@@ -157,7 +158,7 @@ def read_bases(path: Path) -> Bases:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         checksum = content.pop("checksum")
         if checksum != content_crc(content):
-            raise StoreError(f"{path}: damaged (the checksum is wrong); run dvc repro --force basis")
+            raise StoreError(f"{path}: damaged (the checksum is wrong); run dvc repro --force source")
         digests = TypeAdapter(tuple[str, ...]).validate_python(content.pop("sha256"))
         recipe = TypeAdapter(BasisRecipe).validate_json(json.dumps(content))
     except FileNotFoundError:

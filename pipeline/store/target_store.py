@@ -1,4 +1,8 @@
-"""The adapted model on disk: the classifier after each task and the final pseudo-labels, per seed."""
+"""The adapted model on disk: per seed the classifier after each task, and the final pseudo-labels.
+
+Of pseudo-labels there are the arrays ``label``, ``weight``, ``kept`` (S, n) and ``fused`` (S, n, largest task), in the
+order of the target's manifest. A row that is no train image of a seed has the label `NO_LABEL`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.store.array_store import ArrayStore, open_arrays, writing
 from pipeline.store.classifier_store import write_classifiers
-from pipeline.store.pseudo_label_store import TaskLabels, add_pseudo_labels
 
 SCHEMA = "referee-target/4"
+NO_LABEL = -1
 REJECTION = ("rejection_embedding", "rejection_moments", "rejection_histogram")
+
+Index = npt.NDArray[np.intp]
+TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their labels
 
 
 def write_target(
@@ -36,9 +44,25 @@ def write_target(
     with writing(path, SCHEMA) as store:
         store.describe(attributes)
         write_classifiers(store, classifiers)
-        add_pseudo_labels(store, labels, rows)
+        store.write(_label_arrays(labels, rows))
         if any(rejections):
             store.write(_rejection_arrays(rejections))
+
+
+def _label_arrays(seeds: Sequence[Sequence[TaskLabels]], rows: int) -> dict[str, npt.NDArray[Any]]:
+    S = len(seeds)
+    width = max(labels.fused.shape[1] for tasks in seeds for _, labels in tasks)
+    label = np.full((S, rows), NO_LABEL, dtype=np.int32)
+    weight = np.zeros((S, rows))
+    kept = np.zeros((S, rows), dtype=np.bool_)
+    fused = np.full((S, rows, width), np.nan)
+    for s, tasks in enumerate(seeds):
+        for index, labels in tasks:
+            label[s, index] = labels.label
+            weight[s, index] = labels.weight
+            kept[s, index] = labels.kept
+            fused[s, index, : labels.fused.shape[1]] = labels.fused
+    return {"label": label, "weight": weight, "kept": kept, "fused": fused}
 
 
 def _rejection_arrays(seeds: Sequence[Sequence[RejectionState]]) -> dict[str, npt.NDArray[Any]]:
@@ -61,3 +85,19 @@ def read_rejections(store: ArrayStore, seed_index: int) -> list[RejectionState] 
 def open_target(path: Path) -> ArrayStore:
     """Open an adapted model, for `read_classifiers` and `read_pseudo_labels`."""
     return open_arrays(path, SCHEMA)
+
+
+def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int | None = None) -> PseudoLabels:
+    """Return the labels of one seed for all images of the target, ``rows`` where that is given.
+
+    `labels_at` chooses those of a task.
+    """
+    label, weight, kept = (store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept"))
+    return PseudoLabels(label, store.read("fused", seed_index, shape=(rows, None)), weight, kept)
+
+
+def labels_at(labels: PseudoLabels, index: Index, classes: int) -> PseudoLabels:
+    """Return the labels of a task: its images' row numbers ``index`` (n,), its number of classes."""
+    return PseudoLabels(
+        labels.label[index].astype(np.intp), labels.fused[index, :classes], labels.weight[index], labels.kept[index]
+    )

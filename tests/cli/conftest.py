@@ -63,7 +63,7 @@ def adapted_as(lookalike):
 
     def fit(method):
         lookalike.change_params(method=method)
-        for name in ("source", "pseudo_labels", "target"):
+        for name in ("source", "target"):
             Path("cache", name).unlink()
         for stage in FITTED:
             assert run_stage(stage) == 0

@@ -33,7 +33,7 @@ def test_inspect_knows_every_kind_of_store(digits, capsys, monkeypatch):
     monkeypatch.chdir(digits)
     stores = sorted(str(path) for path in Path("cache").glob("**/*.zarr"))
     kinds = {store.split("/")[1] for store in stores}
-    assert kinds == {"embeddings", "prompts", "source", "pseudo_labels", "target"}
+    assert kinds == {"embeddings", "prompts", "source", "target"}
     assert main(["inspect", *stores]) == 0
     text = capsys.readouterr().out
     assert all(f"{store}: " in text for store in stores)

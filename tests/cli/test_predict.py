@@ -14,7 +14,8 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from pipeline.cli.main import main
-from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import read_images, read_labels
+from pipeline.datasets.task_files import read_tasks
 from pipeline.stage import main as run_stage
 from pipeline.stages import evaluate
 from pipeline.store.basis_file import basis_digest, read_bases, write_bases
@@ -48,8 +49,8 @@ def refused(capsys, *arguments):
 
 def target(seed):
     """Return paths, labels and tasks of the target's test images of a seed."""
-    images = read_images(MANIFEST / "images.csv")
-    tasks = read_tasks(MANIFEST / "tasks.csv", rows=len(images))
+    images = read_images(MANIFEST)
+    tasks = read_tasks(MANIFEST, rows=len(images))
     test = np.flatnonzero(tasks.is_test(seed))
     return [images[i].path for i in test], read_labels(MANIFEST)[0][test], tasks.task[test]
 

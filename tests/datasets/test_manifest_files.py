@@ -8,34 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.datasets import manifest_files
+from pipeline.datasets import checked_csv
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
-from pipeline.datasets.manifest_files import (
-    read_class_names,
-    read_classes,
-    read_images,
-    read_labels,
-    read_tasks,
-    rows_digest,
-    write_manifest,
-)
+from pipeline.datasets.manifest_files import read_class_names, read_images, read_labels, rows_digest, write_manifest
 from pipeline.datasets.sources.source import FoundImages
+from pipeline.datasets.task_files import read_classes, read_tasks
 from pipeline.errors import StoreError
 from small_manifests import TWO_CLASSES, build_manifest, images, sha256, write_all
 
-TABLES = ["classes.csv", "images.csv", "labels.csv", "names.csv", "tasks.csv"]
+FOLDERS = {"images": ["images"], "labels": ["labels"], "names": ["names"], "tasks": ["classes", "tasks"]}
+TABLES = [f"{folder}/{name}.csv" for folder, names in FOLDERS.items() for name in names]
 FILES = sorted([*TABLES, *(f"{name}.sha256" for name in TABLES), "report.json"])
-READERS = {
-    "images.csv": read_images,
-    "tasks.csv": read_tasks,
-    "classes.csv": read_classes,
-    "names.csv": read_class_names,
-    "labels.csv": lambda path: read_labels(path.parent),
-}
+READERS = dict(zip(TABLES, (read_images, read_labels, read_class_names, read_classes, read_tasks), strict=True))
 
 
 def contents(folder):
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def seal(file):
@@ -45,13 +33,13 @@ def seal(file):
 def test_what_is_written_is_read(tmp_path):
     manifest, classes, expected = write_all(tmp_path / "d")
     assert sorted(contents(tmp_path / "d")) == FILES
-    assert read_images(tmp_path / "d/images.csv") == manifest.images
-    assert read_classes(tmp_path / "d/classes.csv") == classes
-    assert read_class_names(tmp_path / "d/names.csv") == ["a", "b"]
+    assert read_images(tmp_path / "d") == manifest.images
+    assert read_classes(tmp_path / "d") == classes
+    assert read_class_names(tmp_path / "d") == ["a", "b"]
     labels, digest = read_labels(tmp_path / "d")
     assert [classes[label].class_name for label in labels] == manifest.labels
     assert digest == rows_digest(row.sha256 for row in manifest.images)
-    tasks = read_tasks(tmp_path / "d/tasks.csv", rows=15)
+    tasks = read_tasks(tmp_path / "d", rows=15)
     assert tasks.seeds == (0, 7)
     np.testing.assert_array_equal(tasks.task, expected.task)
     np.testing.assert_array_equal(tasks.test, expected.test)
@@ -62,22 +50,23 @@ def test_the_text_of_the_files_in_which_tasks_count_from_one(tmp_path):
     write_all(tmp_path, images(a=["1.png"], b=["2.png"]), arrangement={"seeds": (3,)})
     rows = f"data/d/a/1.png,{sha256('1.png')},4,3\ndata/d/b/2.png,{sha256('2.png')},4,3\n"
     assert {name: (tmp_path / name).read_text() for name in TABLES} == {
-        "images.csv": f"path,sha256,width,height\n{rows}",
-        "tasks.csv": "row,task,seed_3\n0,1,train\n1,2,train\n",
-        "labels.csv": "path,class\ndata/d/a/1.png,a\ndata/d/b/2.png,b\n",
-        "names.csv": "class,task\na,\nb,\n",
-        "classes.csv": "label,class,task\n0,a,1\n1,b,2\n",
+        "images/images.csv": f"path,sha256,width,height\n{rows}",
+        "tasks/tasks.csv": "row,task,seed_3\n0,1,train\n1,2,train\n",
+        "labels/labels.csv": "path,class\ndata/d/a/1.png,a\ndata/d/b/2.png,b\n",
+        "names/names.csv": "class,task\na,\nb,\n",
+        "tasks/classes.csv": "label,class,task\n0,a,1\n1,b,2\n",
     }
 
 
 def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
     found = images(**{"a#b": ["1 #2.png"], 'c,"ü': ["2\n.png"]})
     write_all(tmp_path, found)
-    table = pd.read_csv(tmp_path / "labels.csv")
+    table = pd.read_csv(tmp_path / "labels/labels.csv")
     assert table.to_dict("list") == {"path": ["data/d/a#b/1 #2.png", 'data/d/c,"ü/2\n.png'], "class": ["a#b", 'c,"ü']}
-    assert [row.path for row in read_images(tmp_path / "images.csv")] == list(table["path"])
-    sums = [f"{name}.sha256" for name in TABLES]
-    subprocess.run(["sha256sum", "--strict", "-c", *sums], cwd=tmp_path, check=True)
+    assert [row.path for row in read_images(tmp_path)] == list(table["path"])
+    for folder, names in FOLDERS.items():
+        sums = [f"{name}.csv.sha256" for name in names]
+        subprocess.run(["sha256sum", "--strict", "-c", *sums], cwd=tmp_path / folder, check=True)
 
 
 def test_the_same_images_give_the_same_bytes_whatever_the_workers(tmp_path):
@@ -92,36 +81,35 @@ def test_seeds_and_tasks_leave_images_and_labels_alone(tmp_path):
     write_all(tmp_path / "y", arrangement=changes)
     before, after = contents(tmp_path / "x"), contents(tmp_path / "y")
     changed = {name for name in FILES if before[name] != after[name]}
-    tables = ("classes.csv", "tasks.csv")
-    assert changed == {*tables, *(f"{name}.sha256" for name in tables)}
+    assert changed == {name for name in FILES if name.startswith("tasks/")}
 
 
 def test_tasks_and_their_digest_do_not_change_with_the_labels(tmp_path):
     """`adapt` depends on tasks.csv and its digest: a label must not reach it through either."""
     write_all(tmp_path / "x", images(a=["1.png", "2.png"], b=["3.png"]))
     write_all(tmp_path / "y", images(a=["1.png", "2.png"], c=["3.png"]))
-    for name in ("tasks.csv", "tasks.csv.sha256"):
+    for name in ("tasks/tasks.csv", "tasks/tasks.csv.sha256"):
         assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "y" / name).read_bytes()
-    assert "png" not in (tmp_path / "x/tasks.csv").read_text()
+    assert "png" not in (tmp_path / "x/tasks/tasks.csv").read_text()
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        ("images.csv", "path,sha256", "path,md5"),
-        ("images.csv", ",4,3", ",4"),
-        ("tasks.csv", "seed_0", "split"),
-        ("tasks.csv", "seed_0", f"seed_{'7' * 5000}"),
-        ("tasks.csv", "\n3,", "\n4,"),
-        ("tasks.csv", "\n3,1", "\n3,0"),
-        ("tasks.csv", "train", "trian"),
-        ("labels.csv", ",class", ",klass"),
-        ("labels.csv", "a0.png,a", "a9.png,a"),
-        ("labels.csv", "a0.png,a", "a0.png,z"),
-        ("names.csv", "class", "klass"),
-        ("classes.csv", "1,b", "2,b"),
-        ("classes.csv", "1,b,2", "1,b,3"),
-        ("classes.csv", "0,a", '"0,a'),
+        ("images/images.csv", "path,sha256", "path,md5"),
+        ("images/images.csv", ",4,3", ",4"),
+        ("tasks/tasks.csv", "seed_0", "split"),
+        ("tasks/tasks.csv", "seed_0", f"seed_{'7' * 5000}"),
+        ("tasks/tasks.csv", "\n3,", "\n4,"),
+        ("tasks/tasks.csv", "\n3,1", "\n3,0"),
+        ("tasks/tasks.csv", "train", "trian"),
+        ("labels/labels.csv", ",class", ",klass"),
+        ("labels/labels.csv", "a0.png,a", "a9.png,a"),
+        ("labels/labels.csv", "a0.png,a", "a0.png,z"),
+        ("names/names.csv", "class", "klass"),
+        ("tasks/classes.csv", "1,b", "2,b"),
+        ("tasks/classes.csv", "1,b,2", "1,b,3"),
+        ("tasks/classes.csv", "0,a", '"0,a'),
     ],
 )
 def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, new):
@@ -131,9 +119,9 @@ def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, ne
     assert old in text
     file.write_text(text.replace(old, new, 1))
     seal(file)
-    stage = "tasks" if name in ("tasks.csv", "classes.csv") else "manifest"
+    stage = "tasks" if name.startswith("tasks/") else "manifest"
     with pytest.raises(StoreError, match=rf"{name}: .*dvc repro --force {stage}@amazon") as caught:
-        READERS[name](file)
+        READERS[name](tmp_path / "amazon")
     assert "\n" not in str(caught.value)
 
 
@@ -142,8 +130,8 @@ def test_files_of_two_manifests_are_not_read_together(tmp_path):
     write_all(tmp_path / "x")
     write_all(tmp_path / "y", fewer)
     with pytest.raises(StoreError, match=r"tasks\.csv: has 14 rows, but images\.csv has 15"):
-        read_tasks(tmp_path / "y/tasks.csv", rows=15)
-    for name in ("labels.csv", "labels.csv.sha256"):
+        read_tasks(tmp_path / "y", rows=15)
+    for name in ("labels/labels.csv", "labels/labels.csv.sha256"):
         (tmp_path / "x" / name).write_bytes((tmp_path / "y" / name).read_bytes())
     with pytest.raises(StoreError, match=r"labels\.csv: row 0 is data/d/a/a1\.png"):
         read_labels(tmp_path / "x")
@@ -152,7 +140,7 @@ def test_files_of_two_manifests_are_not_read_together(tmp_path):
 def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
     write_all(tmp_path)
     before = contents(tmp_path)
-    monkeypatch.setattr(manifest_files, "digest_line", lambda *_: 1 / 0)
+    monkeypatch.setattr(checked_csv, "digest_line", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_manifest(build_manifest(images(a=["1.png"])), tmp_path)
     with pytest.raises(ZeroDivisionError):
@@ -175,14 +163,14 @@ def test_of_a_private_domain_dvc_gets_no_path_and_no_label(private):
     files = contents(private)
     assert sorted(files) == FILES
     secret = (b"ill", b"png", sha256("7.png").encode())
-    for name in ("images.csv", "labels.csv", "report.json", "tasks.csv"):
+    for name in ("images/images.csv", "labels/labels.csv", "report.json", "tasks/tasks.csv"):
         assert not any(word in files[name] for word in secret)
-    assert files["images.csv"].startswith(b"kept_private,sha256\nimages.csv,")
+    assert files["images/images.csv"].startswith(b"kept_private,sha256\nimages.csv,")
     assert json.loads(files["report.json"])["kept_private"] == "report.json"
 
 
 def test_the_owner_of_a_private_domain_reads_it_as_any_other(private):
-    assert len(read_images(private / "images.csv")) == 2
+    assert len(read_images(private)) == 2
     assert read_labels(private)[0].tolist() == [0, 1]
     assert json.loads((kept(private) / "report.json").read_text())["images"] == 2
 
@@ -196,7 +184,7 @@ def test_who_does_not_own_a_private_domain_is_told_so(private):
 def test_another_version_of_a_private_file_is_refused(private):
     file = kept(private) / "labels.csv"
     file.write_text(file.read_text().replace(",ill", ",well"))
-    with pytest.raises(StoreError, match=r"labels\.csv: not the file .*--force manifest@wards"):
+    with pytest.raises(StoreError, match=r"labels\.csv: points to another version .*--force manifest@wards"):
         read_labels(private)
 
 
@@ -205,22 +193,22 @@ def test_a_change_of_a_private_file_changes_its_pointer(private):
     write_manifest(build_manifest(images(ill=["7.png"], well=["2.png"])), private, private=True)
     assert contents(private) == before
     write_manifest(build_manifest(images(ill=["7.png"], unwell=["2.png"])), private, private=True)
-    assert contents(private)["labels.csv"] != before["labels.csv"]
+    assert contents(private)["labels/labels.csv"] != before["labels/labels.csv"]
 
 
 def test_a_pointer_that_comes_back_finds_the_former_version(private):
     """DVC's run-cache brings pointers back, of an image that was added, removed and added again."""
-    before, owner = contents(private), read_images(private / "images.csv")
+    before, owner = contents(private), read_images(private)
     write_manifest(build_manifest(images(ill=["8.png"], well=["2.png"])), private, private=True)
-    assert read_images(private / "images.csv") != owner
+    assert read_images(private) != owner
     for name, content in before.items():
         (private / name).write_bytes(content)
-    assert read_images(private / "images.csv") == owner
+    assert read_images(private) == owner
 
 
 def test_a_pointer_leads_to_no_other_file(private):
     """What a pointer says is compared and never opened: a file name in it has no effect."""
-    (private / "labels.csv").write_text("kept_private,sha256\n../../../../secret,00\n")
-    seal(private / "labels.csv")
-    with pytest.raises(StoreError, match="not the file"):
+    (private / "labels/labels.csv").write_text("kept_private,sha256\n../../../../secret,00\n")
+    seal(private / "labels/labels.csv")
+    with pytest.raises(StoreError, match="points to another version"):
         read_labels(private)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.datasets.manifest_files import ClassRow
+from pipeline.datasets.task_files import ClassRow
 from pipeline.datasets.tasks import class_order, task_classes, task_of_classes
 from pipeline.errors import InputError
 from reference.naive_tasks import naive_tasks

@@ -20,8 +20,8 @@ from faults.test_killed_stages import digest, leftovers
 pytestmark = pytest.mark.slow
 
 PROBLEM = "left-right"
-OUTPUTS = ("cache/source", "cache/pseudo_labels", "cache/target", "results/toy/problems")
-MADE_BY = {"source": "source@left", "pseudo_labels": "adapt@left-right", "target": "adapt@left-right"}
+OUTPUTS = ("cache/source", "cache/target", "results/toy/problems")
+MADE_BY = {"source": "source@left", "target": "adapt@left-right"}
 
 
 @pytest.fixture

@@ -14,26 +14,20 @@ pytestmark = pytest.mark.slow
 PROBLEM = "left-right"
 
 
-def manifest_files(*names):
-    files = (name for name in names for name in (name, f"{name}.sha256"))
-    return [f"cache/manifests/right/{file}" for file in files]
-
-
 # stage, arguments, outputs
 STAGES = [
     ("code", (), ["cache/code"]),
     ("generate", ("print",), ["data/print"]),
-    ("manifest", ("right",), manifest_files("images.csv", "names.csv", "labels.csv")),
+    ("manifest", ("right",), [f"cache/manifests/right/{name}" for name in ("images", "names", "labels")]),
     ("order", ("right",), ["orders/right.json"]),
-    ("tasks", ("right",), manifest_files("tasks.csv", "classes.csv")),
+    ("tasks", ("right",), ["cache/manifests/right/tasks"]),
     ("model", ("vit",), ["cache/models/vit.json"]),
     ("embed", ("right", "vit"), ["cache/embeddings/right/vit.zarr"]),
     ("embed", ("right", "clip"), ["cache/embeddings/right/clip.zarr"]),
     ("prompts", ("right",), ["cache/prompts/right.zarr"]),
     ("probe", ("right",), ["results/toy/probes/right.json"]),
-    ("basis", ("left",), ["cache/bases/left.json", "results/toy/bases/left.json"]),
-    ("source", ("left",), ["cache/source/left.zarr"]),
-    ("adapt", (PROBLEM,), [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")]),
+    ("source", ("left",), ["cache/bases/left.json", "cache/source/left.zarr", "results/toy/bases/left.json"]),
+    ("adapt", (PROBLEM,), ["cache/target/left-right.zarr"]),
     ("evaluate", (PROBLEM,), ["results/toy/evaluations/left-right.json", "results/toy/problems/left-right/tables"]),
     ("compare", (PROBLEM,), ["results/toy/problems/left-right/comparison.json"]),
     ("sensitivity", (PROBLEM,), [f"results/toy/problems/left-right/{what}" for what in ("sensitivity", "selection")]),

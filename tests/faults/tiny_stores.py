@@ -11,22 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.datasets import manifest_files
-from pipeline.datasets.manifest_files import ClassRow, ImageRow, Manifest, Tasks
+from pipeline.datasets.manifest_files import (
+    ImageRow,
+    Manifest,
+    read_class_names,
+    read_images,
+    read_labels,
+    write_manifest,
+)
+from pipeline.datasets.task_files import ClassRow, Tasks, read_classes, read_tasks, write_tasks
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import embedding_store
-from pipeline.store.array_store import ArrayStore, open_arrays
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.pseudo_label_store import SCHEMA as PSEUDO_LABELS
-from pipeline.store.pseudo_label_store import read_pseudo_labels, write_pseudo_labels
 from pipeline.store.source_store import read_source, write_scatters, writing_source
-from pipeline.store.target_store import open_target, write_target
+from pipeline.store.target_store import open_target, read_pseudo_labels, write_target
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -116,17 +120,6 @@ def placed() -> list[Any]:
     return [(np.arange(3), labels), (np.arange(4, 7), replace(labels, label=labels.label + 2))]
 
 
-def pseudo_labels(folder: Path, _: Any) -> TinyStore:
-    path = folder / "l.zarr"
-    write_pseudo_labels(path, [placed()], 8, "a-b")
-    return TinyStore(path, lambda: _labels(open_arrays(path, PSEUDO_LABELS)))
-
-
-def _labels(store: ArrayStore) -> bytes:
-    got = read_pseudo_labels(store, 0, 8)
-    return pickle.dumps([got.label, got.weight, got.kept, got.fused])
-
-
 def target(folder: Path, _: Any) -> TinyStore:
     path = folder / "t.zarr"
     classifiers = [[model.classifier for model in models()]]
@@ -135,7 +128,13 @@ def target(folder: Path, _: Any) -> TinyStore:
 
     def read() -> bytes:
         store = open_target(path)
-        return pickle.dumps([(c.W, c.b) for c in read_classifiers(store, 0)]) + _labels(store)
+        labels = read_pseudo_labels(store, 0, 8)
+        return pickle.dumps(
+            [
+                *((c.W, c.b) for c in read_classifiers(store, 0)),
+                *(labels.label, labels.weight, labels.kept, labels.fused),
+            ]
+        )
 
     return TinyStore(path, read)
 
@@ -162,18 +161,18 @@ def manifest(folder: Path, _: Any) -> TinyStore:
         report={},
     )
     path = folder / "m"
-    manifest_files.write_manifest(made, path)
+    write_manifest(made, path)
     tasks = Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0)
     classes = [ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)]
-    manifest_files.write_tasks(tasks, classes, path)
+    write_tasks(tasks, classes, path)
     (path / "report.json").unlink()  # for people; no stage reads it
 
     def read() -> bytes:
-        images = manifest_files.read_images(path / "images.csv")
-        tasks = manifest_files.read_tasks(path / "tasks.csv", rows=len(images))
-        labels, digest = manifest_files.read_labels(path)
-        classes = manifest_files.read_classes(path / "classes.csv")
-        names = manifest_files.read_class_names(path / "names.csv")
+        images = read_images(path)
+        tasks = read_tasks(path, rows=len(images))
+        labels, digest = read_labels(path)
+        classes = read_classes(path)
+        names = read_class_names(path)
         return pickle.dumps(
             [images, tasks.task.tobytes(), tasks.seeds, tasks.test.tobytes(), labels.tobytes(), digest, classes, names]
         )
@@ -199,6 +198,6 @@ def progress_log(folder: Path, _: Any) -> TinyStore:
 
 
 KINDS = (
-    embeddings, prompts, source, pseudo_labels, target, basis, manifest,
+    embeddings, prompts, source, target, basis, manifest,
     progress_log,
 )  # fmt: skip

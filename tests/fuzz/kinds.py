@@ -16,10 +16,11 @@ from faults import tiny_stores
 from fuzz.harness import only_our_errors, spoil_bytes, spoil_text, spoil_tree
 from pipeline.array_files import read_paths
 from pipeline.cli.use import use
-from pipeline.datasets import manifest_files
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
+from pipeline.datasets.manifest_files import IMAGES, LABELS, read_images, read_labels
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
+from pipeline.datasets.task_files import CLASSES, TASKS, read_classes, read_tasks
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.image_files.read import read_bytes
@@ -103,27 +104,26 @@ def manifests(folder, _monkeypatch):
     texts = {
         "images": f"path,sha256,width,height\nd/a/1.png,{digest},4,3\nd/b/2.png,{digest},4,3\n",
         "tasks": "row,task,seed_0,seed_7\n0,1,train,test\n1,2,test,train\n",
-        "labels": "path,class,label\nd/a/1.png,a,0\nd/b/2.png,b,1\n",
+        "labels": "path,class\nd/a/1.png,a\nd/b/2.png,b\n",
         "classes": "label,class,task\n0,a,1\n1,b,2\n",
     }
 
-    def read(name, file):
-        if name == "labels":
-            manifest_files.read_labels(file.parent)
-        else:
-            getattr(manifest_files, f"read_{name}")(file)
+    files = {"images": IMAGES, "tasks": TASKS, "labels": LABELS, "classes": CLASSES}
+    readers = {"images": read_images, "tasks": read_tasks, "labels": read_labels, "classes": read_classes}
 
-    def write(file, content):
+    def write(name, content):
+        file = folder / files[name]
+        file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
         digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
     def attempt(chosen):
-        for file in ("images", "classes"):
-            write(folder / f"{file}.csv", texts[file].encode())
+        for name in ("images", "classes"):
+            write(name, texts[name].encode())
         name = chosen.choice(list(texts))
-        write(folder / f"{name}.csv", spoil_text(texts[name], chosen, FRAGMENTS))
+        write(name, spoil_text(texts[name], chosen, FRAGMENTS))
         with only_our_errors(f"{name}.csv"):
-            read(name, folder / f"{name}.csv")
+            readers[name](folder)
 
     return attempt
 

@@ -12,9 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COMMANDS = commands_of(ROOT / "docs/how-to/sweeps.md")
 OF_ALL = {"evaluate@all@toy", "tables", "report"}  # read the figures of all problems
-COMPUTED_ANEW = {"basis@left", "source@left"} | {
-    f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity")
-}
+COMPUTED_ANEW = {"source@left"} | {f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity")}
 PLOTS = (
     *("accuracy after each task", "accuracy per class", "confusion after the last task"),
     *("accuracy of every task after every task", "accuracy over confidence"),

@@ -122,7 +122,7 @@ def test_a_new_version_runs_only_what_it_changed(project):
         file.write("UNUSED = 1\n")
     ran = project.dvc_repro()
     assert ran >= {"code", "adapt", "evaluate"}
-    assert not ran & {*COSTLY, "probe", "basis", "source"}
+    assert not ran & {*COSTLY, "probe", "source"}
 
     with (project.package / "report/page/assets/report.css").open("a") as file:
         file.write("/* next */\n")
@@ -158,5 +158,5 @@ def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_
     project.run("referee", "upgrade")
     ran = project.dvc_repro()
     assert {"look", "code"} <= ran | {"mine"}
-    assert not ran & {*COSTLY, "probe", "tasks", "basis", "source", "adapt", "evaluate", "compare"}
+    assert not ran & {*COSTLY, "probe", "tasks", "source", "adapt", "evaluate", "compare"}
     assert (project.folder / "mine.txt").is_file()

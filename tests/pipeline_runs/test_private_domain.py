@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pipeline.datasets.manifest_files import read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import read_images, read_labels
+from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
 from sharing_story import COMPUTED_ANEW, SharedRemote, commands_of, images_among, join, metrics
 from small_project import ALL_STAGES, ROOT, stages_run
@@ -34,7 +35,7 @@ def owner(run_project):
 def read_truth(project, domain):
     """Return a domain's images and labels, as their owner reads them."""
     folder = project.folder / "cache/manifests" / domain
-    images = read_images(folder / "images.csv")
+    images = read_images(folder)
     return images, read_labels(folder)[0].tolist()
 
 
@@ -77,7 +78,7 @@ def leaks(content, images, labels, parts=()):
 
 def of_each_side(project, domain, labels):
     """Return the labels of each seed's train and test rows."""
-    tasks = read_tasks(project.folder / f"cache/manifests/{domain}/tasks.csv", rows=len(labels))
+    tasks = read_tasks(project.folder / f"cache/manifests/{domain}", rows=len(labels))
     sides = [side for seed in tasks.seeds for side in (tasks.is_test(seed), ~tasks.is_test(seed))]
     return [[labels[row] for row in side.nonzero()[0]] for side in sides]
 
@@ -93,7 +94,7 @@ def test_the_check_would_find_a_leak(owner):
         assert leaks(b"before" + np.array(some, "i8").tobytes() + b"crc.", images, labels, parts)
         assert leaks(json.dumps({"label": some}, indent=None).encode(), images, labels, parts)
     public = read_truth(owner, "left")
-    assert leaks((owner.folder / "cache/manifests/left/labels.csv").read_bytes(), *public)
+    assert leaks((owner.folder / "cache/manifests/left/labels/labels.csv").read_bytes(), *public)
 
 
 def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):

@@ -110,7 +110,7 @@ def test_matched_noise_moves_embeddings_as_far_as_the_given_one_does(project):
 
 
 def test_probe_of_the_real_features(project):
-    assert len(read_images(project.folder / "cache" / "manifests" / DOMAIN / "images.csv")) == 157
+    assert len(read_images(project.folder / "cache" / "manifests" / DOMAIN)) == 157
     output = project.run("referee", "summary").stdout
     accuracy = float(output.split(DOMAIN)[1].split("%")[1].split()[-1])
     assert accuracy > 90, output
@@ -119,6 +119,6 @@ def test_probe_of_the_real_features(project):
 def test_without_images_the_manifest_is_made_from_the_paths(tmp_path):
     params = caltech_params(str(REAL / "office_caltech10" / "vision.npz")) | {"vision": "given"}
     run_stages(tmp_path, params, "given")
-    rows = read_images(tmp_path / "cache" / "manifests" / DOMAIN / "images.csv")
+    rows = read_images(tmp_path / "cache" / "manifests" / DOMAIN)
     assert len(rows) == 157
     assert rows[0].path.startswith("dslr/")

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.datasets.manifest_files import read_classes, read_images, read_labels, read_tasks
+from pipeline.datasets.manifest_files import read_images, read_labels
+from pipeline.datasets.task_files import read_classes, read_tasks
 from pipeline.stage import main
 from shards import files_in, write_parquet, write_tar
 from small_project import SmallProject, draw_image, tree_digest
@@ -58,11 +59,9 @@ def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
     project = in_shards(folder, tmp_path, form)
     project.run_here(*EMBED)
     one, other = (p.folder / "cache/manifests/left" for p in (folder, project))
-    assert [row[1:] for row in read_images(other / "images.csv")] == [
-        row[1:] for row in read_images(one / "images.csv")
-    ]
+    assert [row[1:] for row in read_images(other)] == [row[1:] for row in read_images(one)]
     assert (read_labels(other)[0] == read_labels(one)[0]).all()
-    assert (read_tasks(other / "tasks.csv").test == read_tasks(one / "tasks.csv").test).all()
+    assert (read_tasks(other).test == read_tasks(one).test).all()
     assert tree_digest(project.folder / STORE) == tree_digest(folder.folder / STORE)
     assert "20 embedded now" in capsys.readouterr().out
 
@@ -102,14 +101,14 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
     project.run_here(("manifest", "left"), ("order", "left"), ("tasks", "left"))
     manifest = tmp_path / "cache/manifests/left"
     expected = [("dog", 0), ("ant", 1), ("bee", 1), ("cat", 2)]
-    assert [row[1:] for row in read_classes(manifest / "classes.csv")] == expected
-    found = read_tasks(manifest / "tasks.csv").task
+    assert [row[1:] for row in read_classes(manifest)] == expected
+    found = read_tasks(manifest).task
     assert found.tolist() == [task - 1 for task in tasks]  # rows are in the order of the files
 
     params["datasets"]["toy"]["tasks"] = [["cat", "dog"], ["ant", "bee"]]
     project.write_params(params)
     project.run_here(("order", "left"), ("tasks", "left"))
-    assert [row.class_name for row in read_classes(manifest / "classes.csv")][:2] == ["cat", "dog"]
+    assert [row.class_name for row in read_classes(manifest)][:2] == ["cat", "dog"]
 
 
 def cut_off(file):

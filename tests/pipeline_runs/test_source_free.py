@@ -17,7 +17,7 @@ from small_project import PROBLEM, ROOT, small_params, tree_digest
 # What the target's stages may read of the source: its model, and the basis that the two share.
 FROM_SOURCE = {"cache/source/left.zarr", "cache/bases/left.json"}
 ADAPT = f"adapt@{PROBLEM}"
-OUTPUTS = [f"cache/{kind}/left-right.zarr" for kind in ("pseudo_labels", "target")]
+OUTPUT = "cache/target/left-right.zarr"
 
 
 def cases(body, params):
@@ -70,16 +70,16 @@ def test_the_graph_has_no_path_to_source_data_or_target_labels():
     assert "cache/embeddings/right/vit.zarr" in read
     assert {path for path in read if re.search(r"/left(/|\.|$)", path)} == FROM_SOURCE
     assert not [path for path in read if "report.json" in path]
-    assert read["cache/manifests/right/labels.csv"] == {"tasks@right"}
+    assert read["cache/manifests/right/labels"] == {"tasks@right"}
 
 
 def test_images_csv_is_read_by_tasks_embed_and_adapt_alone():
-    read = readers(ADAPT, expanded())["cache/manifests/right/images.csv"]
+    read = readers(ADAPT, expanded())["cache/manifests/right/images"]
     assert {stage.split("@")[0] for stage in read} == {"tasks", "embed", "adapt"}
 
 
 def test_the_walk_would_find_a_leak():
-    assert "cache/manifests/right/labels.csv" in readers("evaluate@left-right", expanded())
+    assert "cache/manifests/right/labels" in readers("evaluate@left-right", expanded())
     assert "cache/embeddings/left/vit.zarr" in readers("source@left", expanded())
 
 
@@ -87,23 +87,22 @@ def test_the_walk_would_find_a_leak():
 def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_same_bytes(project_copy):
     """Refinement is off here; test_refinement.py destroys all but images.csv and the images with it on."""
     folder = project_copy.folder
-    before = [tree_digest(folder / path) for path in OUTPUTS]
+    before = tree_digest(folder / OUTPUT)
     manifest = folder / "cache/manifests/right"
-    destroyed = [*folder.glob("cache/embeddings/left/**/*"), *folder.glob("cache/manifests/left/*")]
-    destroyed += [*manifest.glob("labels.csv*"), *manifest.glob("images.csv*")]
+    destroyed = [*folder.glob("cache/embeddings/left/**/*"), *folder.glob("cache/manifests/left/**/*")]
+    destroyed += [*manifest.glob("labels/*"), *manifest.glob("images/*")]
     destroyed += [manifest / "report.json", *folder.glob("data/**/*.png")]
     for file in filter(lambda path: path.is_file(), destroyed):
         file.unlink()  # may be a link into DVC's cache
         file.write_bytes(b"destroyed")
-    for path in OUTPUTS:
-        (folder / path).rename(folder / f"{path}.before")
+    (folder / OUTPUT).rename(folder / f"{OUTPUT}.before")
     project_copy.run_here(("adapt", PROBLEM))
-    assert [tree_digest(folder / path) for path in OUTPUTS] == before
+    assert tree_digest(folder / OUTPUT) == before
 
 
 @pytest.mark.slow
 def test_without_its_labels_the_target_cannot_be_evaluated(project_copy):
-    (project_copy.folder / "cache/manifests/right/labels.csv").unlink()
+    (project_copy.folder / "cache/manifests/right/labels/labels.csv").unlink()
     done = project_copy.stage("evaluate", "left-right", ok=False)
     assert done.returncode == 2
-    assert "cache/manifests/right/labels.csv" in done.stderr
+    assert "cache/manifests/right/labels/labels.csv" in done.stderr

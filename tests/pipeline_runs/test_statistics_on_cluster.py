@@ -27,10 +27,10 @@ FEATURES = (
     *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in "ab"),
     *(("model", "vit"), ("model", "clip")),
     *(("embed", "a", "vit"), ("embed", "a", "clip"), ("embed", "b", "vit"), ("embed", "b", "clip")),
-    *(("prompts", "a"), ("prompts", "b"), ("basis", "a")),
+    *(("prompts", "a"), ("prompts", "b")),
 )
 STAGES = (*(("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"), ("compare", "a-b")),)
-OUTPUTS = ("cache/source", "cache/pseudo_labels", "cache/target", "results/toy/problems")
+OUTPUTS = ("cache/source", "cache/target", "results/toy/problems")
 TARGET = paths.target_model("a-b")
 
 

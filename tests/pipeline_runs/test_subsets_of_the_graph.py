@@ -26,7 +26,7 @@ def test_numbers_of_dvc_and_of_the_summary_say_what_they_were_made_with(project_
     project = project_copy
     before = project.results("metrics.json").read_text()
     project.run("dvc", "exp", "run", "--name", "whole", "-S", "rff.sigma=5.0", "evaluate")
-    project.run("dvc", "exp", "run", "--name", "part", "-S", "rff.sigma=9.0", "basis")
+    project.run("dvc", "exp", "run", "--name", "part", "-S", "rff.sigma=9.0", "source")
     found = experiments(project)
     metrics, rff = found["whole"]
     assert metrics["sigma"] == rff["sigma"] == 5.0

@@ -64,7 +64,7 @@ def run_suite(folder, suite, change=lambda project: None):
 
 
 def rows_of(project, domain):
-    return len((project.folder / "cache/manifests" / domain / "images.csv").read_text().splitlines()) - 1
+    return len((project.folder / "cache/manifests" / domain / "images/images.csv").read_text().splitlines()) - 1
 
 
 @pytest.mark.long

@@ -40,7 +40,7 @@ def team(run_project, tmp_path_factory):
 
 
 def without_images(team):
-    """Run Ben's one command; no stage above `basis` but `code` and `tasks` may run."""
+    """Run Ben's one command; no stage above `source` but `code` and `tasks` may run."""
     ran = stages_run(team.ben.run(*PULL, **team.apart).stdout)
     assert not {stage for stage in ran if stage.split("@")[0] in COSTLY}, ran
     return ran
@@ -90,7 +90,7 @@ def test_ben_changes_sigma_seeds_and_tasks_and_ada_takes_over_his_result(team):
     ben.change_params(
         rff={"sigma": 1e-2}, data={"seeds": [0, 1, 2]}, datasets={"toy": {"classes_per_task": 1, "class_names": {}}}
     )
-    assert {"tasks@left", "tasks@right", "basis@left", "evaluate@left-right"} <= without_images(team)
+    assert {"tasks@left", "tasks@right", "source@left", "evaluate@left-right"} <= without_images(team)
     hand_over(ben, "sigma 1e-2, one class at a time")
     take_over(ada)
     ran = stages_run(ada.run("dvc", "repro", "--pull").stdout)

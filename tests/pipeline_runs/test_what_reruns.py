@@ -15,7 +15,7 @@ EMBED = {f"embed@{domain}-{model}" for domain in ("left", "right") for model in 
 PROBE = {"probe@left", "probe@right"}
 ADAPT = {f"{stage}@left-right" for stage in ("adapt", "evaluate")}
 COMPARE = {"compare@left-right", "sensitivity@left-right"}
-METHOD = {"basis@left", "source@left"} | ADAPT | COMPARE
+METHOD = {"source@left"} | ADAPT | COMPARE
 
 
 @pytest.fixture(scope="module")

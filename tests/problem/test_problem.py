@@ -140,7 +140,7 @@ def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(c
         folder = project_copy.folder / "data" / domain
         (folder / "dog").rename(folder / "eel")
     assert main(["manifest", "right"]) == main(["order", "right"]) == main(["tasks", "right"]) == 0
-    with pytest.raises(StoreError, match=r"cache/manifests/left/classes.csv"):
+    with pytest.raises(StoreError, match=r"cache/manifests/left/tasks/classes.csv"):
         changed.labelled_problem(NAME)
     with pytest.raises(StoreError, match=r"cache/prompts/right.zarr.*dvc repro"):
         _ = changed.domain("right").prompts
@@ -173,7 +173,7 @@ def test_a_model_of_other_settings_or_one_that_is_not_there_is_refused(project, 
 
 def test_a_model_of_other_bases_is_refused(changed, project_copy):
     project_copy.change_params(rff={"sigma": 1e-3})
-    assert main(["basis", "left"]) == 0
+    assert main(["source", "left"]) == 0
     with pytest.raises(StoreError, match=r"cache/target/left-right.zarr"):
         open_adapted_model(changed.problem(NAME), OPTIONS, rff())
 

@@ -51,7 +51,7 @@ def make_outputs(folder: Path) -> Outputs:
         *(("embed", "left", m) for m in MODELS),
         ("prompts", "left"),
     )
-    files = sorted((folder / "cache/manifests/left").iterdir())
+    files = sorted(file for file in (folder / "cache/manifests/left").rglob("*") if file.is_file())
     stores = {model: open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for model in MODELS}
     texts = open_prompts(folder / "cache/prompts/left.zarr")
     return {

@@ -60,7 +60,7 @@ def test_the_command_line_ends_with_status_2_and_one_line(project):
     "arguments",
     [
         *(("embed", "left", "nope"), ("embed", "nope", "vit"), ("model", "nope")),
-        *((stage, "nope") for stage in ("basis", "source", "probe", "prompts")),
+        *((stage, "nope") for stage in ("source", "probe", "prompts")),
         *((stage, "nope") for stage in ("adapt", "evaluate", "compare")),
     ],
 )
@@ -69,13 +69,13 @@ def test_an_unknown_name_at_any_stage(refused, arguments):
 
 
 def test_a_manifest_that_was_cut_or_is_missing(project, refused):
-    file = project.folder / "cache/manifests/left/images.csv"
+    file = project.folder / "cache/manifests/left/images/images.csv"
     content = file.read_text()
     file.unlink()
-    assert "cache/manifests/left/images.csv: no such file" in refused("embed", "left", "vit")
+    assert "cache/manifests/left/images/images.csv: no such file" in refused("embed", "left", "vit")
     file.write_text(content[:-80])
     line = refused("embed", "left", "vit")
-    assert "cache/manifests/left/images.csv" in line
+    assert "cache/manifests/left/images/images.csv" in line
     assert "dvc repro --force manifest@left" in line
 
 

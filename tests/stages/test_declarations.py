@@ -137,7 +137,7 @@ def write_code_files(tmp_path, monkeypatch):
 
 def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_files):
     files = set(write_code_files())
-    assert {"basis", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= files
+    assert {"source", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= files
     assert {file.split("-")[0] for file in files} == set(stage_names()) - {"code"}
     assert Path("results/digits/problems/README.md").is_file()
     assert Path("results/digits/evaluations/README.md").is_file()

@@ -16,7 +16,7 @@ BEFORE = (
     *(("embed", domain, model) for domain in "ab" for model in ("vit", "clip")),
     *(("prompts", domain) for domain in "ab"),
 )
-STATISTICS = (("basis", "a"), ("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
+STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
 def rows(per_class, seed, spread=0.3):
@@ -115,7 +115,7 @@ def test_gamma_at_both_ends_of_eighteen_decades(project, gamma):
 
 def test_constant_features_are_refused_with_a_remedy_that_works(project, capsys):
     project.give(rows(8, 0, spread=0), rows(8, 1, spread=0))
-    line = refused(project, capsys, [*BEFORE, *STATISTICS[:2]])
+    line = refused(project, capsys, [*BEFORE, STATISTICS[0]])
     assert "no feature varies within a class" in line
     assert "method.options.ridge_kind: absolute" in line
     project.change(method={"variant": "calibrated", "options": {"ridge_kind": "absolute"}})
@@ -135,7 +135,7 @@ def test_an_embedding_that_is_not_finite_stops_at_the_door(project, capsys, bad)
 
 def test_one_image_per_class_of_the_source_is_refused(project, capsys):
     project.give(rows(1, 0), rows(8, 1))
-    line = refused(project, capsys, [*BEFORE, *STATISTICS[:2]])
+    line = refused(project, capsys, [*BEFORE, STATISTICS[0]])
     assert "one row per class" in line
 
 
@@ -163,15 +163,15 @@ def test_a_task_without_images_keeps_the_source_s_means(project, capsys):
 
 def test_a_source_of_other_classes_is_not_compared(project, capsys):
     project.give(rows(12, 0), rows(12, 1), of_b=(*NAMES[1:], "another"))
-    line = refused(project, capsys, [*BEFORE, ("basis", "a"), ("compare", "a-b")])
-    assert "cache/manifests/a/classes.csv" in line
+    line = refused(project, capsys, [*BEFORE, ("source", "a"), ("compare", "a-b")])
+    assert "cache/manifests/a/tasks/classes.csv" in line
 
 
 def test_a_method_that_asks_for_a_view_that_is_not_there_fails_alone(project, capsys):
     project.give(rows(12, 0), rows(12, 1), compare={"methods": ["calibrated", "no_augmentation"]})
     domains = project.read()["domains"]
     project.change(domains=domains | {"b": domains["b"] | {"views": ["original"]}})
-    for stage in (*BEFORE, ("basis", "a")):
+    for stage in (*BEFORE, ("source", "a")):
         assert main(stage) == 0, stage
     assert main(["compare", "a-b"]) == 0
     file = project.folder / "results/toy/problems/a-b/comparison.json"

@@ -57,6 +57,6 @@ def test_only_what_runs_a_model_imports_one(run_project):
     assert "open_clip" in found["prompts right"]
     assert "torch" in found["report"]  # which draws the views of images
     assert found["model vit"] == {"dvc"}  # which weights dvc.lock has the features of
-    light = ("manifest", "order", "tasks", "probe", "basis", "source", "adapt", "evaluate")
+    light = ("manifest", "order", "tasks", "probe", "source", "adapt", "evaluate")
     light += ("compare", "sensitivity")
     assert not {name: heavy for name, heavy in found.items() if name.split()[0] in light and heavy}

@@ -28,7 +28,7 @@ def joined(project_copy):
         ("model", "other"),
         *(("embed", domain, "other") for domain in domains),
         *(("join", domain, "both") for domain in domains),
-        *(("basis", "left"), ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM)),
+        *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM)),
     )
     return project_copy
 
@@ -78,7 +78,7 @@ def test_names_that_do_not_exist_are_refused(project_copy, capsys):
     ):
         project_copy.write_params(project_copy.read_params() | {"joined": joined, "vision": vision})
         with chdir(project_copy.folder):
-            assert main(["basis", "left"]) == 2
+            assert main(["source", "left"]) == 2
         assert f"suite.yaml: {key}: " in capsys.readouterr().err
 
 

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from pipeline.datasets.manifest_files import read_classes
+from pipeline.datasets.task_files import read_classes
 from pipeline.stage import main as run_stage
 from small_project import SmallProject, draw_domain, small_params
 
@@ -43,7 +43,7 @@ def tasks_of_classes(domain="left"):
 def read_classes_of(domain):
     from pipeline import paths
 
-    return read_classes(paths.manifest(domain) / "classes.csv")
+    return read_classes(paths.manifest(domain))
 
 
 @pytest.mark.parametrize("order", [{}, {"class_order_seed": 1993}, {"tasks": [["dog"], ["ant", "cat"]]}])

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.datasets.manifest_files import read_classes, read_images, read_labels
+from pipeline.datasets.manifest_files import read_images, read_labels
+from pipeline.datasets.task_files import read_classes
 from pipeline.stage import main
 from small_project import SmallProject, small_params
 
@@ -47,15 +48,15 @@ def put(path, *, colour=0):
 
 
 def files(folder=MANIFEST):
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {file.name: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def class_of_rows(domain_name):
     assert main(["order", domain_name]) == main(["tasks", domain_name]) == 0
     folder = Path("cache/manifests", domain_name)
-    names = [row.class_name for row in read_classes(folder / "classes.csv")]
+    names = [row.class_name for row in read_classes(folder)]
     labels, _ = read_labels(folder)
-    return {image.path: names[label] for image, label in zip(read_images(folder / "images.csv"), labels, strict=True)}
+    return {image.path: names[label] for image, label in zip(read_images(folder), labels, strict=True)}
 
 
 def test_a_folder_of_images(project):
@@ -63,9 +64,9 @@ def test_a_folder_of_images(project):
     assert main(["order", "photos"]) == main(["tasks", "photos"]) == 0
     tables = {"images.csv", "tasks.csv", "classes.csv", "labels.csv", "names.csv"}
     assert set(files()) == tables | {f"{name}.sha256" for name in tables} | {"report.json"}
-    first = read_images(MANIFEST / "images.csv")[0]
+    first = read_images(MANIFEST)[0]
     assert (first.path, first.width, first.height) == ("data/photos/a/0.png", 5, 4)
-    header, row = (MANIFEST / "tasks.csv").read_text().splitlines()[:2]
+    header, row = (MANIFEST / "tasks/tasks.csv").read_text().splitlines()[:2]
     assert header.startswith("row,task,seed_0,seed_3")
     assert row.startswith("0,1,")  # tasks count from 1 in files
     assert str(project.folder).encode() not in b"".join(files().values())
@@ -91,7 +92,7 @@ def test_paths_of_an_npz_where_the_images_are_absent(project):
     names = np.array(["absent/y/1.jpg", "absent/x/1.jpg", "other/x/1.jpg"])
     np.savez("data/x.npz", paths=names, original=np.zeros((3, 2)))
     assert main(["manifest", "absent"]) == 0
-    image = read_images(Path("cache/manifests/absent/images.csv"))[0]
+    image = read_images(Path("cache/manifests/absent"))[0]
     assert (image.width, image.height) == (0, 0)
     report = json.loads(Path("cache/manifests/absent/report.json").read_text())
     assert report["made_from"] == "paths"

@@ -10,9 +10,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.store.array_store import open_arrays, write_arrays
 from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.pseudo_label_store import NO_LABEL, labels_at, read_pseudo_labels, write_pseudo_labels
-from pipeline.store.pseudo_label_store import SCHEMA as PSEUDO_LABELS
-from pipeline.store.target_store import open_target, write_target
+from pipeline.store.target_store import NO_LABEL, labels_at, open_target, read_pseudo_labels, write_target
 
 RNG = np.random.default_rng(0)
 SCHEMA = "test/1"
@@ -71,7 +69,7 @@ SECOND = PseudoLabels(np.array([2]), np.array([[1.0]]), np.array([1.0]), np.arra
 LABELS = [(np.array([4, 1]), FIRST), (np.array([2]), SECOND)]
 
 
-def require_labels(store):
+def require_labels_at_their_rows(store):
     read = read_pseudo_labels(store, 0, 6)
     assert read.label.tolist() == [NO_LABEL, 0, 2, NO_LABEL, 1, NO_LABEL]
     for index, given in LABELS:
@@ -80,11 +78,6 @@ def require_labels(store):
             np.testing.assert_array_equal(getattr(got, name), getattr(given, name))
     with pytest.raises(StoreError, match="label has shape"):
         read_pseudo_labels(store, 0, 7)
-
-
-def test_pseudo_labels_are_found_again_at_their_rows(tmp_path):
-    write_pseudo_labels(tmp_path / "p.zarr", [LABELS], 6, "a-b")
-    require_labels(open_arrays(tmp_path / "p.zarr", PSEUDO_LABELS))
 
 
 def test_target_models(tmp_path):
@@ -96,7 +89,7 @@ def test_target_models(tmp_path):
         for given, got in zip(tasks, read_classifiers(store, index), strict=True):
             np.testing.assert_array_equal(got.W, given.W)
             np.testing.assert_array_equal(got.b, given.b)
-    require_labels(store)
+    require_labels_at_their_rows(store)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])

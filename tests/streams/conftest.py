@@ -18,7 +18,7 @@ def source_project(tmp_path_factory):
     project.write_params(params)
     (project.folder / "corrections.csv").write_text("path,class\n")
     prepare(project, "left", "right")
-    run(project, "basis left", "source left")
+    run(project, "source left")
     return project
 
 

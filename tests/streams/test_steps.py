@@ -102,8 +102,8 @@ def test_bad_corrections_are_one_line(weeks, capsys, content, named):
     ("changes", "again", "named"),
     [
         ({"method": {"options": {"ridge": 0.7}}}, (), ("ridge = 0.3", "0.7")),
-        ({"rff": {"D": 60}}, ("basis left", "source left"), ("rff.D = 50", "60")),
-        ({"rff": {"sigma": 2e-4}}, ("basis left", "source left"), ("rff.sigma = 0.0001", "0.0002")),
+        ({"rff": {"D": 60}}, ("source left",), ("rff.D = 50", "60")),
+        ({"rff": {"sigma": 2e-4}}, ("source left",), ("rff.sigma = 0.0001", "0.0002")),
     ],
 )
 def test_a_state_that_rests_on_something_else_is_refused_naming_both_sides(stepped, capsys, changes, again, named):
@@ -160,8 +160,8 @@ def test_what_cannot_run_is_one_line(weeks, capsys, changes, stage, named):
 def test_an_unlabelled_domain_has_no_labels_and_says_so(weeks, capsys):
     with chdir(weeks.folder):
         manifest = paths.manifest("week1")
-        assert (manifest / "labels.csv").read_text() == "path,class\n"
-        assert len((manifest / "tasks.csv").read_text().splitlines()) == 1
+        assert (manifest / "labels/labels.csv").read_text() == "path,class\n"
+        assert len((manifest / "tasks/tasks.csv").read_text().splitlines()) == 1
     run(weeks, "probe week1")
     assert "no labels" in capsys.readouterr().out.splitlines()[-1]
     weeks.change_params(problems={"left-week1": {"source": "left", "target": "week1"}})

@@ -32,7 +32,7 @@ def benchmark_as_stream(project):
     params = project.read_params()
     with chdir(project.folder):
         target = open_project(load_params()).domain("right")
-        images = read_images(target.manifest / "images.csv")
+        images = read_images(target.manifest)
         before = "source/left"
         for task, classes in enumerate(target.class_sets):
             name = f"task{task + 1}"
@@ -101,11 +101,11 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
     before = files_in(project.folder / "cache/embeddings")
     prepare(project, "left", "right")
     assert files_in(project.folder / "cache/embeddings") == before
-    run(project, "basis left", "source left", "adapt left-right", "evaluate left-right")
+    run(project, "source left", "adapt left-right", "evaluate left-right")
     with chdir(project.folder):
         target = open_project(load_params()).labelled_domain("right")
         assert target.class_names == ["dog", "ant", "cat", "bee"]
-        images = read_images(target.manifest / "images.csv")
+        images = read_images(target.manifest)
         named = [target.class_names[label] for label in target.labels]
         assert named == [Path(image.path).parent.name for image in images]
         assert open_target(paths.target_model("left-right")).attribute("classes", list) == target.class_names

@@ -37,7 +37,7 @@ def test_an_unlabelled_domain_may_come_from_a_list(weeks):
     run(weeks, "step camera-week1")
     assert set(answers(weeks, STEP)) == {f"data/week1/{name}.png" for name in ("a0", "b1", "d2")}
     manifest = weeks.folder / "cache/manifests/week1"
-    assert (manifest / "labels.csv").read_text() == "path,class\n"
+    assert (manifest / "labels/labels.csv").read_text() == "path,class\n"
 
 
 def test_rows_of_another_backbone_are_refused_naming_both_sides(stepped, capsys):

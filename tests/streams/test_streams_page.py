@@ -98,7 +98,7 @@ def test_a_teammate_without_images_continues_the_stream(reader, tmp_path):
     reader.run("referee", "stream", "add", "camera", "data/camera/week1")
     reader.repro("step@camera-week1")
     reader.run("referee", "stream", "forget", "camera-week1")
-    kept = ("past@camera-week1", "source@photos", "basis@photos", "model@vit", "model@clip", "code")
+    kept = ("past@camera-week1", "source@photos", "model@vit", "model@clip", "code")
     reader.run("dvc", "remote", "add", "--default", "shared", str(tmp_path / "remote"))
     reader.run("dvc", "push", *kept)
     reader.run("git", "config", "user.email", "owner@example.invalid")

@@ -75,8 +75,9 @@ def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys)
     assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
     done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
     assert stages_run(done.stdout) == set()
+    assert "pseudo_label@" not in (project.folder / "dvc.lock").read_text()  # a stage that is gone
     tasks = [(stage, domain) for domain in ("left", "right") for stage in ("order", "tasks")]
-    project.run_here(*tasks, ("basis", "left"), ("source", "left"))
+    project.run_here(*tasks, ("source", "left"))
     project.run_here(("adapt", PROBLEM), ("evaluate", PROBLEM))
     assert project.results("evaluations", f"{PROBLEM}.json").is_file()
 
@@ -107,7 +108,7 @@ def test_a_store_of_an_older_schema_is_named_with_the_command_that_helps(project
 
 
 def test_what_changed_meanwhile_is_not_taken_over(project, capsys):
-    images = project.folder / "cache/manifests/right/images.csv"
+    images = project.folder / "cache/manifests/right/images.csv"  # all tables were in one folder
     images.write_text("".join(images.read_text().splitlines(keepends=True)[:-1]))
     assert upgrade(project) == 0
     out = capsys.readouterr().out
@@ -135,3 +136,20 @@ def test_lists_of_images_become_the_images_of_their_domain(project, capsys):
     assert "domains.left.images is data/left/left.txt" in out
     assert "manifest@left: taken over" in out
     assert (project.folder / "data/left/left.txt").read_text() == "ant/0.png 0\nant/1.png 0\nbee/0.png 1\n"
+
+
+def test_tables_of_one_folder_are_moved_to_a_folder_each(project, capsys):
+    """As they were between 0.1.0 and this version; pointers to private files move as well."""
+    assert upgrade(project) == 0
+    lock = project.folder / "dvc.lock"
+    for folder in (project.folder / "cache/manifests").iterdir():
+        for kind in ("images", "labels", "names"):
+            for file in (folder / kind).iterdir():
+                file.rename(folder / file.name)
+            (folder / kind).rmdir()
+            lock.write_text(lock.read_text().replace(f"{folder.name}/{kind}\n", f"{folder.name}/{kind}.csv\n"))
+    capsys.readouterr()
+    with contextlib.chdir(project.folder):
+        assert main(["upgrade"]) == 0
+    assert capsys.readouterr().out.count(": taken over") == len(COSTLY) * 2 + 2
+    assert stages_run(project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts").stdout) == set()
