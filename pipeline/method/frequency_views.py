@@ -22,7 +22,7 @@ from torch import Tensor
 
 from pipeline.errors import ParamsError
 from pipeline.method.image_noise import Words, draw_words, normal
-from pipeline.method.wavelet_transform import Transform, detail_shape, largest_level, transform
+from pipeline.method.wavelet_transform import detail_shape, join, largest_level, split
 
 Size = tuple[int, int]
 
@@ -61,68 +61,56 @@ def frequency_views(
         On the same device. An image's view has the same bits in every batch.
     """
     computed = {"original": images}
+    if "zeros" in views or "rand" in views:
+        low, details = _split(images, settings)
     if "zeros" in views:
-        computed["zeros"] = _low_pass(images, settings).clamp(0, 1)
+        computed["zeros"] = _joined(low, [None] * settings.level, images.shape[-2:], settings).clamp(0, 1)
     if "rand" in views:
         if words is None:
             words = torch.from_numpy(noise_words(images.shape, settings, keys)).to(images.device)
-        computed["rand"] = _with_noise(images, settings, words).clamp(0, 1)
+        noise = _noise(details, settings, normal(words).to(images.dtype))
+        computed["rand"] = _joined(low, noise, images.shape[-2:], settings).clamp(0, 1)
     return {view: computed[view] for view in views}
 
 
 def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[bytes]) -> Words:
     """Return the words (n, count) of the noise of ``rand`` for n images of ``shape`` (…, c, h, w)."""
-    channels, height, width = shape[-3:]
-    sizes = _sizes((height, width), settings)
-    count = sum(math.prod(_band_shape(channels, size, settings)) for size in sizes)
+    bands = [detail_shape(size, settings.wavelet) for size in _sizes(shape[-2:], settings)]
+    count = sum(3 * shape[-3] * height * width for height, width in bands)
     return draw_words(settings.seed, keys, count)
 
 
 def removed(images: Tensor, settings: ViewSettings) -> Tensor:
     """Return original − zeros before clipping, (n, c, h, w): what view ``zeros`` takes away."""
-    return images - _low_pass(images, settings)
+    low, _ = _split(images, settings)
+    return images - _joined(low, [None] * settings.level, images.shape[-2:], settings)
 
 
-def _low_pass(images: Tensor, settings: ViewSettings) -> Tensor:
-    """Return the images (n, c, h, w) from their deepest LL alone, not clipped."""
-    dwt = transform(settings.wavelet)
-    low = images
-    sizes = _sizes((images.shape[-2], images.shape[-1]), settings)
-    for _ in range(settings.level):
-        low = dwt.approximation(low)
-    for size in reversed(sizes):  # eq. (15), LH = HL = HH = 0
-        low = dwt.from_approximation(low, size)
+def _split(images: Tensor, settings: ViewSettings) -> tuple[Tensor, list[Tensor]]:
+    """Return the deepest LL and the details (n, 3, c, h', w') of every level, finest first."""
+    low, details = images, []
+    for _ in _sizes(images.shape[-2:], settings):
+        low, bands = split(low, settings.wavelet)
+        details.append(bands)
+    return low, details
+
+
+def _joined(low: Tensor, details: Sequence[Tensor | None], size: Sequence[int], settings: ViewSettings) -> Tensor:
+    """Return images of ``size`` (h, w), not clipped, from their deepest LL and the details, zeros if None."""
+    for shape, bands in zip(reversed(_sizes(size, settings)), reversed(details), strict=True):
+        low = join(low, bands, shape, settings.wavelet)  # eq. (15)
     return low
 
 
-def _with_noise(images: Tensor, settings: ViewSettings, words: Tensor) -> Tensor:
-    """Return the images (n, c, h, w) from their deepest LL and noise in all detail sub-bands, not clipped."""
-    dwt = transform(settings.wavelet)
-    sizes = _sizes((images.shape[-2], images.shape[-1]), settings)
-    low, scales = _low_and_scales(images, settings, dwt)
-    noise, start = normal(words).to(images.dtype), 0
-    for size, scale in zip(reversed(sizes), reversed(scales), strict=True):  # coarsest first
-        shape = _band_shape(images.shape[1], size, settings)
-        stop = start + math.prod(shape)
-        bands = noise[:, start:stop].view(-1, *shape) * scale
-        low = dwt.from_details(bands, low, size)  # eq. (15), LH, HL, HH ~ N(0, scale²)
-        start = stop
-    return low
-
-
-def _low_and_scales(images: Tensor, settings: ViewSettings, dwt: Transform) -> tuple[Tensor, list[Tensor | float]]:
-    """Return the deepest LL and, finest level first, the noise's scale: a number or (n, 3, c, 1, 1)."""
-    low = images
-    if settings.noise != "matched":
-        for _ in range(settings.level):
-            low = dwt.approximation(low)
-        scale = 1.0 if settings.noise == "unit" else float(settings.noise)
-        return low, [scale] * settings.level
-    scales: list[Tensor | float] = []
-    for _ in range(settings.level):
-        low, bands = dwt.both(low)
-        scales.append(_deviation(bands))
-    return low, scales
+def _noise(details: Sequence[Tensor], settings: ViewSettings, standard: Tensor) -> list[Tensor]:
+    """Return normal noise in place of the details of every level, from standard normal numbers (n, count)."""
+    kind, noise, stop = settings.noise, list[Tensor](), standard.shape[1]
+    for bands in details:  # the numbers of the coarsest level come first
+        start = stop - bands[0].numel()
+        scale = _deviation(bands) if kind == "matched" else 1.0 if kind == "unit" else kind
+        noise.append(standard[:, start:stop].view(bands.shape) * scale)  # LH, HL, HH ~ N(0, scale²)
+        stop = start
+    return noise
 
 
 def _deviation(bands: Tensor) -> Tensor:
@@ -137,12 +125,7 @@ def _deviation(bands: Tensor) -> Tensor:
     return (norm / math.sqrt(bands.shape[-2] * bands.shape[-1])).to(bands.dtype)
 
 
-def _band_shape(channels: int, size: Size, settings: ViewSettings) -> tuple[int, int, int, int]:
-    """Return the shape (3, c, h', w') of the detail sub-bands of an image of ``size``."""
-    return (3, channels, *detail_shape(size, settings.wavelet))
-
-
-def _sizes(size: Size, settings: ViewSettings) -> list[Size]:
+def _sizes(size: Sequence[int], settings: ViewSettings) -> list[Size]:
     """Return the size (h, w) that each level of an image of ``size`` transforms, finest first."""
     most = largest_level(size, settings.wavelet)
     if settings.level > most:
@@ -151,7 +134,7 @@ def _sizes(size: Size, settings: ViewSettings) -> list[Size]:
             remedy += ": choose a shorter wavelet or larger images"
         where = f"{settings.wavelet} on images of {size[0]}×{size[1]} pixels (height × width)"
         raise ParamsError(f"views.level: {settings.level} is too deep for {where}; {remedy}")
-    sizes = [size]
+    sizes = [(size[0], size[1])]
     for _ in range(settings.level - 1):
         sizes.append(detail_shape(sizes[-1], settings.wavelet))
     return sizes
