@@ -19,6 +19,7 @@ from pipeline.method import kernel_lda
 from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import variant
@@ -65,7 +66,7 @@ def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, 
     ]
 
     def run() -> None:
-        adapt_tasks(basis, target, fit_source(basis, views, y, tasks, options), options, 30.0)
+        adapt_tasks(Referee(basis, options, 30.0), target, fit_source(basis, views, y, tasks, options))
 
     return _shortest(run, times)
 

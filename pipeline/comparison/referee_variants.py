@@ -17,6 +17,7 @@ from pipeline.method.kernel_rows import Sharing, kept_in_memory, kernel_rows, no
 from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.referee import Referee
 from pipeline.method.rejection import rejector
 from pipeline.method.rows import Labels
 from pipeline.method.source_model import SourceModel, fit_source
@@ -83,11 +84,9 @@ def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
     sources = source_models(seed, options)
     return list(
         prepared_tasks(
-            kernel_basis(seed, options),
+            Referee(kernel_basis(seed, options), options, seed.target.clip_scale),
             seed.target.tasks,
             sources,
-            options,
-            seed.target.clip_scale,
             class_means=sources[-1].embedding_means,
             estimate_classes=seed.target.estimate_classes,
         )
@@ -102,13 +101,13 @@ def adapted_classifiers(
     sources = source_models(seed, options)
     if options.predictor != "adapted":
         return [None] * len(sources)
-    basis, scale = kernel_basis(seed, options), seed.target.clip_scale
+    basis = kernel_basis(seed, options)
     images = [task.images for task in tasks or prepared(seed, options)]
     # what is shared is known by the object of its images: only the seed's own tasks live as long as the seed
     own = all(one is other for one, other in zip(images, seed.target.tasks, strict=True))
     shared = sharing(seed, basis) if own else not_shared
-    adapted = adapt_tasks(basis, images, sources, options, scale, shared=shared)
-    return [task.classifier for task in adapted]
+    referee = Referee(basis, options, seed.target.clip_scale, shared=shared)
+    return [task.classifier for task in adapt_tasks(referee, images, sources)]
 
 
 def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
@@ -181,9 +180,7 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
 
     def label() -> list[PseudoLabels]:
         sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
-        return [
-            pseudo_label(basis, task, source, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
-            for task, source in zip(seed.target.tasks, sources, strict=True)
-        ]
+        referee = Referee(basis, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
+        return [pseudo_label(referee, task, source) for task, source in zip(seed.target.tasks, sources, strict=True)]
 
     return seed.shared("first labels", label)

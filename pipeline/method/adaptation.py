@@ -18,18 +18,16 @@ from pipeline.method.alignment import aligned
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
-from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, not_shared
+from pipeline.method.kernel_rows import KernelRows
 from pipeline.method.neighbours import nearest_neighbours, smoothed
 from pipeline.method.prediction import klda_scores, voted
-from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import RowReduction, reduce_here
+from pipeline.method.referee import Referee
 from pipeline.method.rows import LabelledRows, Labels, Matrix64, Shares, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import Scatter, dense
-from pipeline.method.zero_shot import clip_probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +48,9 @@ class AdaptedTask:
     labels: PseudoLabels  # the task's final labels
 
 
-def pseudo_label(
-    basis: Basis,
-    task: TargetTask,
-    source: SourceModel,
-    options: MethodOptions,
-    clip_scale: float,
-    *,
-    reduce_rows: RowReduction = reduce_here,
-    shared: Sharing = not_shared,
-) -> PseudoLabels:
+def pseudo_label(referee: Referee, task: TargetTask, source: SourceModel) -> PseudoLabels:
     """Label a task's images by the source's classifier, aligned and fused with CLIP; steps 2, 5 and 7."""
-    return _Task(basis, task, source, options, clip_scale, reduce_rows, shared).first_labels()
+    return _Task(referee, task, source).first_labels()
 
 
 def fused_labels(
@@ -93,16 +82,7 @@ def labelled_task(  # noqa: PLR0917  images, labels and model have one order eve
 
 
 def adapt_task(
-    basis: Basis,
-    task: TargetTask,
-    source: SourceModel,
-    options: MethodOptions,
-    clip_scale: float,
-    *,
-    statistics: Statistics,
-    labels: PseudoLabels | None = None,
-    reduce_rows: RowReduction = reduce_here,
-    shared: Sharing = not_shared,
+    referee: Referee, task: TargetTask, source: SourceModel, statistics: Statistics, labels: PseudoLabels | None = None
 ) -> tuple[Statistics, AdaptedTask]:
     """Add a task to the target's statistics, (16), (17), and solve for the classifier.
 
@@ -113,14 +93,10 @@ def adapt_task(
     ----------
     source : SourceModel
         The source model after the same task.
-    clip_scale : float
-        The CLIP model's own logit scale.
     statistics : Statistics
         Of the earlier tasks, from `empty_statistics` on. They stay as they are.
     labels : PseudoLabels, optional
         The first labels. By default the source's classifier makes them.
-    shared : callable
-        With which the features and neighbours of the task are shared with other runs on the same object ``task``.
 
     Returns
     -------
@@ -128,28 +104,17 @@ def adapt_task(
         With the task.
     adapted : AdaptedTask
     """
-    one = _Task(basis, task, source, options, clip_scale, reduce_rows, shared)
+    one = _Task(referee, task, source)
     labels = labels or one.first_labels()
     rounds = one.rounds_in_row_space if one.in_row_space(statistics) else one.rounds
     return rounds(statistics, labels)
 
 
-def adapt_tasks(
-    basis: Basis,
-    tasks: Iterable[TargetTask],
-    sources: Iterable[SourceModel],
-    options: MethodOptions,
-    clip_scale: float,
-    *,
-    reduce_rows: RowReduction = reduce_here,
-    shared: Sharing = not_shared,
-) -> list[AdaptedTask]:
+def adapt_tasks(referee: Referee, tasks: Iterable[TargetTask], sources: Iterable[SourceModel]) -> list[AdaptedTask]:
     """Adapt to target tasks in order; each is read once it is reached, and never again. See `adapt_task`."""
-    statistics, adapted = empty_statistics(basis, options), []
+    statistics, adapted = empty_statistics(referee.basis, referee.options), []
     for task, source in zip(tasks, sources, strict=True):
-        statistics, result = adapt_task(
-            basis, task, source, options, clip_scale, statistics=statistics, reduce_rows=reduce_rows, shared=shared
-        )
+        statistics, result = adapt_task(referee, task, source, statistics)
         adapted.append(result)
     return adapted
 
@@ -158,22 +123,22 @@ def adapt_tasks(
 class _Task:
     """One task: what stays the same while it is labelled, in as many rounds as are asked for."""
 
-    basis: Basis
+    referee: Referee
     task: TargetTask
     source: SourceModel
-    options: MethodOptions
-    clip_scale: float
-    reduce_rows: RowReduction
-    shared: Sharing
+
+    @property
+    def options(self) -> MethodOptions:
+        return self.referee.options
 
     @cached_property
     def features(self) -> KernelRows:
-        return kernel_rows(self.basis, self.task, self.options.clip_in_kernel, self.shared)
+        return self.referee.features(self.task)
 
     @cached_property
     def clip(self) -> Matrix64:
         """p_VLM (n, c), eq. (1)."""
-        return clip_probabilities(self.task.cosines, self.options.clip_logit_scale(self.clip_scale), self.task.classes)
+        return self.referee.clip(self.task.cosines, self.task.classes)
 
     @cached_property
     def nearest_neighbours(self) -> npt.NDArray[np.intp] | None:
@@ -181,7 +146,9 @@ class _Task:
         if not self.options.neighbours:
             return None
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
-        return self.shared(("neighbours", id(self.task), k), lambda: nearest_neighbours(self.task.views["original"], k))
+        return self.referee.shared(
+            ("neighbours", id(self.task), k), lambda: nearest_neighbours(self.task.views["original"], k)
+        )
 
     def first_labels(self) -> PseudoLabels:
         """Return the labels that the source's classifier gives the task."""
@@ -194,7 +161,7 @@ class _Task:
     def _scores(self, classifier: Classifier) -> Matrix64:
         """Return F of the views that label, (V, n, c), eq. (13)."""
         return klda_scores(
-            self.features, classifier, self.task.classes, self.options.label_views, reduce_rows=self.reduce_rows
+            self.features, classifier, self.task.classes, self.options.label_views, reduce_rows=self.referee.reduce_rows
         )
 
     def _labels(self, scores: Matrix64) -> PseudoLabels:
@@ -223,7 +190,7 @@ class _Task:
         task = labelled_task(self.features, shares, labels.weight, classes, self.source, self.options)
         if not labels.kept.all():
             task = replace(task, rows=task.rows.take(np.flatnonzero(labels.kept)))
-        return statistics.update(task, self.reduce_rows)
+        return statistics.update(task, self.referee.reduce_rows)
 
     def _scatter(self, statistics: Statistics) -> Scatter:
         """Return the within-class scatter, pooled with the source's if the options ask for it."""
@@ -237,7 +204,7 @@ class _Task:
         regularisation = self.options.regularisation()
         scatter, means = self._scatter(statistics), statistics.means()
         if ridge is None:
-            ridge = regularisation.absolute_ridge(scatter, means, self.basis.D)
+            ridge = regularisation.absolute_ridge(scatter, means, self.referee.basis.D)
         means, priors = self._means_and_priors(statistics)
         return kernel_lda.solve(means, scatter, regularisation, ridge=ridge, priors=priors), ridge
 
@@ -260,7 +227,7 @@ class _Task:
             and len(self.task) > 0
         )
         m = len(self.task) * len(options.views) + len(classes)
-        return applies and relabelling.cheaper(m, self.basis.width, options.rounds)
+        return applies and relabelling.cheaper(m, self.referee.basis.width, options.rounds)
 
     def rounds_in_row_space(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The fast path, see `relabelling`."""
@@ -284,7 +251,7 @@ class _Task:
         check_spread(trace, fixed.total + float(first.sum()), self.source.means)
         return relabelling.row_space(
             fixed.triangle,
-            self.options.ridge * trace / self.basis.D,
+            self.options.ridge * trace / self.referee.basis.D,
             rows,
             self.source.means[self.task.classes],
             prior_count=self.options.prior_count,

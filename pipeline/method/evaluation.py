@@ -15,13 +15,13 @@ from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.confidence_quality import calibration_error
 from pipeline.method.continual_metrics import accuracy_matrix, per_class_accuracy
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.kernel_rows import not_shared
 from pipeline.method.prediction import predict
-from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import RowReduction, reduce_here
+from pipeline.method.referee import Referee
+from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, as_array, row_blocks
 from pipeline.method.source_model import SourceModel
-from pipeline.method.variants import MethodOptions, Predictor
+from pipeline.method.variants import Predictor
 
 REFERENCES: tuple[Predictor, ...] = ("source", "clip")  # do not adapt; scored beside the method
 BRANCHES = ("klda", "clip", "fused")  # whose probabilities a prediction has
@@ -49,16 +49,12 @@ class Scores:
 
 
 def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
-    basis: Basis,
+    referee: Referee,
     rows: UnlabelledRows,
     labels: Labels,
     tasks: Labels,
     sources: Sequence[SourceModel],
     classifiers: Sequence[Classifier],
-    *,
-    options: MethodOptions,
-    clip_scale: float,
-    reduce_rows: RowReduction = reduce_here,
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far.
 
@@ -73,8 +69,9 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
     classifiers : sequence of Classifier
         The target's after each task.
     """
-    shared = _Models(basis, sources, classifiers, options, clip_scale)
-    predictions, preferred, confidence = reduce_rows(_outcomes, shared, rows, _joined)
+    there = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # as it travels to other processes
+    models = (there, sources, classifiers)
+    predictions, preferred, confidence = referee.reduce_rows(_outcomes, models, rows, _joined)
     own, *references = predictions
     branches = {name: BranchOutcome(preferred[b], confidence[b]) for b, name in enumerate(BRANCHES)}
     return Scores(
@@ -90,39 +87,31 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Models:
-    """The models that predict, shared by all rows."""
-
-    basis: Basis
-    sources: Sequence[SourceModel]
-    classifiers: Sequence[Classifier]
-    options: MethodOptions
-    clip_scale: float
-
-
 def _joined(earlier: tuple[Any, ...], later: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the outcomes of both, image after image."""
     return tuple(np.concatenate(both, axis=-1) for both in zip(earlier, later, strict=True))
 
 
-def _outcomes(models: _Models, rows: UnlabelledRows) -> tuple[Any, ...]:
+def _outcomes(
+    models: tuple[Referee, Sequence[SourceModel], Sequence[Classifier]], rows: UnlabelledRows
+) -> tuple[Any, ...]:
     """Return the classes (P, T, n) that the method and its references predict, and each branch's last ones, (B, n).
 
     The latter with the confidence in them, (B, n). Block by block, so that only the labels grow with the images.
     """
-    n, T = len(rows), len(models.sources)
-    predictors = [models.options, *(replace(models.options, predictor=p) for p in REFERENCES)]
+    referee, sources, classifiers = models
+    n, T = len(rows), len(sources)
+    predictors = [referee.options, *(replace(referee.options, predictor=p) for p in REFERENCES)]
     predicted = np.empty((len(predictors), T, n), dtype=np.int32)
     preferred = np.empty((len(BRANCHES), n), dtype=np.int32)
     confidence = np.empty((len(BRANCHES), n))
     for index in row_blocks(n, BLOCK_IMAGES):
         block = rows.take(index)
-        features = kernel_rows(models.basis, block, models.options.clip_in_kernel)
+        features = referee.features(block)
         cosines = as_array(block.cosines)
         for p, options in reversed(list(enumerate(predictors))):  # the method itself last
-            for t, (source, classifier) in enumerate(zip(models.sources, models.classifiers, strict=True)):
-                prediction = predict(features, cosines, source, classifier, options, models.clip_scale)
+            for t, (source, classifier) in enumerate(zip(sources, classifiers, strict=True)):
+                prediction = predict(features, cosines, source, classifier, options, referee.clip_scale)
                 predicted[p, t, index] = prediction.label
         for b, branch in enumerate(BRANCHES):
             probabilities: Matrix64 = getattr(prediction, branch)

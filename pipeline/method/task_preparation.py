@@ -9,12 +9,10 @@ import numpy as np
 
 from pipeline.method.adaptation import pseudo_label
 from pipeline.method.presence import present_classes
-from pipeline.method.random_fourier_features import Basis
+from pipeline.method.referee import Referee
 from pipeline.method.rejection import RejectionState, empty_state, reject
-from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.rows import Index, Matrix64, TargetTask
 from pipeline.method.source_model import SourceModel
-from pipeline.method.variants import MethodOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +26,12 @@ class PreparedTask:
 
 
 def prepared_tasks(
-    basis: Basis,
+    referee: Referee,
     tasks: Iterable[TargetTask],
     sources: Iterable[SourceModel],
-    options: MethodOptions,
-    clip_scale: float,
     *,
     class_means: Matrix64 | None = None,
     estimate_classes: bool = False,
-    reduce_rows: RowReduction = reduce_here,
 ) -> Iterator[PreparedTask]:
     """Yield the tasks in order.
 
@@ -50,8 +45,8 @@ def prepared_tasks(
         A task's classes are candidates, and those that its images are of are estimated (`presence`). p̂ is that of the
         first labels without alignment, which would have to know the shares of the classes.
     """
-    state, unaligned = None, replace(options, align_means=False)
-    if options.reject != "none" and class_means is not None:
+    state, unaligned = None, replace(referee, options=replace(referee.options, align_means=False))
+    if referee.options.reject != "none" and class_means is not None:
         state = empty_state(class_means.shape[1])
     for images, source in zip(tasks, sources, strict=True):
         task, accepted = images, np.arange(len(images))
@@ -60,6 +55,6 @@ def prepared_tasks(
             accepted = np.flatnonzero(~unknown)
             task = task.take(accepted)
         if estimate_classes:
-            first = pseudo_label(basis, task, source, unaligned, clip_scale, reduce_rows=reduce_rows)
+            first = pseudo_label(unaligned, task, source)
             task = replace(task, classes=task.classes[present_classes(first.fused)])
         yield PreparedTask(task, accepted, source, state)

@@ -14,9 +14,8 @@ from functools import partial
 import numpy as np
 
 from pipeline.method.adaptation import PseudoLabels, fused_labels
-from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import klda_probabilities
-from pipeline.method.row_reduction import RowReduction
+from pipeline.method.referee import Referee
 from pipeline.method.rows import Index, Matrix, TargetTask, Vector64, row_blocks, unit_rows
 from pipeline.method.source_model import SourceModel
 from pipeline.problem.opened_step import OpenedStep
@@ -24,14 +23,13 @@ from pipeline.problem.opened_step import OpenedStep
 BLOCK = 1024  # images whose features are in memory at once
 
 
-def source_with_new_classes(step: OpenedStep) -> SourceModel:
+def source_with_new_classes(step: OpenedStep, referee: Referee) -> SourceModel:
     """Return the step's source model with means of the classes that the stream meets for the first time."""
     new = np.flatnonzero(np.isnan(step.source.means).any(axis=1))
     if not len(new):
         return step.source
     task = step.task(np.arange(len(step.images)))
-    clip = step.clip(task)
-    features = kernel_rows(step.basis, task, step.options.clip_in_kernel)
+    features, clip = referee.features(task), referee.clip(task.cosines, task.classes)
     means, embedding_means = step.source.means.copy(), step.source.embedding_means.copy()
     for label in new:
         p = clip[:, step.classes == label].ravel()
@@ -42,18 +40,17 @@ def source_with_new_classes(step: OpenedStep) -> SourceModel:
     return replace(step.source, means=means, embedding_means=embedding_means)
 
 
-def first_labels(step: OpenedStep, task: TargetTask, reduce_rows: RowReduction) -> PseudoLabels | None:
+def first_labels(step: OpenedStep, referee: Referee, task: TargetTask) -> PseudoLabels | None:
     """Return the first labels of a task that may hold classes the source never had; None if it may not."""
     options, new = step.options, np.isin(task.classes, step.unknown_to_source)
     if not new.any() or not len(task):
         return None
-    clip = step.clip(task)
+    clip = referee.clip(task.cosines, task.classes)
     p = clip.copy()
     if not new.all():
-        features = kernel_rows(step.basis, task, options.clip_in_kernel)
         known = klda_probabilities(
-            features, step.source.classifier, task.classes[~new], options,
-            vote=options.vote_views, reduce_rows=reduce_rows,
+            referee.features(task), step.source.classifier, task.classes[~new], options,
+            vote=options.vote_views, reduce_rows=referee.reduce_rows,
         )  # fmt: skip
         p[:, ~new] = known * (1 - clip[:, new].sum(axis=1, keepdims=True))
     return fused_labels(p, clip, task.classes, options)

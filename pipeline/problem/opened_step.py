@@ -20,10 +20,12 @@ from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Index, Matrix64, TargetTask, as_array, take
+from pipeline.method.referee import Referee
+from pipeline.method.row_reduction import RowReduction
+from pipeline.method.rows import Index, TargetTask, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import CosineRows, clip_probabilities
+from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.corrections import read_corrections
 from pipeline.problem.domain import Domain
 from pipeline.problem.stream_origin import origin_of, require_backbones, require_same_origin, require_same_prompts
@@ -79,10 +81,9 @@ class OpenedStep:
         """Text embeddings of the classes of ``order``, then of the domain's other classes."""
         return self.domain.prompts.beginning_with(self.order)
 
-    def clip(self, task: TargetTask) -> Matrix64:
-        """Return CLIP's probabilities (n, c) of images over the classes that they may have."""
-        scale = self.options.clip_logit_scale(self.prompts.logit_scale)
-        return clip_probabilities(task.cosines, scale, task.classes)
+    def referee(self, reduce_rows: RowReduction) -> Referee:
+        """Return the method as the step applies it."""
+        return Referee(self.basis, self.options, self.prompts.logit_scale, reduce_rows)
 
     def task(self, index: Index) -> TargetTask:
         """Return what the method may see of the images at ``index``."""

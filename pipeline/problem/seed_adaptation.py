@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.method.adaptation import adapt_task, pseudo_label
 from pipeline.method.kernel_directions import lifted, lowered
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.random_fourier_features import Basis
+from pipeline.method.referee import Referee
 from pipeline.method.rejection import RejectionState
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import Index
@@ -54,11 +54,9 @@ class AdaptedSeed:
 
 def label_seed(index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions) -> list[TaskLabels]:
     """Return the row numbers and first labels of each task of the seed at ``index``."""
-    basis, clip_scale = problem.bases.reduced(index, options), problem.target.prompts.logit_scale
-    return [
-        (rows, pseudo_label(basis, task.images, task.source, options, clip_scale, reduce_rows=reduce_rows))
-        for rows, task in _tasks(index, reduce_rows, problem, options, basis)
-    ]
+    referee = _referee(index, reduce_rows, problem, options)
+    tasks = _tasks(index, problem, referee, options.label_views)
+    return [(rows, pseudo_label(referee, task.images, task.source)) for rows, task in tasks]
 
 
 def adapt_seed(
@@ -73,54 +71,40 @@ def adapt_seed(
 
     Of earlier tasks only the statistics are kept. ``refined`` is given where views are refined.
     """
-    basis, clip_scale = problem.bases.reduced(index, options), problem.target.prompts.logit_scale
-    statistics, seed = empty_statistics(basis, options), AdaptedSeed()
-    for number, (rows, task) in enumerate(_tasks(index, reduce_rows, problem, options, basis, adapting=True)):
+    referee, seed = _referee(index, reduce_rows, problem, options), AdaptedSeed()
+    statistics = empty_statistics(referee.basis, options)
+    tasks = _tasks(index, problem, referee, options.views, with_scatter=options.source_covariance)
+    for number, (rows, task) in enumerate(tasks):
         images, labels = task.images, None
         if refined is not None:
             used = {v: refined.rows(v, index, rows) for v in refined.views if v in options.views}
             images = replace(images, views={**images.views, **used})
             labels = refined.first_labels[index][number][1]
-        statistics, adapted = adapt_task(
-            basis,
-            images,
-            task.source,
-            options,
-            clip_scale,
-            statistics=statistics,
-            labels=labels,
-            reduce_rows=reduce_rows,
-        )
-        seed.classifiers.append(lifted(basis, adapted.classifier))
+        statistics, adapted = adapt_task(referee, images, task.source, statistics, labels)
+        seed.classifiers.append(lifted(referee.basis, adapted.classifier))
         seed.labels.append((rows, adapted.labels))
         if task.rejection is not None:
             seed.rejections.append(task.rejection)
     return seed
 
 
+def _referee(index: int, reduce_rows: RowReduction, problem: Problem, options: MethodOptions) -> Referee:
+    return Referee(problem.bases.reduced(index, options), options, problem.target.prompts.logit_scale, reduce_rows)
+
+
 def _tasks(
-    index: int,
-    reduce_rows: RowReduction,
-    problem: Problem,
-    options: MethodOptions,
-    basis: Basis,
-    *,
-    adapting: bool = False,
+    index: int, problem: Problem, referee: Referee, views: Sequence[str], *, with_scatter: bool = False
 ) -> Iterator[tuple[Index, PreparedTask]]:
-    """Yield the seed's tasks, each after the row numbers (n,) of its images; labelling needs less than ``adapting``."""
+    """Yield the seed's tasks, each after the row numbers (n,) of its images."""
     target = problem.target
     seed, tasks = target.seeds[index], range(len(target.class_sets))
-    views = options.views if adapting else options.label_views
-    models = problem.source_models(index, with_scatter=adapting and options.source_covariance)
+    models = problem.source_models(index, with_scatter=with_scatter)
     prepared = prepared_tasks(
-        basis,
+        referee,
         (target.task(seed, task, views) for task in tasks),
-        (replace(model, classifier=lowered(basis, model.classifier)) for model in models),
-        options,
-        target.prompts.logit_scale,
-        class_means=None if options.reject == "none" else problem.class_means(index),
+        (replace(model, classifier=lowered(referee.basis, model.classifier)) for model in models),
+        class_means=None if referee.options.reject == "none" else problem.class_means(index),
         estimate_classes=target.estimate_classes,
-        reduce_rows=reduce_rows,
     )
     for task, one in zip(tasks, prepared, strict=True):
         yield target.train_index(seed, task)[one.accepted], one

@@ -10,8 +10,8 @@ from pipeline.method.adaptation import adapt_task, labelled_task
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_directions import lifted
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import Prediction, klda_probabilities
+from pipeline.method.referee import Referee
 from pipeline.method.rejection import empty_state, reject, rejector
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import TargetTask, Vector64
@@ -36,11 +36,12 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
     del index  # a stream has one seed
     options, before, everything = step.options, step.before, np.arange(len(step.images))
     statistics = empty_statistics(step.basis, options) if before is None else before.statistics
-    weight, source = np.zeros(len(everything)), source_with_new_classes(step)
+    referee, weight = step.referee(reduce_rows), np.zeros(len(everything))
+    source = source_with_new_classes(step, referee)
     corrected = np.array(sorted(step.corrected), dtype=np.intp)
     if len(corrected):
         weight[corrected] = step.settings.correction_weight
-        features = kernel_rows(step.basis, step.task(corrected), options.clip_in_kernel)
+        features = referee.features(step.task(corrected))
         labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
         labelled = labelled_task(features, labels, weight[corrected], step.classes, source, options)
         statistics = statistics.update(labelled, reduce_rows)
@@ -50,20 +51,11 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         rejection = (before and before.rejection) or empty_state(source.embedding_means.shape[1])
         rejection, unknown = reject(rejection, task, source.embedding_means)
         others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
-    statistics, adapted = adapt_task(
-        step.basis,
-        task,
-        source,
-        options,
-        step.prompts.logit_scale,
-        statistics=statistics,
-        labels=first_labels(step, task, reduce_rows),
-        reduce_rows=reduce_rows,
-    )
+    statistics, adapted = adapt_task(referee, task, source, statistics, first_labels(step, referee, task))
     assert isinstance(statistics, ExactStatistics)  # noqa: S101  `open_step` refuses the other kinds
     weight[others] = np.where(adapted.labels.kept, adapted.labels.weight, 0.0)
     rows = step.task(everything)
-    prediction = _predicted(step, rows, adapted.classifier, reduce_rows)
+    prediction = _predicted(step, referee, rows, adapted.classifier)
     if rejection is not None:
         confidence = rejector(rejection, source.embedding_means).confidence(rows)
         confidence[corrected] = 0.0
@@ -83,14 +75,13 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
     return AdaptedStep(state, prediction, weight)
 
 
-def _predicted(step: OpenedStep, task: TargetTask, classifier: Classifier, reduce_rows: RowReduction) -> Prediction:
+def _predicted(step: OpenedStep, referee: Referee, task: TargetTask, classifier: Classifier) -> Prediction:
     """Return what the classifier and CLIP say of images, over the classes of the step; certain where corrected."""
     options = step.options
-    features = kernel_rows(step.basis, task, options.clip_in_kernel)
+    features, clip = referee.features(task), referee.clip(task.cosines, task.classes)
     klda = klda_probabilities(
-        features, classifier, task.classes, options, vote=options.vote_at_test, reduce_rows=reduce_rows
+        features, classifier, task.classes, options, vote=options.vote_at_test, reduce_rows=referee.reduce_rows
     )
-    clip = step.clip(task)
     fused = fuse(klda, clip, options.fusion(at_test=True))
     for row, label in step.corrected.items():
         fused[row] = task.classes == label

@@ -18,6 +18,7 @@ from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.prediction import predict
+from pipeline.method.referee import Referee
 from pipeline.method.rejection import rejector
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
@@ -105,15 +106,12 @@ def score_seed(
     """Return one seed's scores on its test images after every task."""
     test = target.test_index(target.seeds[index])
     return score(
-        problem.bases.basis(index),
+        Referee(problem.bases.basis(index), options, target.prompts.logit_scale, reduce_rows),
         target.rows(test, views),
         target.labels[test],
         target.tasks.task[test],
         list(problem.source_models(index)),
         read_classifiers(model, index),
-        options=options,
-        clip_scale=target.prompts.logit_scale,
-        reduce_rows=reduce_rows,
     )
 
 

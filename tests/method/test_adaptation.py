@@ -6,6 +6,7 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.method.adaptation import adapt_task, adapt_tasks, pseudo_label
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
+from pipeline.method.referee import Referee
 from pipeline.method.source_model import fit_source
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.variants import VARIANTS, variant
@@ -17,7 +18,7 @@ from shifted_problem import SCALE, TASKS, M, Problem
 def test_released_agrees_with_its_re_implementation_sample_by_sample(seed, D, n):
     problem, options = Problem(seed, D=D, n=n), variant("released")
     sources = problem.sources(options)
-    adapted = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
+    adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
     source_rows = []
     for classes in TASKS:
         rows = np.isin(problem.source_y, classes)
@@ -45,7 +46,7 @@ def test_every_variant_beats_chance_and_calibrated_beats_the_source_alone():
         sources = problem.sources(options)
         adapted = [None] * len(TASKS)
         if options.predictor == "adapted":
-            adapted = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
+            adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
         labels = [p.label for p in problem.predictions(options, sources, adapted)]
         tasks = np.array([0, 0, 1, 1, 2, 2, 2])[problem.test_y]
         scores[name] = final_accuracy(accuracy_matrix(labels, problem.test_y, tasks))
@@ -64,8 +65,8 @@ def test_earlier_tasks_are_never_read_again():
             for x in views.values():  # only once the next task is asked for
                 x[:] = np.nan
 
-    plain = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
-    spoiled = adapt_tasks(problem.basis, spoiling(), sources, options, SCALE)
+    plain = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
+    spoiled = adapt_tasks(Referee(problem.basis, options, SCALE), spoiling(), sources)
     for a, b in zip(plain, spoiled, strict=True):
         np.testing.assert_array_equal(a.classifier.W, b.classifier.W)
 
@@ -74,10 +75,10 @@ def test_earlier_tasks_are_never_read_again():
 def test_the_order_of_images_does_not_matter_to_calibrated(arithmetic, tolerance):
     problem, options = Problem(3), replace(variant("calibrated"), arithmetic=arithmetic)
     sources = problem.sources(options)
-    plain = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
+    plain = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
     order = np.random.default_rng(0).permutation
     shuffled = [task.take(order(len(task))) for task in problem.tasks()]
-    again = adapt_tasks(problem.basis, shuffled, sources, options, SCALE)
+    again = adapt_tasks(Referee(problem.basis, options, SCALE), shuffled, sources)
     for a, b in zip(plain, again, strict=True):
         atol = tolerance * np.abs(a.classifier.W).max()
         np.testing.assert_allclose(a.classifier.W, b.classifier.W, atol=atol)
@@ -90,10 +91,10 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
         responsibilities="hard",
     )  # fmt: skip
     (source, *_), task = problem.sources(options), next(problem.tasks())
-    labels = pseudo_label(problem.basis, task, source, options, SCALE)
+    labels = pseudo_label(Referee(problem.basis, options, SCALE), task, source)
     labels = replace(labels, label=np.zeros_like(labels.label))
     before = empty_statistics(problem.basis, options)
-    after, result = adapt_task(problem.basis, task, source, options, SCALE, statistics=before, labels=labels)
+    after, result = adapt_task(Referee(problem.basis, options, SCALE), task, source, before, labels)
     assert np.isnan(after.means()[1]).all()
     assert np.isfinite(result.classifier.W).all()
     assert len(before.means()) == 0  # what came in is left as it was
@@ -102,7 +103,7 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
 def test_the_gate_leaves_uncertain_images_out():
     problem = Problem(6)
     options = replace(variant("calibrated"), threshold=0.9, rounds=0)
-    adapted = adapt_tasks(problem.basis, problem.tasks(), problem.sources(options), options, SCALE)
+    adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), problem.sources(options))
     kept = np.concatenate([after.labels.kept for after in adapted])
     assert 0 < kept.mean() < 1
 

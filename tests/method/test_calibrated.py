@@ -8,6 +8,7 @@ from pipeline.method.adaptation import adapt_task, pseudo_label
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.statistics_kinds import empty_statistics
@@ -57,8 +58,8 @@ def shipped(basis, source, target, test):
         images = UnlabelledRows(target.views, target.cosines, target.clip)
         rows = images.take(np.flatnonzero(np.isin(target.y, classes)))
         task = TargetTask(rows.views, rows.cosines, rows.clip, classes=classes)
-        first = pseudo_label(basis, task, model, options, SCALE)
-        statistics, adapted = adapt_task(basis, task, model, options, SCALE, statistics=statistics, labels=first)
+        first = pseudo_label(Referee(basis, options, SCALE), task, model)
+        statistics, adapted = adapt_task(Referee(basis, options, SCALE), task, model, statistics, first)
         yield first, adapted.labels, predict(features, test.cosines, model, adapted.classifier, options, SCALE)
 
 

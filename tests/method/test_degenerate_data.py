@@ -11,6 +11,7 @@ from pipeline.method.kernel_lda import NO_SPREAD
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.statistics_kinds import empty_statistics
@@ -49,7 +50,7 @@ def accuracy(source, target, options, *, tasks=PAIRS, gamma=1e-4, D=40):
     models = list(fit_source(basis, views(xs), ys, tasks, options, clip=clip_rows(ys)))
     images = UnlabelledRows(views(xt), cosines(clip_rows(yt), TEXT), clip_rows(yt))
     target_tasks = [target_task(images.take(np.flatnonzero(np.isin(yt, c))), c) for c in tasks]
-    adapted = adapt_tasks(basis, target_tasks, models, options, SCALE)
+    adapted = adapt_tasks(Referee(basis, options, SCALE), target_tasks, models)
     features = kernel_rows(basis, images, options.clip_in_kernel)
     predicted = predict(features, images.cosines, models[-1], adapted[-1].classifier, options, SCALE)
     for task in adapted:
@@ -129,13 +130,13 @@ def test_weights_that_are_all_zero(name):
     (model,) = fit_source(basis, views(xs), ys, [np.arange(4)], options, clip=clip_rows(ys))
     images = UnlabelledRows(views(xt), cosines(clip_rows(yt), TEXT), clip_rows(yt))
     task = target_task(images, np.arange(4))
-    labels = pseudo_label(basis, task, model, options, SCALE)
+    labels = pseudo_label(Referee(basis, options, SCALE), task, model)
     nothing = replace(labels, weight=np.zeros(len(yt)))
     once = replace(options, rounds=0)
 
     def adapt():
         start = empty_statistics(basis, once)
-        return adapt_task(basis, task, model, once, SCALE, statistics=start, labels=nothing)
+        return adapt_task(Referee(basis, once, SCALE), task, model, start, nothing)
 
     if name == "paper":
         with pytest.raises(InputError, match=r"eq. \(17\) divides by Σω − 1"):

@@ -10,6 +10,7 @@ from pipeline.method import device_statistics
 from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.device_statistics import reduce_on
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import LabelledRows
 from pipeline.method.task_statistics import sum_rows
@@ -41,7 +42,7 @@ def test_a_whole_problem_is_the_same_on_a_device():
     problem, options = Problem(0, D=40), replace(variant("calibrated"), clip_in_kernel=0.0)
     sources = problem.sources(options)
     on_device, here = (
-        adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE, reduce_rows=by)
+        adapt_tasks(Referee(problem.basis, options, SCALE, by), problem.tasks(), sources)
         for by in (ON_CPU, reduce_here)
     )
     for mine, theirs in zip(on_device, here, strict=True):

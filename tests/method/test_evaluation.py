@@ -6,6 +6,7 @@ import pytest
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.evaluation import pseudo_label_quality, score
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import MethodOptions
@@ -26,7 +27,7 @@ def scored():
     texts = np.roll(centres, 1, axis=0)  # CLIP is always wrong: every text names the next class
     rows = UnlabelledRows({"original": x}, cosines(x, texts))
     classifiers = [model.classifier for model in source]
-    return score(basis, rows, labels, labels // 2, source, classifiers, options=OPTIONS, clip_scale=10.0)
+    return score(Referee(basis, OPTIONS, 10.0), rows, labels, labels // 2, source, classifiers)
 
 
 def test_references_are_scored_beside_the_method(scored):

@@ -12,6 +12,7 @@ from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import CALIBRATED, PAPER, RELEASED
 
@@ -62,7 +63,7 @@ def final_scores(seed, basis, options):
     """Labels after each task, and the scores (n, C) of the test rows after the last, less their means."""
     source, target = seed.source, seed.target
     models = fit_source(basis, source.views, source.labels, seed.tasks, options, clip=source.clip)
-    adapted = adapt_tasks(basis, target.tasks, models, options, target.clip_scale)
+    adapted = adapt_tasks(Referee(basis, options, target.clip_scale), target.tasks, models)
     everything = np.arange(len(target.test.cosines))
     rows = kernel_rows(basis, target.test, options.clip_in_kernel).deviations("original", everything)
     scores = adapted[-1].classifier.scores(rows)

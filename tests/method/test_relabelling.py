@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.method import relabelling
 from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.referee import Referee
 from pipeline.method.variants import variant
 from shifted_problem import SCALE, Problem
 
@@ -32,7 +33,7 @@ def both_ways(problem, options, monkeypatch):
     for fast in (True, False):
         monkeypatch.setattr(relabelling, "cheaper", lambda *_, fast=fast: fast)
         sources = problem.sources(options)
-        ways.append(adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE))
+        ways.append(adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources))
     return ways
 
 

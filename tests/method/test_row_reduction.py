@@ -12,6 +12,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.referee import Referee
 from pipeline.method.row_reduction import row_ranges
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
@@ -84,11 +85,10 @@ def test_scores_of_ranges_are_those_of_all_rows():
     source = SourceModel(np.zeros((4, D)), classifier, np.eye(4, 6))
     rows = UnlabelledRows(views(), rng.uniform(-1, 1, (N, 4)))
     labels = rng.integers(0, 4, N)
-    arguments = (BASIS, rows, labels, np.zeros(N, int), [source], [classifier])
-    options = replace(variant("calibrated"), views=VIEWS)
-    pieces = InPieces(2)
-    here = score(*arguments, options=options, clip_scale=5.0)
-    in_pieces = score(*arguments, options=options, clip_scale=5.0, reduce_rows=pieces)
+    arguments = (rows, labels, np.zeros(N, int), [source], [classifier])
+    options, pieces = replace(variant("calibrated"), views=VIEWS), InPieces(2)
+    here = score(Referee(BASIS, options, 5.0), *arguments)
+    in_pieces = score(Referee(BASIS, options, 5.0, pieces), *arguments)
     assert pieces.parts == 2
     assert np.array_equal(here.predicted, in_pieces.predicted)
     assert here.ece == in_pieces.ece

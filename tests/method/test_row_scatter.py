@@ -5,6 +5,7 @@ import pytest
 
 from pipeline.method import row_scatter
 from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.referee import Referee
 from pipeline.method.row_scatter import RowScatter
 from pipeline.method.variants import variant
 from shifted_problem import SCALE, Problem
@@ -45,7 +46,7 @@ def test_the_released_variant_is_the_same_by_rows_and_by_features(monkeypatch, r
 
     def classifiers():
         sources = problem.sources(options)
-        adapted = adapt_tasks(problem.basis, problem.tasks(), sources, options, SCALE)
+        adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
         return [model.classifier for model in (*sources, *adapted)]
 
     monkeypatch.setattr(row_scatter, "ROWS_PER_FEATURE", rows_per_feature)

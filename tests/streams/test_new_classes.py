@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline.method.fusion import fuse
-from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import unit_rows
-from pipeline.method.zero_shot import clip_probabilities
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.problem.new_classes import first_labels, source_with_new_classes
@@ -43,12 +41,10 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
         step = open_step(settings, open_project(params).domain("week1"), options)
         assert step.order == ("ant", "bee", "fox")
         task = step.task(np.arange(12))
-        labels = first_labels(step, task, reduce_here)
-        source = source_with_new_classes(step)
-    features = kernel_rows(step.basis, task, options.clip_in_kernel)
-    z = features.deviations("original", np.arange(12)).astype(float)
-    scale = options.clip_logit_scale(step.prompts.logit_scale)
-    clip = clip_probabilities(task.cosines, scale, task.classes)
+        referee = step.referee(reduce_here)
+        labels, source = first_labels(step, referee, task), source_with_new_classes(step, referee)
+    z = referee.features(task).deviations("original", np.arange(12)).astype(float)
+    clip = referee.clip(task.cosines, task.classes)
     scores = z @ step.source.classifier.W + step.source.classifier.b
     p = first_probabilities(scores, clip, np.array([False, False, True]))
     np.testing.assert_allclose(labels.fused, fuse(p, clip, options.fusion(at_test=False)), atol=1e-6)

@@ -13,6 +13,7 @@ from pipeline.datasets.manifest_files import read_images
 from pipeline.method.adaptation import adapt_task
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
+from pipeline.method.referee import Referee
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.zero_shot import cosines
 from pipeline.params import load_params
@@ -57,7 +58,7 @@ def adapted_statistics(problem, options):
     statistics = empty_statistics(basis, options)
     for task, source in enumerate(problem.source_models(0, with_scatter=options.source_covariance)):
         images, scale = target.task(SEED, task, options.views), target.prompts.logit_scale
-        statistics, _ = adapt_task(basis, images, source, options, scale, statistics=statistics)
+        statistics, _ = adapt_task(Referee(basis, options, scale), images, source, statistics)
         yield statistics
 
 
