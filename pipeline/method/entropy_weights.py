@@ -27,6 +27,8 @@ def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
     --------
     >>> entropy_weights(np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
     [1.0, 0.0]
+    >>> entropy_weights(np.array([[1.0]])).tolist()
+    [1.0]
     """
     n, classes = fused.shape
     if classes == 1:

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import InputError
 from pipeline.method.class_statistics import symmetric
 from pipeline.method.printed_statistics import empty_printed
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -72,12 +71,6 @@ def test_printed_statistics_are_equations_16_and_17():
     means, A = paper_oracle.weighted_moments(classes)
     np.testing.assert_allclose(statistics.means() + BASIS.pivot, means)
     np.testing.assert_allclose(covariance(statistics), A, atol=1e-12)
-
-
-def test_printed_statistics_need_some_weight():
-    rows = LabelledRows(data().views, data().labels, np.zeros(40))
-    with pytest.raises(InputError, match=r"eq. \(17\)"):
-        KINDS["printed"]().update(task(rows, np.arange(4)))
 
 
 @settings(max_examples=20, deadline=None)
