@@ -119,7 +119,7 @@ class FeatureCache:
         named("domains", self.params.domains, domain)
         named("models", dict.fromkeys(self.models), model)
         self._bring(paths.manifest(domain), paths.embeddings(domain, model))
-        opened = LabelledDomain(domain, vision=model, language=self.params.language, root=self._root)
+        opened = LabelledDomain(domain, model, self.params.language, root=self._root)
         return FeatureRows(opened, model, view)
 
     def dataset(

@@ -26,21 +26,11 @@ EDGES = np.linspace(-12.0, 12.0, 481)
 
 @dataclass(frozen=True, eq=False)
 class RejectionState:
-    """What rejection keeps of all images so far: sums, so that two states add.
+    """What rejection keeps of all images so far: sums, so that two states add."""
 
-    Attributes
-    ----------
-    embedding : ndarray of shape (d + 1,)
-        Σg, and the number of images.
-    moments : ndarray of shape (5, K)
-        Of each class: the number of images, Σs, Σs², Σk, Σk².
-    histogram : ndarray of shape (480,)
-        How many u and v are in each bin.
-    """
-
-    embedding: Vector64
-    moments: Matrix64
-    histogram: Vector64
+    embedding: Vector64  # (d + 1,) Σg, and the number of images
+    moments: Matrix64  # (5, K) of each class: the number of images, Σs, Σs², Σk, Σk²
+    histogram: Vector64  # (480,) how many u and v are in each bin
 
     def __add__(self, other: RejectionState) -> RejectionState:
         """Return the state of the images of both; a class that one has not met has no images there.

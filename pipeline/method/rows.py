@@ -123,13 +123,7 @@ class ViewRows:
 
 @dataclass(frozen=True, eq=False)
 class UnlabelledRows(ViewRows):
-    """All that a method may see of n images: no label.
-
-    Attributes
-    ----------
-    views : mapping of str to Rows of shape (n, d)
-        Vision embeddings by the name of the view.
-    """
+    """All that a method may see of n images: no label. The views are the vision model's."""
 
     cosines: Rows  # (n, C) between each image and the prompts of every class, in CLIP's space
     clip: Rows | None = None  # (n, d') CLIP's embeddings of the images

@@ -33,25 +33,13 @@ class ViewedRows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """One seed's model of a problem after a task.
+    """One seed's model of a problem after a task."""
 
-    Attributes
-    ----------
-    problem : Problem
-        Whose target's stores say which backbones the model belongs to.
-    seed, after_task, tasks : int
-        Which seed, after which task of how many, counted from 1.
-    classes : tuple of str
-        All C class names; the first ``len(classes_seen)`` can be predicted.
-    basis, source, classifier, options
-        The parts of the model.
-    """
-
-    problem: Problem
+    problem: Problem  # whose target's stores say which backbones the model belongs to
     seed: int
-    after_task: int
-    tasks: int
-    classes: tuple[str, ...]
+    after_task: int  # counted from 1
+    tasks: int  # how many there are
+    classes: tuple[str, ...]  # all C class names; the first ``len(classes_seen)`` can be predicted
     basis: Basis
     source: SourceModel
     classifier: Classifier

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,47 +28,24 @@ from pipeline.store.stored_rows import rows_of
 COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
 
 
+@dataclass(eq=False)
 class Domain:
-    """A domain without labels: what may be read of a target while adapting to it.
+    """A domain without labels: what may be read of a target while adapting to it."""
 
-    Parameters
-    ----------
-    name : str
-        The domain's key in suite.yaml.
-    vision, language : str
-        The models whose embeddings are opened.
-    lazy : bool, default False
-        Leave all rows in the stores, for other processes to read; otherwise small views are read into memory.
-    root : Path, optional
-        The project's folder; by default the current one.
-    label_space : str, optional
-        The label space of the problem whose target the domain is: classes are those of the source, images those of
-        shared and of target-private classes. The closed set if omitted.
-    hidden : bool, default False
-        Any class may be in any task (`classes: seen`).
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        vision: str,
-        language: str,
-        lazy: bool = False,
-        root: Path = Path(),
-        label_space: str | None = None,
-        hidden: bool = False,
-    ) -> None:
-        self.name = name
-        self.lazy = lazy
-        self.root = root
-        self.label_space, self.hidden = label_space, hidden
-        self._vision_model, self._language_model = vision, language
+    name: str  # the domain's key in suite.yaml
+    vision_model: str  # the two models whose embeddings are opened
+    language_model: str
+    # leave all rows in the stores, for other processes to read; otherwise small views are read into memory
+    lazy: bool = False
+    root: Path = Path()  # the project's folder
+    # of the problem whose target the domain is: classes are those of the source, images those of shared and of
+    # target-private classes; None is the closed set
+    label_space: str | None = None
+    hidden: bool = False  # any class may be in any task (`classes: seen`)
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle names and the absolute path of the project; the other process opens the stores."""
-        kept = ("name", "lazy", "label_space", "hidden", "_vision_model", "_language_model")
-        return {"root": self.root.absolute(), **{key: self.__dict__[key] for key in kept}}
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"root": self.root.absolute()}
 
     @property
     def manifest(self) -> Path:
@@ -78,14 +55,19 @@ class Domain:
     @cached_property
     def vision(self) -> EmbeddingStore:
         """Embeddings by the vision model, one array per view."""
-        return open_embeddings(self.root / paths.embeddings(self.name, self._vision_model))
+        return open_embeddings(self.root / paths.embeddings(self.name, self.vision_model))
 
     @cached_property
     def clip(self) -> EmbeddingStore:
         """CLIP's embeddings of the same images."""
-        store = open_embeddings(self.root / paths.embeddings(self.name, self._language_model))
+        store = open_embeddings(self.root / paths.embeddings(self.name, self.language_model))
         store.require({"rows_digest": self.vision.provenance["rows_digest"]})
         return store
+
+    def require_backbones(self, backbones: Mapping[str, Mapping[str, object]], path: Path) -> None:
+        """Refuse rows that other backbones made than those that the store at ``path`` rests on."""
+        self.vision.require_backbone(backbones.get("vision", {}), path)
+        self.clip.require_backbone(backbones.get("language", {}), path)
 
     @cached_property
     def prompts(self) -> Prompts:

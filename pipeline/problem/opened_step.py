@@ -28,7 +28,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.corrections import read_corrections
 from pipeline.problem.domain import Domain
-from pipeline.problem.stream_origin import origin_of, require_backbones, require_same_origin, require_same_prompts
+from pipeline.problem.stream_origin import origin_of, require_same_origin, require_same_prompts
 from pipeline.store.basis_file import read_bases
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.source_store import read_backbones, read_source_after, read_source_classes
@@ -113,14 +113,13 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
     bases = read_bases(paths.bases(settings.source))
     model_path = paths.source_model(settings.source)
     backbones = read_backbones(model_path)
-    domain.vision.require_backbone(backbones.get("vision", {}), model_path)
-    domain.clip.require_backbone(backbones.get("language", {}), model_path)
+    domain.require_backbones(backbones, model_path)
     origin = origin_of(settings.source, bases, options, backbones)
     before = None
     if settings.step_before is not None:
         before = read_stream_state(paths.stream_state(settings.step_before))
         require_same_origin(before, origin)
-        require_backbones(before, domain)
+        domain.require_backbones(before.origin.backbones, paths.stream_state(before.step))
         require_same_prompts(before, domain)
     task = None if settings.source_task is None else settings.source_task - 1
     source = read_source_after(model_path, 0, task)

@@ -62,9 +62,7 @@ class Problem:
 
     def check_backbones(self) -> None:
         """Refuse a target whose rows were made by other backbones than those the source model rests on."""
-        backbones = read_backbones(self._model_path)
-        self.target.vision.require_backbone(backbones.get("vision", {}), self._model_path)
-        self.target.clip.require_backbone(backbones.get("language", {}), self._model_path)
+        self.target.require_backbones(read_backbones(self._model_path), self._model_path)
         if self.target.vision.width != self.bases.recipe.d:
             raise StoreError(
                 f"{self.target.vision.path}: its rows have {self.target.vision.width} numbers, but {self.bases.path} "

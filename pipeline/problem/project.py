@@ -23,22 +23,12 @@ class LabelSpace(TypedDict):
 
 @dataclass(frozen=True)
 class Project:
-    """Opens the domains and problems of a project.
+    """Opens the domains and problems of a project."""
 
-    Attributes
-    ----------
-    vision, language : str
-        Names of the two models.
-    problems : mapping of str to (str, str)
-        Source and target of each problem.
-    root : Path
-        The project's folder; by default the current one.
-    """
-
-    vision: str
+    vision: str  # names of the two models
     language: str
-    problems: Mapping[str, tuple[str, str]]
-    root: Path = Path()
+    problems: Mapping[str, tuple[str, str]]  # source and target of each problem
+    root: Path = Path()  # the project's folder
     # of the problems that are not closed: `label_space` and `hidden` of the target, see `Domain`
     label_spaces: Mapping[str, LabelSpace] = field(default_factory=dict)
 
@@ -77,15 +67,7 @@ class Project:
     def _open(
         self, kind: type[Kind], name: str, lazy: bool, label_space: str | None = None, hidden: bool = False
     ) -> Kind:
-        return kind(
-            name,
-            vision=self.vision,
-            language=self.language,
-            lazy=lazy,
-            root=self.root,
-            label_space=label_space,
-            hidden=hidden,
-        )
+        return kind(name, self.vision, self.language, lazy, self.root, label_space, hidden)
 
     def _space(self, problem: str) -> LabelSpace:
         return self.label_spaces.get(problem, {"label_space": None, "hidden": False})

@@ -19,66 +19,31 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Labelled train rows of the source domain.
+    """Labelled train rows of the source domain."""
 
-    Attributes
-    ----------
-    views : mapping of str to rows of shape (n, d)
-        Embeddings as the backbone gave them, by view; ``original`` is always there.
-    labels : ndarray of shape (n,)
-        Class of each row, 0 to C - 1 in the order in which tasks bring the classes.
-    clip : rows of shape (n, d_clip), optional
-        CLIP's embeddings of the same images.
-    """
-
-    views: Mapping[str, Rows]
-    labels: Labels
-    clip: Rows | None = None
+    views: Mapping[str, Rows]  # (n, d) embeddings as the backbone gave them, by view; ``original`` is always there
+    labels: Labels  # (n,) class of each row, 0 to C - 1 in the order in which tasks bring the classes
+    clip: Rows | None = None  # (n, d_clip) CLIP's embeddings of the same images
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Unlabelled rows of the target domain.
+    """Unlabelled rows of the target domain."""
 
-    Attributes
-    ----------
-    tasks : sequence of TargetTask
-        Train rows of each task, in order, with the task's class set.
-    test : UnlabelledRows
-        Test rows of all tasks.
-    clip_scale : float
-        Logit scale of the CLIP model.
-    text : ndarray of shape (C, d_clip), optional
-        CLIP's embeddings of the classes' prompts.
-    estimate_classes : bool, default False
-        The classes of a task are candidates, of which some may have no image: REFEREE's variants estimate which.
-    """
-
-    tasks: Sequence[TargetTask]
-    test: UnlabelledRows
-    clip_scale: float
-    text: Matrix | None = None
+    tasks: Sequence[TargetTask]  # train rows of each task, in order, with the task's class set
+    test: UnlabelledRows  # test rows of all tasks
+    clip_scale: float  # logit scale of the CLIP model
+    text: Matrix | None = None  # (C, d_clip) CLIP's embeddings of the classes' prompts
+    # the classes of a task are candidates, of which some may have no image: REFEREE's variants estimate which
     estimate_classes: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Seed:
-    """One seed of a problem.
+    """One seed of a problem."""
 
-    Attributes
-    ----------
-    number : int
-        The seed itself, the only source of randomness that a method may use.
-    basis : Basis
-        Random Fourier basis of this seed.
-    source : Source
-        Labelled train rows of the source.
-    target : Target
-        Unlabelled train and test rows of the target.
-    """
-
-    number: int
-    basis: Basis
+    number: int  # the seed itself, the only source of randomness that a method may use
+    basis: Basis  # random Fourier basis of this seed
     source: Source
     target: Target
     _shared: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
@@ -91,19 +56,9 @@ class Seed:
         return [task.classes for task in self.target.tasks]
 
     def shared(self, key: object, make: Callable[[], Value]) -> Value:
-        """Compute a result once for all methods that are run on this seed.
+        """Return what ``make`` returned when the key was first asked for, by any method that is run on this seed.
 
-        Parameters
-        ----------
-        key : hashable
-            Name of the result.
-        make : callable without arguments
-            Computes the result; called the first time the key is asked for.
-
-        Returns
-        -------
-        object
-            What ``make`` returned then. Callers must not modify it.
+        Callers must not modify it.
         """
         with self._lock:
             own = self._locks.setdefault(key, Lock())

@@ -24,18 +24,10 @@ from pipeline.store.target_store import TaskLabels
 
 @dataclass(frozen=True)
 class RefinedViews:
-    """Views to adapt to in place of the embedded ones, and the first labels that they were refined towards.
+    """Views to adapt to in place of the embedded ones, and the first labels that they were refined towards."""
 
-    Attributes
-    ----------
-    views : mapping of str to Path
-        Of each view, an .npy file (S, n, d); rows of test images are NaN.
-    first_labels : sequence of sequences of TaskLabels
-        Of each task (inner) of each seed (outer), see `label_seed`.
-    """
-
-    views: Mapping[str, Path]
-    first_labels: Sequence[Sequence[TaskLabels]]
+    views: Mapping[str, Path]  # of each view, an .npy file (S, n, d); rows of test images are NaN
+    first_labels: Sequence[Sequence[TaskLabels]]  # of each task (inner) of each seed (outer), see `label_seed`
 
     def rows(self, view: str, seed_index: int, index: Index) -> np.ndarray:
         """Return the rows (len(index), d) of a view, read from its file."""

@@ -13,17 +13,8 @@ from pipeline.method.variants import MethodOptions
 from pipeline.problem.adapted_model import AdaptedModel, check_basis
 from pipeline.problem.domain import Domain
 from pipeline.problem.problem import Problem
-from pipeline.problem.stream_origin import origin_of, require_backbones, require_same_origin
-from pipeline.store.prompt_store import Prompts
+from pipeline.problem.stream_origin import origin_of, require_same_origin
 from pipeline.store.stream_state import read_stream_state
-
-
-class StreamDomain(Domain):
-    """A domain whose prompts are those of a stream's state: classes in the order in which the stream met them."""
-
-    def __init__(self, name: str, *, vision: str, language: str, prompts: Prompts, root: Path) -> None:
-        super().__init__(name, vision=vision, language=language, root=root)
-        self.prompts = prompts
 
 
 def open_stream_model(
@@ -63,12 +54,13 @@ def open_stream_model(
             f"params.yaml: method: predictor: {options.predictor} is the source's; a stream predicts by `adapted`"
         )
     source = state.origin.source
-    target = StreamDomain(domain, vision=vision, language=language, prompts=state.prompts, root=root)
+    target = Domain(domain, vision, language, root=root)
+    target.prompts = state.prompts  # of the classes in the order in which the stream met them
     problem = Problem(step, source, target)
     check_basis(problem, rff)
     now = origin_of(source, problem.bases, options, state.origin.backbones)
     require_same_origin(state, now)
-    require_backbones(state, target)
+    target.require_backbones(state.origin.backbones, paths.stream_state(step))
     means = state.statistics.prior_means
     steps, judge = len(state.steps_before) + 1, None
     if state.rejection is not None and state.class_means is not None:

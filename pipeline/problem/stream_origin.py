@@ -45,13 +45,6 @@ def require_same_origin(state: StreamState, now: StreamOrigin) -> None:
             raise refusal(state, what, recorded.get(what), current.get(what))
 
 
-def require_backbones(state: StreamState, domain: Domain) -> None:
-    """Refuse a domain whose rows come from other backbones than the state's."""
-    path = paths.stream_state(state.step)
-    domain.vision.require_backbone(state.origin.backbones.get("vision", {}), path)
-    domain.clip.require_backbone(state.origin.backbones.get("language", {}), path)
-
-
 def require_same_prompts(state: StreamState, domain: Domain) -> None:
     """Refuse a domain that lacks a class of the state, or describes it to CLIP in other words or by other weights."""
     path = paths.stream_state(state.step)
