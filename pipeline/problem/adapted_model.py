@@ -119,10 +119,13 @@ def open_adapted_model(
         Which model; tasks count from 1.
     """
     store = open_target(problem.target.root / paths.target_model(problem.name))
-    _check_options(store, options)
+    check_options(store, options)
     check_basis(problem, rff)
     problem.bases.require_model(store)
-    index = _seed_index(problem.bases.recipe.seeds, seed)
+    seeds = problem.bases.recipe.seeds
+    if seed is not None and seed not in seeds:
+        raise ParamsError(f"seed {seed}: the models were made for the seeds {listed(seeds)}")
+    index = 0 if seed is None else seeds.index(seed)
     classifiers, rejections = read_classifiers(store, index), read_rejections(store, index)
     tasks = len(classifiers)
     if after_task is not None and not 1 <= after_task <= tasks:
@@ -130,7 +133,7 @@ def open_adapted_model(
     task = tasks if after_task is None else after_task
     return AdaptedModel(
         problem=problem,
-        seed=problem.bases.recipe.seeds[index],
+        seed=seeds[index],
         after_task=task,
         tasks=tasks,
         classes=tuple(problem.target.prompts.classes),
@@ -151,15 +154,7 @@ def options_as_json(options: MethodOptions) -> dict[str, Any]:
     }
 
 
-def _seed_index(seeds: tuple[int, ...], seed: int | None) -> int:
-    if seed is None:
-        return 0
-    if seed not in seeds:
-        raise ParamsError(f"seed {seed}: the models were made for the seeds {listed(seeds)}")
-    return seeds.index(seed)
-
-
-def _check_options(store: ArrayStore, options: MethodOptions) -> None:
+def check_options(store: ArrayStore, options: MethodOptions) -> None:
     """Refuse a model that was adapted under other options than params.yaml has now."""
     recorded = store.attribute("method", dict)
     wanted = options_as_json(options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -24,36 +25,26 @@ from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.source_store import read_backbones, read_source
 
 
+@dataclass(eq=False)
 class Problem:
-    """What adapting may read of a problem: the target without labels, and of the source its model alone.
+    """What adapting may read of a problem: the target without labels, and of the source its model alone."""
 
-    Parameters
-    ----------
-    name : str
-        The problem's key in suite.yaml.
-    source : str
-        The name of the source domain. No row, image or label of it can be reached from here.
-    target : Domain
-        The target, unlabelled.
-    """
-
-    def __init__(self, name: str, source: str, target: Domain) -> None:
-        self.name = name
-        self.target = target
-        self._source = source
+    name: str  # the problem's key in suite.yaml
+    source: str  # the name of the source domain; no row, image or label of it can be reached from here
+    target: Domain  # unlabelled
 
     def __getstate__(self) -> dict[str, object]:
         """Travel to another process without the bases, which are read there."""
-        return {key: self.__dict__[key] for key in ("name", "target", "_source")}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def _model_path(self) -> Path:
-        return self.target.root / paths.source_model(self._source, self.target.label_space)
+        return self.target.root / paths.source_model(self.source, self.target.label_space)
 
     @cached_property
     def bases(self) -> Bases:
         """The random Fourier bases, one per seed, shared by source and target."""
-        return read_bases(self.target.root / paths.bases(self._source))
+        return read_bases(self.target.root / paths.bases(self.source))
 
     @property
     def D(self) -> int:  # noqa: N802  the paper's name

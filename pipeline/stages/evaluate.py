@@ -13,7 +13,6 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import iterate_images
-from pipeline.errors import StoreError
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
@@ -23,7 +22,7 @@ from pipeline.method.rejection import rejector
 from pipeline.method.row_reduction import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.params import Params
-from pipeline.problem.adapted_model import options_as_json
+from pipeline.problem.adapted_model import check_options
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
@@ -64,8 +63,7 @@ def evaluate(context: Context, name: str) -> str:
         target = context.project.labelled_target(name, lazy=executor.lazy)
         problem.check_backbones()
         problem.bases.require_model(model)
-        if model.attribute("method", dict) != options_as_json(options):
-            raise StoreError(f"{model.path}: adapted with another `method`; run dvc repro adapt@{name}")
+        check_options(model, options)
         scores = executor.for_each_seed(
             partial(score_seed, problem=problem, target=target, model=model, options=options, views=views),
             len(target.seeds),

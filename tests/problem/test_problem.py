@@ -59,7 +59,7 @@ def test_adapting_reaches_no_label_and_no_row_of_the_source(project):
     assert not issubclass(Domain, LabelledDomain)
     for reached in (problem, problem.target, *problem.source_models(0)):
         assert not hasattr(reached, "labels")
-    assert isinstance(problem._source, str)  # a name: no domain, no store
+    assert isinstance(problem.source, str)  # a name: no domain, no store
     assert set(Target.__dataclass_fields__) == {"tasks", "test", "clip_scale", "text", "estimate_classes"}
     task = problem.target.task(0, 0, ("original",))
     assert set(vars(task)) == {"views", "cosines", "clip", "classes"}
