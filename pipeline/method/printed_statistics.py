@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.rows import Matrix64, Vector64
@@ -33,28 +32,22 @@ class PrintedStatistics:
 
     def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> PrintedStatistics:
         """Return the statistics with a task added, class by class."""
-        K = int(task.classes.max()) + 1
-        means = np.full((K, len(self.pivot)), np.nan)
+        means = np.full((int(task.classes.max()) + 1, len(self.pivot)), np.nan)
         means[: len(self.class_means)] = self.class_means
-        after = replace(self, class_means=means)
+        A, rows, total = self.A, self.rows, self.total
         for c in task.classes:
             members = task.rows.take(np.flatnonzero(task.rows.labels == c))
-            if len(members.labels):
-                members = replace(members, labels=np.zeros(len(members.labels), np.intp))
-                one_class = sum_rows(task.basis, members, 1, "float64", reduce_rows)
-                after = after.with_class(int(c), one_class)
-        return after
-
-    def with_class(self, c: int, s: ClassStatistics) -> PrintedStatistics:
-        """Return the statistics with the rows of one class added."""
-        n, weight = float(s.count[0]), s.total_weight
-        means = self.class_means.copy()
-        # (16): (1/n) Σωz = (Σωδ + Σω·pivot)/n, here less the pivot
-        means[c] = (s.sums[0] + weight * self.pivot) / n - self.pivot
-        rows, total = self.rows + n, self.total + weight
-        if total <= 1:
-            raise InputError("eq. (17) divides by Σω − 1: the rows have too little weight for it")
-        A = self.rows / rows * self.A + s.scatter_about(means[c][None]) / (total - 1)  # (17)
+            n = len(members.labels) * len(members.views)
+            if not n:
+                continue
+            members = replace(members, labels=np.zeros(len(members.labels), np.intp))
+            s = sum_rows(task.basis, members, 1, "float64", reduce_rows)
+            # (16): (1/n) Σωz = (Σωδ + Σω·pivot)/n, here less the pivot
+            means[c] = (s.sums[0] + s.total_weight * self.pivot) / n - self.pivot
+            before, rows, total = rows, rows + n, total + s.total_weight
+            if total <= 1:
+                raise InputError("eq. (17) divides by Σω − 1: the rows have too little weight for it")
+            A = before / rows * A + s.scatter_about(means[c][None]) / (total - 1)  # (17)
         return PrintedStatistics(self.pivot, means, A, rows, total)
 
     def means(self) -> Matrix64:
