@@ -35,7 +35,7 @@ def draw_words(seed: int, keys: Sequence[bytes], count: int) -> Words:
 
 
 def normal(words: Tensor) -> Tensor:
-    """Return the values, float32, that int16 ``words`` of any shape stand for: the larger, the larger."""
+    """Return the values, float32, that int16 ``words`` of any shape stand for; they grow with the words."""
     index = words.flatten().int().add_(VALUES // 2)
     return torch.index_select(quantiles(words.device), 0, index).view(words.shape)
 

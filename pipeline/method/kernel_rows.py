@@ -34,7 +34,8 @@ Value = TypeVar("Value")
 class Sharing(Protocol):
     """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
 
-    Images are known by their `id`: those that may be freed before what is shared take `not_shared`.
+    What is shared is kept under the `id` of the object that holds the images. Where that object may be freed earlier,
+    pass `not_shared`.
     """
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:

@@ -20,7 +20,7 @@ class Answers:
 
     label: Labels  # (n,) the class of each image if it is not rejected
     rejected: npt.NDArray[np.bool_]  # (n,)
-    u: Vector64  # (n,) the greater, the rather rejected
+    u: Vector64  # (n,) how unlike the known classes an image is; the greatest are rejected
 
     def classes(self) -> Labels:
         """Return the class (n,) of each image, `UNKNOWN` where it is rejected."""

@@ -65,7 +65,7 @@ class OpenedStep:
     basis: Basis
     order: tuple[str, ...]  # the K classes seen with this step, in the order in which the stream met them
     classes: Index  # (c,) positions in ``order`` of the classes that the images may have, ascending
-    # of the classes of ``order``. Of one that it never had, the mean is the stream's, NaN at first; no discriminant
+    # of the classes of ``order``; one that it never had has the stream's mean, NaN if it is new, and no discriminant
     source: SourceModel
     unknown_to_source: Index  # positions in ``order`` of the classes that the source never had
     images: list[str]  # the names of the n images, in the order of the rows: paths, or `row N` where paths are private
