@@ -128,7 +128,8 @@ def for_each_item(
 ) -> list[list[Result]]:
     """Run a function for every item of every seed, side by side in threads of this process.
 
-    A seed is in memory from its first item to its last; what its items share must bear several threads.
+    As many seeds are under way as there are threads, so that threads rarely wait for what the items of a seed share
+    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last.
 
     Parameters
     ----------
@@ -144,9 +145,16 @@ def for_each_item(
     """
     opened, lock = dict[int, Opened](), Lock()
     left = [len(items)] * seeds
+    together = worker_count(workers)
+    jobs = [
+        (index, position)
+        for first in range(0, seeds, together)
+        for position in range(len(items))
+        for index in range(first, min(first + together, seeds))
+    ]
 
     def run_one(job: int) -> Result:
-        index, position = divmod(job, len(items))
+        index, position = jobs[job]
         with lock:
             if index not in opened:
                 opened[index] = open_seed(index)
@@ -158,8 +166,8 @@ def for_each_item(
                 del opened[index]
         return result
 
-    results = side_by_side(run_one, seeds * len(items), D=D, workers=workers)
-    return [results[start : start + len(items)] for start in range(0, len(results), len(items))]
+    results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=workers), strict=True))
+    return [[results[index, position] for position in range(len(items))] for index in range(seeds)]
 
 
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
