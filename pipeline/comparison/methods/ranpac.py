@@ -146,22 +146,23 @@ class RidgeRegression:
         """Return the regression after each task."""
         P = self.projection(seed)
         M = P.shape[1]
-        weight = np.zeros(0)
+        weight, any_out = np.zeros(0), False
         sums: Rows | Sums = Rows(np.zeros((0, M)), np.zeros((0, 0)), np.zeros(0, dtype=np.bool_), np.zeros((0, 0)))
         regressions: list[Regression] = []
-        anything = False  # held out
         for t, task in enumerate(tasks):
-            weight = np.pad(weight, (0, task.classes_seen - len(weight)))
-            out = held_out(task.labels)
+            C, out = task.classes_seen, held_out(task.labels)
+            weight = np.pad(weight, (0, C - len(weight)))
             for block in row_blocks(len(task.rows), BLOCK_ROWS):
                 h = random_features(task.rows[block], P)
-                weight, sums = _folded(weight, sums, h, task.labels[block], task.weights[block], out[block])
+                B, Y = _scaled(h, task.labels[block], task.weights[block], C)
+                weight, sums = weight + np.sum(Y**2, axis=0), sums.added(B, Y, out[block])
             empty = np.flatnonzero(weight <= 0)
             if len(empty) and fallback is not None:
-                source, inside = fallback()[t], np.zeros(len(empty), dtype=np.bool_)
-                weight, sums = _folded(weight, sums, source.means[empty], empty, source.weight[empty], inside)
-            anything = anything or bool(out.any())
-            ridge = float(RIDGES[int(np.argmin(sums.held_out_errors()))] if anything else RIDGES[-1])
+                source = fallback()[t]
+                B, Y = _scaled(source.means[empty], empty, source.weight[empty], C)
+                weight, sums = weight + np.sum(Y**2, axis=0), sums.added(B, Y, np.zeros(len(B), dtype=np.bool_))
+            any_out = any_out or bool(out.any())
+            ridge = float(RIDGES[int(np.argmin(sums.held_out_errors()))] if any_out else RIDGES[-1])
             means = sums.Q.T / np.where(weight > 0, weight, np.nan)[:, None]
             regressions.append(Regression(sums.coefficients(ridge), ridge, weight, means))
         return regressions
@@ -190,12 +191,10 @@ def held_out(labels: Labels) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _folded(
-    weight: Vector64, sums: Rows | Sums, h: Matrix64, labels: Labels, weights: Vector64, out: npt.NDArray[np.bool_]
-) -> tuple[Vector64, Rows | Sums]:
-    """Return Σω (C,) and the sums with rows h (n, M) of classes 0 to C − 1."""
-    one_hot, root = np.eye(len(weight))[labels], np.sqrt(weights)[:, None]
-    return weight + weights @ one_hot, sums.added(root * h, root * one_hot, out)
+def _scaled(h: Matrix64, labels: Labels, weights: Vector64, C: int) -> tuple[Matrix64, Matrix64]:
+    """Return √ω h (n, M) and √ω y (n, C)."""
+    root = np.sqrt(weights)[:, None]
+    return root * h, root * np.eye(C)[labels]
 
 
 def solve(matrix: Matrix64, right: Matrix64, ridge: float) -> Matrix64:
