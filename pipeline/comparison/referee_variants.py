@@ -114,9 +114,7 @@ def adapted_classifiers(
 def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
     """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
     test, basis = seed.target.test, kernel_basis(seed, options)
-    features = seed.shared(
-        ("test features", options.clip_in_kernel, basis.width), lambda: kernel_rows(basis, test, options.clip_in_kernel)
-    )
+    features = kernel_rows(basis, test, options.clip_in_kernel, sharing(seed, basis))
     predictions = [
         predict(features, test.cosines, source, classifier, options, seed.target.clip_scale)
         for source, classifier in zip(source_models(seed, options), classifiers, strict=True)
@@ -144,9 +142,13 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
 
 def sharing(seed: Seed, basis: Basis) -> Sharing:
     """Return with what the methods share features: where those of all rows are small enough to be kept."""
+    return seed.shared if all_kept_in_memory(seed, basis.width) else not_shared
+
+
+def all_kept_in_memory(seed: Seed, D: int) -> bool:
+    """Return whether D features of all train rows are small enough to be kept in memory."""
     n = len(seed.source.labels) + sum(len(task) for task in seed.target.tasks)
-    small = kept_in_memory(n, len(seed.target.test.views), basis.width)
-    return seed.shared if small else not_shared
+    return kept_in_memory(n, len(seed.target.test.views), D)
 
 
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
