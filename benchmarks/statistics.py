@@ -36,7 +36,7 @@ def rows(quick: bool) -> list[Row]:
         *scatter(*((4096, 2000) if quick else (20_000, 6000))),
         sweep_over_D(2000 if quick else 6000),
         against_one_pseudo_inverse(1000 if quick else 6000),
-        seeds_on_cores(1000 if quick else 2000),
+        *(seeds_on_cores(D) for D in ((1000,) if quick else (2000, 6000))),
     ]
 
 
