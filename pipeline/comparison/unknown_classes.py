@@ -24,12 +24,10 @@ import numpy as np
 
 from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
 from pipeline.comparison.labelled_tasks import VIEW
-from pipeline.comparison.referee_variants import kernel_basis, source_models
+from pipeline.comparison.referee_variants import prediction, source_models
 from pipeline.errors import InputError
 from pipeline.method.confidence_quality import calibration_error
-from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers
-from pipeline.method.prediction import predict
 from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, as_array, unit_rows
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
@@ -148,9 +146,7 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
 def source_probabilities(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return the source model's probabilities (n, K)."""
-    source = source_models(seed, SOURCE)[task]
-    features = kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel)
-    return predict(features, rows.cosines, source, source.classifier, SOURCE, seed.target.clip_scale).fused
+    return prediction(seed, SOURCE, rows, source_models(seed, SOURCE)[task], None).fused
 
 
 def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
