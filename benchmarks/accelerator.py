@@ -26,7 +26,8 @@ from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
 from pipeline.errors import ModelError
 from pipeline.extraction.images import Image, load_crops
 from pipeline.extraction.ordered_map import worker_count
-from pipeline.method.frequency_views import VIEWS, ViewSettings, frequency_views, noise_words
+from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words
+from pipeline.method.view_names import VIEWS
 
 PHOTOS = 64  # different ones; more images are these again
 

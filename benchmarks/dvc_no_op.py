@@ -86,14 +86,20 @@ def write(path: Path) -> None:
     path.write_text(json.dumps({"path": str(path)}))
 
 
+def timed(folder: Path, *command: str) -> tuple[float, float, str]:
+    """Run a command; return its time on the clock and on the processor, in seconds, and what it printed."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = run(folder, *command)
+    elapsed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return elapsed, cpu, done.stdout
+
+
 def no_op(folder: Path, command: str) -> tuple[float, float]:
     """Run a DVC command that has nothing to do; return its time on the clock and on the processor, in seconds."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = run(folder, "dvc", command)
-    elapsed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert "Data and pipelines are up to date." in done.stdout, done.stdout[-2000:]
-    assert "Running stage" not in done.stdout
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    elapsed, cpu, output = timed(folder, "dvc", command)
+    assert "Data and pipelines are up to date." in output, output[-2000:]
+    assert "Running stage" not in output
     return elapsed, cpu
 
 

@@ -98,19 +98,7 @@ def measure(folder: Path, count: int) -> list[str]:
     assert len(listed.images) == count
     sample = listed.images[:: max(1, count // SAMPLE)]
     decoding = cpu(lambda: [decode(image.path) for image in sample]) / len(sample)
-    building = cpu(
-        lambda: build(
-            listed,
-            domain="d",
-            folder="images",
-            class_names=(),
-            classes_per_task=2,
-            seeds=(0,),
-            test_fraction=0.1,
-            read_facts=read_image,
-            workers=1,
-        )
-    )
+    building = cpu(lambda: build(listed, domain="d", folder="images", class_names=(), read_facts=read_image, workers=1))
     (folder / "dvc.yaml").write_text(DVC_YAML)
     in_dvc(folder, "init", "--no-scm", "--quiet")
     first, clock_first = in_dvc(folder, "repro", "--quiet")

@@ -16,6 +16,7 @@ from benchmarks.office31_sized import CLASSES, TASKS, WIDTH, random_seed
 from benchmarks.row import Row, at_least, at_most
 from benchmarks.timing import best_in_turns
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
+from pipeline.comparison.sweep import swept_seed
 from pipeline.extraction.executor import side_by_side
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.class_statistics import zeros
@@ -35,7 +36,7 @@ def rows(quick: bool) -> list[Row]:
         *scatter(*((4096, 2000) if quick else (20_000, 6000))),
         sweep_over_D(2000 if quick else 6000),
         against_one_pseudo_inverse(1000 if quick else 6000),
-        seeds_on_cores(1000 if quick else 2000),
+        *(seeds_on_cores(D) for D in ((1000,) if quick else (2000, 6000))),
     ]
 
 
@@ -199,13 +200,19 @@ def scatter(n: int, D: int) -> list[Row]:
     ]
 
 
+def swept(opened: Seed, widths: Sequence[int]) -> None:
+    """Run a seed at several values of D."""
+    for D in widths:
+        run_variant(swept_seed(opened, opened.basis.nested(D), opened.basis, widths), CALIBRATED)
+
+
 def sweep_over_D(largest: int, parts: Sequence[float] = (1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4, 1)) -> Row:
     """Eight values of D against one run at the largest."""
     widths = [int(largest * part) for part in parts]
     seed = random_seed(largest)
     single, sweep = best_in_turns(
         lambda: run_variant(forgetting(seed), CALIBRATED),
-        lambda: [run_variant(seed.with_basis(seed.basis.nested(D)), CALIBRATED) for D in widths],
+        lambda: swept(forgetting(seed), widths),
         rounds=2,
         warm_up=False,
     )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.unlabelled_tasks import edges, nearest
+from pipeline.comparison.unlabelled_tasks import UnlabelledTask, edges
 from pipeline.method.rows import Matrix64
 from pipeline.method.zero_shot import softmax
 
@@ -30,10 +30,10 @@ ITERATIONS = 10  # of assignments and parameters in turn
 FLOOR = 1e-3  # of a variance, as a share of the mean variance
 
 
-def neighbour_sums(rows: Matrix64) -> Any:
+def neighbour_sums(task: UnlabelledTask) -> Any:
     """Return the sparse matrix (n, n) that takes z to 50/2k · Σ_j (w_ij + w_ji) z_j."""
-    n = len(rows)
-    w = edges(*nearest(rows, rows, NEIGHBOURS, same=True), n)
+    index, cosines = task.neighbours
+    w = edges(index[:, :NEIGHBOURS], cosines[:, :NEIGHBOURS], len(index))
     return (w + w.T) * (TEMPERATURE / (2 * NEIGHBOURS))
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pipeline.comparison.compared_method import ComparedMethod, Group, rejecting_method
 from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, adapt_tasks, pseudo_label
@@ -15,11 +13,11 @@ from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import Sharing, kept_in_memory, kernel_rows, not_shared
 from pipeline.method.label_space_measures import Answers
-from pipeline.method.prediction import predict
+from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.referee import Referee
 from pipeline.method.rejection import rejector
-from pipeline.method.rows import Labels
+from pipeline.method.rows import Labels, UnlabelledRows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.task_preparation import PreparedTask, prepared_tasks
 from pipeline.method.variants import CALIBRATED, MethodOptions, variant
@@ -112,15 +110,17 @@ def adapted_classifiers(
 
 def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
     """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
-    test, basis = seed.target.test, kernel_basis(seed, options)
-    features = seed.shared(
-        ("test features", options.clip_in_kernel, basis.width), lambda: kernel_rows(basis, test, options.clip_in_kernel)
-    )
-    predictions = [
-        predict(features, test.cosines, source, classifier, options, seed.target.clip_scale)
-        for source, classifier in zip(source_models(seed, options), classifiers, strict=True)
-    ]
-    return [np.asarray(prediction.label) for prediction in predictions]
+    after_tasks = zip(source_models(seed, options), classifiers, strict=True)
+    return [prediction(seed, options, seed.target.test, *models).label for models in after_tasks]
+
+
+def prediction(
+    seed: Seed, options: MethodOptions, rows: UnlabelledRows, source: SourceModel, classifier: Classifier | None
+) -> Prediction:
+    """Return what the models after a task say of rows of the seed's target."""
+    basis = kernel_basis(seed, options)
+    features = kernel_rows(basis, rows, options.clip_in_kernel, sharing(seed, basis))
+    return predict(features, rows.cosines, source, classifier, options, seed.target.clip_scale)
 
 
 def check_views(seed: Seed, options: MethodOptions) -> None:
@@ -143,9 +143,13 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
 
 def sharing(seed: Seed, basis: Basis) -> Sharing:
     """Return with what the methods share features: where those of all rows are small enough to be kept."""
+    return seed.shared if all_kept_in_memory(seed, basis.width) else not_shared
+
+
+def all_kept_in_memory(seed: Seed, D: int) -> bool:
+    """Return whether D features of all train rows are small enough to be kept in memory."""
     n = len(seed.source.labels) + sum(len(task) for task in seed.target.tasks)
-    small = kept_in_memory(n, len(seed.target.test.views), basis.width)
-    return seed.shared if small else not_shared
+    return kept_in_memory(n, len(seed.target.test.views), D)
 
 
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.comparison.referee_variants import kernel_basis, sharing, source_models, source_options
+from pipeline.comparison.referee_variants import kernel_basis, prediction, sharing, source_models, source_options
 from pipeline.method import label_free_scores as measures
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
-from pipeline.method.prediction import klda_probabilities, predict
+from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Matrix64, take
 from pipeline.method.source_model import SourceModel, fit_source
@@ -54,19 +54,15 @@ def _train_predictions(
     """Return the probabilities (n, C) of all train images: of the method, of each view, and CLIP's."""
     basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
     everything = np.arange(len(source.means))
-    fused: list[Matrix64] = []
-    clip: list[Matrix64] = []
-    by_view: dict[str, list[Matrix64]] = {view: [] for view in options.views}
+    found, by_view = [], {view: list[Matrix64]() for view in options.views}
     for task in seed.target.tasks:
+        found.append(prediction(seed, options, task, source, classifier))
         features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
-        prediction = predict(features, task.cosines, source, classifier, options, seed.target.clip_scale)
-        fused.append(prediction.fused)
-        clip.append(prediction.clip)
-        for view in options.views:
-            alone = type(features)(features.basis, {options.views[0]: features.views[view]})
-            by_view[view].append(klda_probabilities(alone, classifier, everything, options, vote=False))
+        for view, parts in by_view.items():
+            alone = KernelRows(features.basis, {options.views[0]: features.views[view]})
+            parts.append(klda_probabilities(alone, classifier, everything, options, vote=False))
     views = {view: np.concatenate(parts) for view, parts in by_view.items()}
-    return np.concatenate(fused), views, np.concatenate(clip)
+    return np.concatenate([one.fused for one in found]), views, np.concatenate([one.clip for one in found])
 
 
 def source_likelihood(seed: Seed, options: MethodOptions) -> float:

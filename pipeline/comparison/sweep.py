@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.comparison.referee_variants import adapted_classifiers, predict_test
+from pipeline.comparison.referee_variants import adapted_classifiers, all_kept_in_memory, predict_test
 from pipeline.comparison.selection import label_free_scores
 from pipeline.method.continual_metrics import final_accuracy
+from pipeline.method.kernel_rows import KeptFeatures, KernelRows
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.swept_features import SweptFeatures
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.bases import basis_recipe
 from pipeline.problem.method_options import method_options
@@ -59,11 +62,76 @@ def runs_over(
             yield setting, value, Run(recipe, method_options(variant, own))
 
 
+@dataclass(frozen=True, eq=False)
+class SweptSeed(Seed):
+    """A seed under one basis of a sweep: it shares with the seeds under the others what it can, see `SweptFeatures`."""
+
+    opened: Seed  # the same seed, which holds what is shared
+    widest: Basis
+    widths: tuple[int, ...]  # every D
+
+    def shared(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Compute a result once, see `Seed.shared`."""
+        kind, *of = key if isinstance(key, tuple) else (key,)
+        if kind == "neighbours":  # of the embeddings themselves
+            return self.opened.shared(key, make)
+        if kind in ("features", "source features"):
+            return super().shared(key, lambda: self._features((kind, *of[:-1]), make()))
+        return super().shared(key, make)
+
+    def _features(self, images: tuple[Any, ...], features: KernelRows) -> KernelRows:
+        basis, widest = features.basis, self.widest
+        widest = widest if basis.d == widest.d else widest.joint()
+
+        def mapped(view: str) -> SweptFeatures:
+            return self.opened.shared((*images, view), lambda: SweptFeatures(widest, self.widths))
+
+        return KernelRows(
+            basis,
+            {
+                view: KeptFeatures(basis, kept.rows, mapped=mapped(view).deviations)
+                if isinstance(kept, KeptFeatures)
+                else kept
+                for view, kept in features.views.items()
+            },
+        )
+
+
+def swept_seed(opened: Seed, basis: Basis, widest: Basis, widths: Iterable[int]) -> Seed:
+    """Return the seed under a basis; what it shares with those under others of the same draws is kept in memory."""
+    if not all_kept_in_memory(opened, widest.D):
+        return opened.with_basis(basis)
+    of = (opened.number, basis, opened.source, opened.target)
+    return SweptSeed(*of, opened=opened, widest=widest, widths=tuple(widths))
+
+
+def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe], index: int) -> Seed:
+    """Return the seed at ``index`` under the basis of a recipe, which is one of the ``recipes`` of a sweep."""
+
+    def draws(one: BasisRecipe) -> BasisRecipe:
+        return replace(one, D=1, sigmas=(), asked_sigma=0.0)
+
+    related = [one for one in recipes if draws(one) == draws(recipe)]
+    widest = max(related, key=lambda one: one.D)
+    drawn = opened.shared(widest, lambda: widest.draw(index))
+    basis = drawn.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(index)
+    return swept_seed(opened, basis, drawn, (one.D for one in related))
+
+
 def outcomes_of(
-    problem: LabelledProblem, scored: Container[Run], index: int, opened: Seed, runs: Sequence[Run]
+    problem: LabelledProblem,
+    scored: Container[Run],
+    index: int,
+    opened: Seed,
+    runs: Sequence[Run],
+    *,
+    recipes: Iterable[BasisRecipe],
 ) -> list[Outcome]:
-    """Run the seed at ``index`` under one basis, which all ``runs`` have; label-free scores of those ``scored``."""
-    seed = opened.with_basis(runs[0].recipe.draw(index))
+    """Run the seed at ``index`` under one basis, which all ``runs`` have; label-free scores of those ``scored``.
+
+    ``recipes`` are those of the whole sweep.
+    """
+    seed = under_basis(opened, runs[0].recipe, recipes, index)
     outcomes = []
     for run in runs:
         classifiers = adapted_classifiers(seed, run.options)

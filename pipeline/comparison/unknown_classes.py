@@ -21,16 +21,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import scipy.optimize
 
 from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
 from pipeline.comparison.labelled_tasks import VIEW
-from pipeline.comparison.referee_variants import kernel_basis, source_models
+from pipeline.comparison.referee_variants import prediction, source_models
 from pipeline.errors import InputError
 from pipeline.method.confidence_quality import calibration_error
-from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers
-from pipeline.method.prediction import predict
 from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, as_array, unit_rows
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
@@ -140,6 +137,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
         error = calibration_error(mine.max(axis=1), mine.argmax(axis=1) == labels[inside])
         return float(-np.log(np.maximum(right, 1e-300)).mean() + error + others.max(axis=1).mean() - 1 / half)
 
+    import scipy.optimize  # 0.2 s, which only label spaces pay
+
     bounds = (np.log(own) - 3, np.log(own) + 5)
     found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     return float(np.exp(found.x))
@@ -147,9 +146,7 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
 def source_probabilities(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return the source model's probabilities (n, K)."""
-    source = source_models(seed, SOURCE)[task]
-    features = kernel_rows(kernel_basis(seed, SOURCE), rows, SOURCE.clip_in_kernel)
-    return predict(features, rows.cosines, source, source.classifier, SOURCE, seed.target.clip_scale).fused
+    return prediction(seed, SOURCE, rows, source_models(seed, SOURCE)[task], None).fused
 
 
 def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:

@@ -12,8 +12,9 @@ test image is judged alone, as by every other method. Each of them has two forms
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from pipeline.method.rows import Labels, Matrix, Matrix64, Rows, as_array, row_b
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.seed import Seed
 
+NEAREST = 4  # the most neighbours that a method asks for
 BLOCK_ROWS = 2048  # whose cosines are in memory at a time
 
 
@@ -40,6 +42,11 @@ class UnlabelledTask:
     prior: Matrix64  # (n, c) first opinion ŷ: probabilities of the task's classes
     anchors: Matrix64  # (c, d) unit embeddings of the classes: texts or source means
 
+    @cached_property
+    def neighbours(self) -> tuple[Labels, Matrix64]:
+        """The nearest other rows of each row and their cosines, (n, `NEAREST`), best first; for all methods."""
+        return nearest(self.rows, self.rows, NEAREST, same=True)
+
     @property
     def classes_seen(self) -> int:
         """Number of classes after this task: they are 0 to ``classes_seen`` - 1."""
@@ -50,7 +57,7 @@ class UnlabelledTask:
 class Space:
     """The tasks and the test rows in one of the two spaces."""
 
-    tasks: Iterator[UnlabelledTask]
+    tasks: Sequence[UnlabelledTask]
     test: Matrix64  # (n, d) unit embeddings
     test_logits: Matrix64  # (n, C) first opinion of them: logits of all classes; 0 if there is none
     # (C, d) unit text embeddings; None where CLIP does not speak
@@ -62,34 +69,26 @@ def clip_space(seed: Seed) -> Space:
     target = seed.target
     if target.text is None:
         raise InputError("the target has no text embeddings: this method needs CLIP's")
-    text = unit_rows(target.text)
-
-    def tasks() -> Iterator[UnlabelledTask]:
-        for task in target.tasks:
-            classes = np.sort(task.classes)
-            prior = clip_probabilities(task.cosines, target.clip_scale, classes)
-            yield UnlabelledTask(classes, _clip_rows(task.clip), prior, text[classes])
-
+    text, tasks = unit_rows(target.text), []
+    for task in target.tasks:
+        classes = np.sort(task.classes)
+        prior = clip_probabilities(task.cosines, target.clip_scale, classes)
+        tasks.append(UnlabelledTask(classes, _clip_rows(task.clip), prior, text[classes]))
     logits = target.clip_scale * as_array(target.test.cosines)
-    return Space(tasks(), _clip_rows(target.test.clip), np.asarray(logits, dtype=np.float64), text)
+    return Space(tasks, _clip_rows(target.test.clip), np.asarray(logits, dtype=np.float64), text)
 
 
 def vision_space(seed: Seed) -> Space:
     """Return what the form ending in ``-pseudo`` adapts to."""
-
-    def tasks() -> Iterator[UnlabelledTask]:
-        means = seed.shared(
-            "nearest-class-mean: source", lambda: nearest_class_mean.fit(seed, source_tasks(seed), None)
-        )
-        for task, labels, centres in zip(seed.target.tasks, first_labels(seed), means, strict=True):
-            order = np.argsort(task.classes)  # the columns of p̂ are in the task's own order
-            yield UnlabelledTask(
-                task.classes[order], unit_rows(as_array(task.views[VIEW])), labels.fused[:, order], unit_rows(centres)
-            )
-
+    means = seed.shared("nearest-class-mean: source", lambda: nearest_class_mean.fit(seed, source_tasks(seed), None))
+    tasks = []
+    for task, labels, centres in zip(seed.target.tasks, first_labels(seed), means, strict=True):
+        order = np.argsort(task.classes)  # the columns of p̂ are in the task's own order
+        rows = unit_rows(as_array(task.views[VIEW]))
+        tasks.append(UnlabelledTask(task.classes[order], rows, labels.fused[:, order], unit_rows(centres)))
     test = unit_rows(target_test_rows(seed))
     C = sum(len(classes) for classes in seed.tasks)
-    return Space(tasks(), test, np.zeros((len(test), C)), None)
+    return Space(tasks, test, np.zeros((len(test), C)), None)
 
 
 def _clip_rows(rows: Rows | None) -> Matrix64:
@@ -106,10 +105,12 @@ def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labe
     run : callable
         Adapts to the tasks of a `Space` in order; returns the classes (n,) of the test rows after each.
     """
-    return {
-        name: ComparedMethod(lambda seed: run(clip_space(seed)), f"{title}, CLIP alone", "peer"),
-        f"{name}-pseudo": ComparedMethod(lambda seed: run(vision_space(seed)), f"{title}, pseudo-labels", "peer"),
-    }
+
+    def form(space: Callable[[Seed], Space], title: str) -> ComparedMethod:
+        return ComparedMethod(lambda seed: run(seed.shared(space, lambda: space(seed))), title, "peer")
+
+    clip, vision = form(clip_space, f"{title}, CLIP alone"), form(vision_space, f"{title}, pseudo-labels")
+    return {name: clip, f"{name}-pseudo": vision}
 
 
 def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple[Labels, Matrix64]:

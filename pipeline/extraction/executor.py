@@ -9,6 +9,8 @@ while the last of five seeds runs.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,7 +130,8 @@ def for_each_item(
 ) -> list[list[Result]]:
     """Run a function for every item of every seed, side by side in threads of this process.
 
-    A seed is in memory from its first item to its last; what its items share must bear several threads.
+    As many seeds are under way as there are threads, so that threads rarely wait for what the items of a seed share
+    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last.
 
     Parameters
     ----------
@@ -144,9 +147,16 @@ def for_each_item(
     """
     opened, lock = dict[int, Opened](), Lock()
     left = [len(items)] * seeds
+    together = worker_count(workers)
+    jobs = [
+        (index, position)
+        for first in range(0, seeds, together)
+        for position in range(len(items))
+        for index in range(first, min(first + together, seeds))
+    ]
 
     def run_one(job: int) -> Result:
-        index, position = divmod(job, len(items))
+        index, position = jobs[job]
         with lock:
             if index not in opened:
                 opened[index] = open_seed(index)
@@ -158,14 +168,34 @@ def for_each_item(
                 del opened[index]
         return result
 
-    results = side_by_side(run_one, seeds * len(items), D=D, workers=workers)
-    return [results[start : start + len(items)] for start in range(0, len(results), len(items))]
+    results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=workers), strict=True))
+    return [[results[index, position] for position in range(len(items))] for index in range(seeds)]
 
 
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
     """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
+    keep_freed_memory()
     cores = worker_count(workers)
     wanted = min(cores, count)
     at_once = max(1, min(wanted, MEMORY // (MATRICES * 8 * D * D)))
     with threadpool_limits(limits=1 if at_once == wanted else cores // at_once):
         return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed matrices for the next ones.
+
+    glibc returns matrices of some MB to the system and fetches them anew, page by page: a tenth of the processor time
+    of `compare`, in which other threads wait.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None:  # another C library
+        return
+    trim_threshold, top_pad, mmap_threshold, arena_max = -1, -2, -3, -8  # of malloc.h
+    for parameter, value in (
+        (mmap_threshold, 2**25),  # the largest that glibc accepts
+        (trim_threshold, 2**31 - 1),
+        (top_pad, 2**26),
+        (arena_max, 1),  # the arenas of threads are too small for matrices
+    ):
+        mallopt(parameter, value)

@@ -7,6 +7,9 @@ go of it. NumPy has no triangular solve: by blocks it is almost nothing but prod
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from pipeline.errors import InputError
@@ -16,40 +19,54 @@ BLOCK = 48  # rows that are solved for at a time, by the inverse of their block 
 SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
 
 
-def factor(triangle: Matrix64) -> Matrix64:
-    """Return L (D, D) of A = L·Lᵀ, given the lower triangle of A.
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A = L·Lᵀ, to be solved with.
 
     Examples
     --------
-    >>> factor(np.array([[4.0, 9.0], [2.0, 2.0]]))
+    >>> factor(np.array([[4.0, 9.0], [2.0, 2.0]])).lower
     array([[2., 0.],
            [1., 1.]])
     """
+
+    lower: Matrix64  # (D, D) L
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, Matrix64]]:
+        """Blocks of rows, and the inverses (b, b) of their blocks of the diagonal."""
+        L, D = self.lower, len(self.lower)
+        blocks = [slice(start, min(start + BLOCK, D)) for start in range(0, D, BLOCK)]
+        diagonal = np.tile(np.eye(BLOCK), (len(blocks), 1, 1))  # the last one may be smaller
+        sizes = [rows.stop - rows.start for rows in blocks]
+        for one, rows, b in zip(diagonal, blocks, sizes, strict=True):
+            one[:b, :b] = L[rows, rows]
+        inverses = np.linalg.inv(diagonal)  # in one call: a call for each takes longer than the products
+        return [(rows, one[:b, :b]) for one, rows, b in zip(inverses, blocks, sizes, strict=True)]
+
+    def forward(self, right: Matrix64) -> Matrix64:
+        """Return L⁻¹·right, (D, k)."""
+        solved = np.array(right, dtype=np.float64, order="C")
+        for rows, inverse in self._blocks:
+            solved[rows] -= self.lower[rows, : rows.start] @ solved[: rows.start]
+            solved[rows] = inverse @ solved[rows]
+        return solved
+
+    def backward(self, right: Matrix64) -> Matrix64:
+        """Return L⁻ᵀ·right, (D, k)."""
+        solved = np.array(right, dtype=np.float64, order="C")
+        for rows, inverse in reversed(self._blocks):
+            solved[rows] -= self.lower[rows.stop :, rows].T @ solved[rows.stop :]
+            solved[rows] = inverse.T @ solved[rows]
+        return solved
+
+
+def factor(triangle: Matrix64) -> Factor:
+    """Return the factor of A (D, D), given its lower triangle."""
     try:
-        return np.asarray(np.linalg.cholesky(triangle), dtype=np.float64)
+        return Factor(np.asarray(np.linalg.cholesky(triangle), dtype=np.float64))
     except np.linalg.LinAlgError:
         raise InputError(SINGULAR) from None
-
-
-def forward(lower: Matrix64, right: Matrix64) -> Matrix64:
-    """Return L⁻¹·right, (D, k)."""
-    solved = np.array(right, dtype=np.float64, order="C")
-    for start in range(0, len(lower), BLOCK):
-        block = slice(start, start + BLOCK)
-        solved[block] -= lower[block, :start] @ solved[:start]
-        solved[block] = np.linalg.inv(lower[block, block]) @ solved[block]
-    return solved
-
-
-def backward(lower: Matrix64, right: Matrix64) -> Matrix64:
-    """Return L⁻ᵀ·right, (D, k)."""
-    solved = np.array(right, dtype=np.float64, order="C")
-    for start in reversed(range(0, len(lower), BLOCK)):
-        block = slice(start, start + BLOCK)
-        stop = min(start + BLOCK, len(lower))
-        solved[block] -= lower[stop:, block].T @ solved[stop:]
-        solved[block] = np.linalg.inv(lower[block, block]).T @ solved[block]
-    return solved
 
 
 def solve(triangle: Matrix64, right: Matrix64) -> Matrix64:
@@ -60,5 +77,5 @@ def solve(triangle: Matrix64, right: Matrix64) -> Matrix64:
     >>> solve(np.array([[2.0, 9.0], [0.0, 4.0]]), np.array([[2.0], [2.0]])).round(9).tolist()
     [[1.0], [0.5]]
     """
-    lower = factor(triangle)
-    return backward(lower, forward(lower, right))
+    found = factor(triangle)
+    return found.backward(found.forward(right))

@@ -36,7 +36,7 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     torch.backends.cuda.matmul.allow_tf32 = False  # its products have ten bits
     frequencies = torch.from_numpy(np.ascontiguousarray(basis.omega)).to(device)
     beta = torch.from_numpy(np.ascontiguousarray(basis.beta)).to(device)
-    directions = None if basis.directions is None else torch.from_numpy(basis.directions).to(device)
+    directions = None if basis.directions is None else torch.from_numpy(basis.directions.Q).to(device)
     scatter = torch.zeros(basis.width, basis.width, dtype=torch.float64, device=device)
     sums = torch.zeros(C, basis.width, dtype=torch.float64, device=device)
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)

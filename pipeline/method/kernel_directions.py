@@ -29,10 +29,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.random_fourier_features import Basis
+from pipeline.method.random_fourier_features import Basis, Directions
 from pipeline.method.variants import MethodOptions
 
 TOLERANCE = 0.01  # of the scores may be left out
@@ -87,21 +86,21 @@ def lifted(basis: Basis, classifier: Classifier) -> Classifier:
     """Return a classifier of the directions for all D features: whoever scores with it needs no directions."""
     if basis.directions is None:
         return classifier
-    return Classifier(basis.directions.astype(np.float64) @ classifier.W, classifier.b)
+    return Classifier(basis.directions.Q.astype(np.float64) @ classifier.W, classifier.b)
 
 
 def lowered(basis: Basis, classifier: Classifier) -> Classifier:
     """Return the classifier that `lifted` lifted."""
     if basis.directions is None:
         return classifier
-    return Classifier(basis.directions.T.astype(np.float64) @ classifier.W, classifier.b)
+    return Classifier(basis.directions.Q.T.astype(np.float64) @ classifier.W, classifier.b)
 
 
-def _directions(basis: Basis) -> npt.NDArray[np.float32]:
+def _directions(basis: Basis) -> Directions:
     """Return Q (D, d + 1): orthonormal columns that span diag(sin β)·ωᵀ and cos β."""
     beta = basis.beta.astype(np.float64)
     unit = basis.omega.astype(np.float64).T / math.sqrt(2 * basis.gamma)  # standard normal
     columns = np.column_stack([np.sin(beta)[:, None] * unit, np.cos(beta)])
     # Q = M·R⁻¹ with RᵀR = MᵀM: a third of a Householder QR. M is random, so its condition is below 10 by `SHARE`
     lower = np.linalg.cholesky(columns.T @ columns)
-    return np.asarray(columns.astype(np.float32) @ np.linalg.inv(lower).T.astype(np.float32))
+    return Directions(columns.astype(np.float32), np.linalg.inv(lower).T.astype(np.float32))

@@ -86,9 +86,16 @@ class JointRows:
 class KeptFeatures:
     """Rows of one view whose features are computed once and kept in memory; a `LazyRows` of its input rows."""
 
-    def __init__(self, basis: Basis, rows: Rows, lookup: Callable[[Index], Matrix32] | None = None) -> None:
+    def __init__(
+        self,
+        basis: Basis,
+        rows: Rows,
+        lookup: Callable[[Index], Matrix32] | None = None,
+        mapped: Callable[[Basis, Rows], Matrix32] | None = None,
+    ) -> None:
         self.basis = basis
         self.rows = rows
+        self.mapped = mapped or all_deviations
         self._features: Matrix32 | None = None
         self._lookup = lookup  # not a method of this object: a cycle would keep the features alive
 
@@ -108,7 +115,7 @@ class KeptFeatures:
         if self._lookup is not None:
             return self._lookup(index)
         if self._features is None:
-            self._features = deviations(self.basis, self.rows[np.arange(len(self.rows))])
+            self._features = self.mapped(self.basis, self.rows)
         return self._features[index]
 
     def take(self, index: Index) -> KeptFeatures:
@@ -118,6 +125,11 @@ class KeptFeatures:
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as the input rows: which computes the features again."""
         return _unpickled, (self.rows,)
+
+
+def all_deviations(basis: Basis, rows: Rows) -> Matrix32:
+    """Return the features z − pivot of all rows (n, d) that the kernel is given."""
+    return deviations(basis, rows[np.arange(len(rows))])
 
 
 def _unpickled(rows: Rows) -> Rows:

@@ -39,9 +39,12 @@ def neighbourhood_density(p: Matrix64) -> float:
     total = 0.0
     for index in row_blocks(len(unit), BLOCK_IMAGES):
         logits = unit[index] @ unit.T / TEMPERATURE
-        logits[np.arange(len(index)), index] = -np.inf  # an image is not its own neighbour
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        total += float(entropies(weights / weights.sum(axis=1, keepdims=True)).sum())
+        logits[np.arange(len(index)), index] = -1e4  # an image is not its own neighbour: exp of it is 0
+        logits -= logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits)
+        sums = weights.sum(axis=1)
+        # −Σ w/s log(w/s) = log s − Σ w log w / s
+        total += float((np.log(sums) - np.einsum("nm,nm->n", weights, logits) / sums).sum())
     return total / len(unit)
 
 

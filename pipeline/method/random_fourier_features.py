@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -35,6 +36,19 @@ MEDIAN_ROWS = 2000  # more rows than this do not move the median
 
 
 @dataclass(frozen=True, eq=False)
+class Directions:
+    """r orthonormal directions of feature space, see `kernel_directions`."""
+
+    columns: npt.NDArray[np.float32]  # (D, r) what they span; those of a nested basis are the first rows
+    inverse: npt.NDArray[np.float32]  # (r, r)
+
+    @cached_property
+    def Q(self) -> npt.NDArray[np.float32]:  # noqa: N802  the usual name
+        """The directions, (D, r): columns·inverse."""
+        return self.columns @ self.inverse
+
+
+@dataclass(frozen=True, eq=False)
 class Basis:
     """The frequencies and phases shared by source and target."""
 
@@ -43,8 +57,7 @@ class Basis:
     gamma: float  # of the kernel exp(−gamma ‖x − y‖²)
     # (d', D) frequencies for CLIP's embedding of the image, if it may enter the kernel, see `joint`
     clip_omega: npt.NDArray[np.float32] | None = None
-    # (D, r) orthonormal columns: features are kept as their coordinates along these, see `kernel_directions`
-    directions: npt.NDArray[np.float32] | None = None
+    directions: Directions | None = None  # features are kept as their coordinates along these
 
     @property
     def d(self) -> int:
@@ -59,7 +72,7 @@ class Basis:
     @property
     def width(self) -> int:
         """Number of columns of `deviations`: D, or r of `directions`."""
-        return self.D if self.directions is None else int(self.directions.shape[1])
+        return self.D if self.directions is None else len(self.directions.inverse)
 
     @property
     def scale(self) -> float:
@@ -213,21 +226,33 @@ def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     along = np.empty((len(x), basis.width), np.float32)
     for start in range(0, len(x), ROWS):  # n × D numbers would take more memory than n × r may
         block = slice(start, start + ROWS)
-        np.matmul(_all_deviations(basis, x[block]), basis.directions, out=along[block])
+        np.matmul(_all_deviations(basis, x[block]), basis.directions.Q, out=along[block])
     return along
 
 
 def _all_deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    if x.ndim != 2 or x.shape[1] != basis.d:
-        raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
-    half = unit_rows(x).astype(np.float32) @ basis.omega  # ωᵀx
+    return from_phases(phases(basis, x), basis.beta, basis.scale)
+
+
+def from_phases(
+    phases: npt.NDArray[np.float32], beta: npt.NDArray[np.float32], scale: float
+) -> npt.NDArray[np.float32]:
+    """Return scale·(cos(a + β) − cos β), (n, k), of phases a (n, k), which are overwritten, and β (k,)."""
+    half = phases
     half *= np.float32(0.5)
-    shifted = half + basis.beta
+    shifted = half + beta
     np.sin(half, out=half)
     np.sin(shifted, out=shifted)
     half *= shifted
-    half *= np.float32(-2 * basis.scale)
-    return np.asarray(half)
+    half *= np.float32(-2 * scale)
+    return half
+
+
+def phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
+    """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
+    if x.ndim != 2 or x.shape[1] != basis.d:
+        raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
+    return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
 
 
 class KernelError(NamedTuple):

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.method.cholesky import SINGULAR, backward, factor, forward
+from pipeline.method.cholesky import SINGULAR, Factor, factor
 from pipeline.method.kernel_lda import Classifier, with_biases
 from pipeline.method.rows import Matrix, Matrix64, Vector64
 
@@ -42,7 +42,7 @@ class RowSpace:
     the row in each class, all of it in one class if labels are hard.
     """
 
-    lower: Matrix64  # (D, D) Cholesky factor L of K
+    factor: Factor  # of K = L·Lᵀ
     projected: Matrix64  # (D, m + C) L⁻¹Vᵀ
     gram: Matrix64  # (m + C, m + C) G = V K⁻¹ Vᵀ
     rows: int  # m
@@ -83,12 +83,12 @@ class RowSpace:
     def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
         m, total = self.rows, self.total_weight(R)
-        half = forward(self.lower, means.T)
+        half = self.factor.forward(means.T)
         rows = self.projected[:, :m]
         # (K + UᵀQU)⁻¹ = K⁻¹ − K⁻¹Uᵀ (I + QG)⁻¹ Q U K⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
         inner = _weighted(R, _solved(self._system(R), rows.T @ half))
         half -= rows @ inner
-        W = total * backward(self.lower, half)
+        W = total * self.factor.backward(half)
         return with_biases(means, W, priors)
 
     def _system(self, R: Matrix64) -> Matrix64:
@@ -131,7 +131,7 @@ def row_space(
 ) -> RowSpace:
     """Factor K = ``fixed`` + ridge·I (D, D; lower triangle, overwritten) and project the task's rows (m, D) on it."""
     fixed[np.diag_indices_from(fixed)] += ridge
-    lower = factor(fixed)
+    of_fixed = factor(fixed)
     V = np.vstack([rows.astype(np.float64), source_means])
-    projected = forward(lower, V.T)
-    return RowSpace(lower, projected, projected.T @ projected, len(rows), prior_count, total)
+    projected = of_fixed.forward(V.T)
+    return RowSpace(of_fixed, projected, projected.T @ projected, len(rows), prior_count, total)

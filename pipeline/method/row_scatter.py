@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.method.cholesky import backward, forward
+from pipeline.errors import InputError
+from pipeline.method.cholesky import Factor, factor
 from pipeline.method.rows import Matrix64
 from pipeline.method.scatter_products import add_product
 
@@ -35,7 +36,7 @@ class Border:
 
     rows: Matrix64  # (k, D) Rᵢ
     sides: tuple[Matrix64, ...]  # (k', k) Sᵢ, in the pieces that came before
-    lower: Matrix64  # (k, k) Lᵢ
+    own: Factor  # of Lᵢ (k, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +82,9 @@ class RowScatter:
         for side in sides:
             own -= side.T @ side
         try:
-            lower = np.asarray(np.linalg.cholesky(own), dtype=np.float64)
-        except np.linalg.LinAlgError:
+            border = Border(rows, tuple(sides), factor(own))
+        except InputError:
             return None
-        border = Border(rows, tuple(sides), lower)
         return RowScatter(self.D, (*self.borders, border), self.ridge, squares)
 
     def solve(self, right: Matrix64, ridge: float) -> Matrix64:
@@ -95,7 +95,7 @@ class RowScatter:
         halves = self._forward(right)
         for i in reversed(range(len(self.borders))):  # L⁻ᵀ, from the last block on
             border = self.borders[i]
-            inner = backward(border.lower, halves[i])
+            inner = border.own.backward(halves[i])
             for earlier, side in enumerate(border.sides):
                 halves[earlier] -= side @ inner
             solved -= border.rows.T @ inner
@@ -109,7 +109,7 @@ class RowScatter:
             half = border.rows @ right
             for side, before in zip(border.sides, halves, strict=True):
                 half -= side.T @ before
-            halves.append(forward(border.lower, half))
+            halves.append(border.own.forward(half))
         return halves
 
     def dense(self) -> Matrix64:

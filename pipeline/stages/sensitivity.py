@@ -67,7 +67,7 @@ def sensitivity(context: Context, name: str) -> str:
     widest, seeds = max(bases, key=lambda recipe: recipe.D), problem.target.seeds
     outcomes = for_each_item(
         lambda index: problem.seed(index, widest.draw(index)),
-        partial(outcomes_of, problem, scored),
+        partial(outcomes_of, problem, scored, recipes=list(bases)),
         len(seeds),
         list(bases.values()),
         D=widest.D,

@@ -10,6 +10,8 @@ from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import sweep
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.comparison.sweep import Run, outcomes_of, runs_over
+from pipeline.method import swept_features
+from pipeline.method.random_fourier_features import phases
 from pipeline.method.variants import CALIBRATED, variant
 from pipeline.store.basis_file import BasisRecipe
 
@@ -45,7 +47,26 @@ def test_runs_of_a_basis_predict_what_runs_of_their_own_predict(problem, name):
     seed = ShiftedDomains(0, n=105, noise=1.2).build(D=7, clip=True)
     chosen = [variant(name), replace(variant(name), weight_floor=0.5)]
     runs = [Run(recipe(None, **RFF), options) for options in chosen]
-    for run, outcome in zip(runs, outcomes_of(problem, runs[1:], 0, seed, runs), strict=True):
+    for run, outcome in zip(runs, outcomes_of(problem, runs[1:], 0, seed, runs, recipes=[runs[0].recipe]), strict=True):
         alone = run_variant(seed.with_basis(run.recipe.draw(0)), run.options)
         assert outcome.accuracy == np.mean(alone[-1] == 0)
         assert bool(outcome.scores) == (run is runs[1] and name != "source_only")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_bases_share_features_and_neighbours_and_predict_as_on_their_own(problem, monkeypatch, order):
+    """Of several D, some of them with fewer directions than features, and of several gammas."""
+    found = []
+    monkeypatch.setattr(problem, "accuracies", lambda _index, predictions: found.append(predictions) or np.ones((1, 1)))
+    opened = ShiftedDomains(0, n=105, noise=2.0).build(clip=True)
+    settings = [(12, 1e-4), (40, 1e-4), (60, 1e-4), (50, 1e-5), (60, 0.3)]
+    runs = [Run(recipe(None, D=D, sigma=sigma, convention="gamma"), CALIBRATED) for D, sigma in settings][::order]
+    mapped = []
+    monkeypatch.setattr(swept_features, "phases", lambda basis, x: mapped.append(len(x)) or phases(basis, x))
+    for run in runs:
+        outcomes_of(problem, [], 0, opened, [run], recipes=[one.recipe for one in runs])
+    assert len(mapped) == 3 * (3 + 3 + 1)  # once per view of each task of source and target and of the test images
+    for run, predictions in zip(runs, found, strict=True):
+        alone = run_variant(opened.with_basis(run.recipe.draw(0)), CALIBRATED)
+        for one, other in zip(predictions, alone, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -27,7 +27,7 @@ def unit(n, d, seed=0):
 def test_the_directions_are_orthonormal_and_leave_out_the_stated_energy():
     basis = draw_basis(30, D, GAMMA, "gamma", 0, d_clip=10)
     narrow, x = reduced(basis, CALIBRATED).joint(), unit(500, 40)
-    Q = narrow.directions
+    Q = narrow.directions.Q
     assert Q.shape == (D, 41) == (D, narrow.width)
     np.testing.assert_allclose(Q.T @ Q, np.eye(41), atol=2e-6)
     full, along = deviations(basis.joint(), x), deviations(narrow, x)

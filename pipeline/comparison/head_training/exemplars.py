@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import cross_entropy, normalize
 
 from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, cross_entropy
+from pipeline.comparison.head_training.training_loop import FineTuning, Training
 
 PER_CLASS = 20
 

@@ -24,6 +24,7 @@ from threading import Lock
 import numpy as np
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy
 from torch.optim import Adam, Optimizer
 
 from pipeline.comparison.compared_method import ComparedMethod
@@ -170,11 +171,6 @@ def _with_penalty(gradients: tuple[Tensor, ...], penalty: Tensor | None, paramet
     return [g if p is None else g + p for g, p in zip(gradients, more, strict=True)]
 
 
-def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    """Return the mean cross-entropy of logits (n, C) and classes y (n,)."""
-    return -logits.log_softmax(dim=1).gather(1, y[:, None]).mean()
-
-
 _lock = Lock()
 _inside = 0
 _outside = 1
@@ -207,5 +203,4 @@ TEMPERATURE = 2.0  # of both LwF and EEIL, in their papers
 
 def distillation(logits: Tensor, old: Tensor, temperature: float = TEMPERATURE) -> Tensor:
     """Return the mean over rows of −Σ_c p_c log q_c, p = softmax(old / T), q = softmax(logits / T), both (n, C)."""
-    p = (old / temperature).softmax(dim=1)
-    return -(p * (logits / temperature).log_softmax(dim=1)).sum(dim=1).mean()
+    return cross_entropy(logits / temperature, (old / temperature).softmax(dim=1))

@@ -14,11 +14,11 @@ import math
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import cross_entropy, softplus
 from torch.optim import SGD, Optimizer
 
 from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows, draw_rows
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, cross_entropy, head_method
+from pipeline.comparison.head_training.training_loop import FineTuning, Training, head_method
 
 RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
 WIDTH = 64  # of the discriminator's hidden layer

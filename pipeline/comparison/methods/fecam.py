@@ -31,7 +31,8 @@ import numpy as np
 
 from pipeline.comparison.labelled_tasks import TaskRows, source_tasks, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
-from pipeline.method.cholesky import forward
+from pipeline.errors import InputError
+from pipeline.method.cholesky import factor
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, unit_rows
 from pipeline.problem.seed import Seed
 
@@ -109,10 +110,9 @@ def correlation(covariance: Matrix64) -> Matrix64:
 def _squared_distances(gaps: Matrix64, R: Matrix64) -> Vector64:
     """Return gᵀR⁻¹g for each row g of gaps (n, d)."""
     try:
-        factor = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
-    except np.linalg.LinAlgError:  # where many features of a class are all zero, V₂ may exceed V₁
+        whitened = factor(R).forward(gaps.T)
+    except InputError:  # where many features of a class are all zero, V₂ may exceed V₁
         return np.asarray(np.einsum("nd,nd->n", gaps @ np.linalg.pinv(R, hermitian=True), gaps))
-    whitened = forward(factor, gaps.T)
     return np.asarray(np.einsum("dn,dn->n", whitened, whitened))
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pipeline.comparison.labelled_tasks import TaskRows
-from pipeline.comparison.methods.ranpac import Regression, no_rows, random_features
+from pipeline.comparison.methods.ranpac import Regression, random_features
 from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC
 from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.rows import Matrix64, Vector64
@@ -50,12 +50,12 @@ def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | 
         n += len(h)
         rows = np.vstack([B, np.sqrt(weights)[:, None] * h])
         B, squares = truncated(rows, min(round(n * KEPT), round(M * KEPT)))
-        sums = no_rows(task.classes_seen, M)
-        sums.update(h, labels, weights)
-        Q = np.pad(Q, ((0, 0), (0, task.classes_seen - Q.shape[1]))) + sums.Q
+        one_hot = weights[:, None] * np.eye(task.classes_seen)[labels]
+        sums, weight = h.T @ one_hot, one_hot.sum(axis=0)
+        Q = np.pad(Q, ((0, 0), (0, task.classes_seen - Q.shape[1]))) + sums
         # U = Bᵀσ⁻¹, so U σ⁻² Uᵀ Q = Bᵀ σ⁻⁴ B Q
         W = B.T @ ((B @ Q) / squares[:, None] ** 2)
-        regressions.append(Regression(W, 0.0, sums.weight, sums.means()))
+        regressions.append(Regression(W, 0.0, weight, sums.T / np.where(weight > 0, weight, np.nan)[:, None]))
     return regressions
 
 

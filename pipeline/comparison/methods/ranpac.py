@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lapack
 
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
 from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.comparison.ridge_solutions import ridge_solutions
 from pipeline.errors import InputError
 from pipeline.method import cholesky
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, row_blocks, unit_rows
@@ -49,69 +49,84 @@ class Regression:
     means: Matrix64
 
 
-@dataclass(eq=False)
-class Sums:
-    """G (M, M), Q (M, C) and Σω (C,) of M features and C classes.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All rows so far, while no more of them are fitted than there are features.
 
-    While there are no more rows than features, G = BᵀB is kept as the rows B = √ω h (k, M) with Y = √ω y (k, C):
-    (G + λI)⁻¹Q = Bᵀ(BBᵀ + λI)⁻¹Y takes k³ operations in place of M³.
+    With B = √ω h (n, M) and Y = √ω y (n, C), (G + λI)⁻¹Q = Bᵀ(BBᵀ + λI)⁻¹Y takes n³ operations in place of M³.
     """
 
-    Q: Matrix64
-    weight: Vector64
     B: Matrix64
     Y: Matrix64
-    G: Matrix64 | None = None  # with more rows than features; there is no B then
+    out: npt.NDArray[np.bool_]  # (n,) held out
+    K: Matrix64  # (n, n) BBᵀ
 
-    def grown(self, C: int) -> Sums:
-        """Return the sums with further classes, C in all."""
-        more = ((0, 0), (0, C - len(self.weight)))
-        Q, Y = np.pad(self.Q, more), np.pad(self.Y, more)
-        return Sums(Q, np.pad(self.weight, more[1]), self.B, Y, self.G)
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Rows | Sums:
+        """Return these with further rows; Y (n, C) may have further classes."""
+        before, M = self.B, self.B.shape[1]
+        if np.sum(~self.out) + np.sum(~out) > M:
+            nothing = np.zeros((M, M)), np.zeros((M, 0))
+            empty = Sums(*nothing, *nothing)
+            return empty.added(before, self.Y, self.out).added(B, Y, out)
+        cross, more = B @ before.T, Y.shape[1] - self.Y.shape[1]
+        return Rows(
+            np.vstack([before, B]),
+            np.vstack([np.pad(self.Y, ((0, 0), (0, more))), Y]),
+            np.concatenate([self.out, out]),
+            np.block([[self.K, cross.T], [cross, B @ B.T]]),
+        )
 
-    def update(self, h: Matrix64, labels: Labels, weights: Vector64) -> None:
-        """Add rows h (n, M)."""
-        root, one_hot = np.sqrt(weights)[:, None], np.eye(len(self.weight))[labels]
-        self._add(Sums(h.T @ (root**2 * one_hot), weights @ one_hot, root * h, root * one_hot))
+    @property
+    def Q(self) -> Matrix64:  # noqa: N802  the paper's name
+        """Q (M, C) of all rows."""
+        return self.B.T @ self.Y
 
-    def __add__(self, other: Sums) -> Sums:
-        both = Sums(self.Q, self.weight, self.B, self.Y, self.G)
-        both._add(other)
-        return both
+    def held_out_errors(self) -> Vector64:
+        """Return for each ridge Σω‖Wᵀh − y‖² of the held-out rows, when fitted to the others."""
+        inside = ~self.out
+        dual = ridge_solutions(self.K[np.ix_(inside, inside)], self.Y[inside], RIDGES)
+        gaps = self.K[np.ix_(self.out, inside)] @ dual - np.tile(self.Y[self.out], len(RIDGES))
+        return np.asarray(np.sum(gaps.reshape(len(gaps), len(RIDGES), -1) ** 2, axis=(0, 2)))
 
-    def _add(self, other: Sums) -> None:
-        self.Q, self.weight = self.Q + other.Q, self.weight + other.weight
-        kept = self.G is None and other.G is None
-        if kept and len(self.B) + len(other.B) <= len(self.Q):
-            self.B, self.Y = np.vstack([self.B, other.B]), np.vstack([self.Y, other.Y])
-        else:
-            self.G, self.B, self.Y = self._gram() + other._gram(), self.B[:0], self.Y[:0]
-
-    def _gram(self) -> Matrix64:
-        return self.B.T @ self.B if self.G is None else self.G
-
-    def means(self) -> Matrix64:
-        """Return the mean features (C, M); NaN for a class without rows."""
-        return np.asarray(self.Q.T / np.where(self.weight > 0, self.weight, np.nan)[:, None])
-
-    def solve(self, solver: Callable[[Matrix64, Matrix64], Matrix64]) -> Matrix64:
-        """Return the solution W (M, ·) of G W = Q by ``solver``, which is given a symmetric matrix and a right side."""
-        if self.G is None:
-            return self.B.T @ solver(self.B @ self.B.T, self.Y)
-        return solver(self.G, self.Q)
-
-    def errors(self, W: Matrix64) -> Matrix64:
-        """Return Σω(wᵀh − y)² − Σωy² of every column w, (M, m·C), for the class of the column."""
-        targets = np.tile(self.Q, W.shape[1] // max(1, len(self.weight)))
-        squares = np.sum((self.B @ W) ** 2, axis=0)
-        if self.G is not None:
-            squares = np.sum(W * (self.G @ W), axis=0)
-        return np.asarray(squares - 2 * np.sum(W * targets, axis=0))
+    def coefficients(self, ridge: float) -> Matrix64:
+        """Return W (M, C) of all rows."""
+        return self.B.T @ solve(self.K, self.Y, ridge)
 
 
-def no_rows(C: int, M: int) -> Sums:
-    """Return the sums of no row."""
-    return Sums(np.zeros((M, C)), np.zeros(C), np.zeros((0, M)), np.zeros((0, C)))
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The same with more rows than features: G (M, M) and Q (M, C) of the fitted and of the held-out rows."""
+
+    fitted_G: Matrix64
+    fitted_Q: Matrix64
+    held_G: Matrix64
+    held_Q: Matrix64
+
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Sums:
+        """Return these with further rows; Y (n, C) may have further classes."""
+        more = ((0, 0), (0, Y.shape[1] - self.held_Q.shape[1]))
+        b, y, held_b, held_y = B[~out], Y[~out], B[out], Y[out]
+        return Sums(
+            self.fitted_G + b.T @ b,
+            np.pad(self.fitted_Q, more) + b.T @ y,
+            self.held_G + held_b.T @ held_b,
+            np.pad(self.held_Q, more) + held_b.T @ held_y,
+        )
+
+    @property
+    def Q(self) -> Matrix64:  # noqa: N802  the paper's name
+        """Q (M, C) of all rows."""
+        return self.fitted_Q + self.held_Q
+
+    def held_out_errors(self) -> Vector64:
+        """Return the errors of `Rows.held_out_errors` less Σω, which is the same for every ridge."""
+        W = ridge_solutions(self.fitted_G, self.fitted_Q, RIDGES)
+        errors = np.sum(W * (self.held_G @ W - 2 * np.tile(self.held_Q, len(RIDGES))), axis=0)
+        return np.asarray(errors.reshape(len(RIDGES), -1).sum(axis=1))
+
+    def coefficients(self, ridge: float) -> Matrix64:
+        """Return W (M, C) of all rows."""
+        return solve(self.fitted_G + self.held_G, self.Q, ridge)
 
 
 @dataclass(frozen=True)
@@ -130,22 +145,26 @@ class RidgeRegression:
     def fit(self, seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None) -> list[Regression]:
         """Return the regression after each task."""
         P = self.projection(seed)
-        fitted = held = no_rows(0, P.shape[1])
-        regressions = []
+        M = P.shape[1]
+        weight, any_out = np.zeros(0), False
+        sums: Rows | Sums = Rows(np.zeros((0, M)), np.zeros((0, 0)), np.zeros(0, dtype=np.bool_), np.zeros((0, 0)))
+        regressions: list[Regression] = []
         for t, task in enumerate(tasks):
-            out = held_out(task.labels)
-            fitted, held = fitted.grown(task.classes_seen), held.grown(task.classes_seen)
-            _fold(fitted, task, P, np.flatnonzero(~out))
-            _fold(held, task, P, np.flatnonzero(out))
-            empty = np.flatnonzero(fitted.weight <= 0)  # a class with held-out rows has fitted ones
+            C, out = task.classes_seen, held_out(task.labels)
+            weight = np.pad(weight, (0, C - len(weight)))
+            for block in row_blocks(len(task.rows), BLOCK_ROWS):
+                h = random_features(task.rows[block], P)
+                B, Y = _scaled(h, task.labels[block], task.weights[block], C)
+                weight, sums = weight + np.sum(Y**2, axis=0), sums.added(B, Y, out[block])
+            empty = np.flatnonzero(weight <= 0)
             if len(empty) and fallback is not None:
                 source = fallback()[t]
-                fitted.update(source.means[empty], empty, source.weight[empty])
-            everything, ridge = fitted + held, float(RIDGES[-1])
-            if held.weight.any():
-                ridge = float(RIDGES[int(np.argmin(held_out_errors(fitted, held)))])
-            W = solve(everything, ridge)
-            regressions.append(Regression(W, ridge, everything.weight, everything.means()))
+                B, Y = _scaled(source.means[empty], empty, source.weight[empty], C)
+                weight, sums = weight + np.sum(Y**2, axis=0), sums.added(B, Y, np.zeros(len(B), dtype=np.bool_))
+            any_out = any_out or bool(out.any())
+            ridge = float(RIDGES[int(np.argmin(sums.held_out_errors()))] if any_out else RIDGES[-1])
+            means = sums.Q.T / np.where(weight > 0, weight, np.nan)[:, None]
+            regressions.append(Regression(sums.coefficients(ridge), ridge, weight, means))
         return regressions
 
     def predict(self, seed: Seed, regressions: Sequence[Regression]) -> list[Labels]:
@@ -172,50 +191,19 @@ def held_out(labels: Labels) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _fold(sums: Sums, task: TaskRows, P: Matrix64, index: npt.NDArray[np.intp]) -> None:
-    for block in row_blocks(len(index), BLOCK_ROWS):
-        rows = index[block]
-        sums.update(random_features(task.rows[rows], P), task.labels[rows], task.weights[rows])
+def _scaled(h: Matrix64, labels: Labels, weights: Vector64, C: int) -> tuple[Matrix64, Matrix64]:
+    """Return √ω h (n, M) and √ω y (n, C)."""
+    root = np.sqrt(weights)[:, None]
+    return root * h, root * np.eye(C)[labels]
 
 
-def held_out_errors(fitted: Sums, held: Sums) -> Vector64:
-    """Return for each ridge Σω‖Wᵀh − y‖² of the held-out rows, less Σω, which is the same for every ridge."""
-    W = fitted.solve(_solutions)
-    return np.asarray(held.errors(W).reshape(len(RIDGES), -1).sum(axis=1))
-
-
-def _solutions(matrix: Matrix64, right: Matrix64) -> Matrix64:
-    """Return (A + λI)⁻¹·right for every ridge, side by side: (n, 17·C).
-
-    A = U T Uᵀ with T tridiagonal, so that (T + λI)⁻¹ costs next to nothing for any number of ridges. At n = 1,500 all
-    17 take 0.16 s of CPU; by eigenvectors 0.4 s, by a Cholesky factor for each 0.5 s.
-    """
-    n = len(matrix)
-    work = int(lapack.dsytrd_lwork(n, lower=1)[0])
-    turned, diagonal, side, reflections, _ = lapack.dsytrd(matrix, lower=1, lwork=work)
-
-    def rotated(rows: Matrix64, trans: str) -> Matrix64:
-        result = np.array(rows, order="F")
-        if n > 1:
-            result[1:] = lapack.dormqr("L", trans, turned[1:, :-1], reflections, rows[1:], 64 * n)[0]
-        return result
-
-    aside = rotated(right, "T")
-    solved = [lapack.dgtsv(side, diagonal + ridge, side, aside)[3] for ridge in RIDGES]
-    return rotated(np.hstack(solved), "N")
-
-
-def solve(sums: Sums, ridge: float) -> Matrix64:
-    """Return (G + λI)⁻¹Q (M, C)."""
-
-    def solver(matrix: Matrix64, right: Matrix64) -> Matrix64:
-        regular = matrix + ridge * np.eye(len(matrix))
-        try:
-            return cholesky.solve(regular, right)
-        except InputError:  # a ridge below rounding: LU, as the authors solve it
-            return np.asarray(np.linalg.solve(regular, right))
-
-    return sums.solve(solver)
+def solve(matrix: Matrix64, right: Matrix64, ridge: float) -> Matrix64:
+    """Return (A + λI)⁻¹·right of a symmetric matrix."""
+    regular = matrix + ridge * np.eye(len(matrix))
+    try:
+        return cholesky.solve(regular, right)
+    except InputError:  # a ridge below rounding: LU, as the authors solve it
+        return np.asarray(np.linalg.solve(regular, right))
 
 
 RANPAC = RidgeRegression("ranpac", lambda: PROJECTIONS)

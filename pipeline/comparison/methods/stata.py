@@ -22,14 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.comparison.class_gaussians import (
-    ITERATIONS,
-    TEMPERATURE,
-    assignments,
-    log_likelihood,
-    neighbour_sums,
-    weighted_moments,
-)
+from pipeline.comparison import class_gaussians as gaussians
 from pipeline.comparison.unlabelled_tasks import Space, UnlabelledTask, transductive_methods
 from pipeline.method.rows import Labels, Matrix64, unit_rows
 
@@ -41,8 +34,8 @@ def run(space: Space) -> list[Labels]:
     likelihoods: list[Matrix64] = []
     predictions: list[Labels] = []
     for task in space.tasks:
-        likelihoods.append(log_likelihood(space.test, *fit(task)))
-        logits = space.test_logits[:, : task.classes_seen] + np.hstack(likelihoods) / TEMPERATURE
+        likelihoods.append(gaussians.log_likelihood(space.test, *fit(task)))
+        logits = space.test_logits[:, : task.classes_seen] + np.hstack(likelihoods) / gaussians.TEMPERATURE
         predictions.append(logits.argmax(axis=1))
     return predictions
 
@@ -52,16 +45,16 @@ def fit(task: UnlabelledTask) -> tuple[Matrix64, Matrix64]:
     n, d = task.rows.shape
     if n == 0:
         return task.anchors, np.full((len(task.classes), d), 1 / d)
-    mean, square = weighted_moments(task.rows, task.prior)
+    mean, square = gaussians.weighted_moments(task.rows, task.prior)
     spread = _about(task.anchors, mean, square)
     anchor_variances = np.maximum(task.prior.sum(axis=0) @ spread / n, 0)  # Σ⁰, shared
     mu, variances = task.anchors, np.tile(anchor_variances, (len(task.classes), 1))
-    z, neighbours = task.prior, neighbour_sums(task.rows)
-    for _ in range(ITERATIONS):
-        z = assignments(log_likelihood(task.rows, mu, variances), task.prior, z, neighbours)
+    z, neighbours = task.prior, gaussians.neighbour_sums(task)
+    for _ in range(gaussians.ITERATIONS):
+        z = gaussians.assignments(gaussians.log_likelihood(task.rows, mu, variances), task.prior, z, neighbours)
         count = np.bincount(z.argmax(axis=1), minlength=len(task.classes))
         beta = (count / (ALPHA + count))[:, None]
-        mean, square = weighted_moments(task.rows, z)
+        mean, square = gaussians.weighted_moments(task.rows, z)
         mu = unit_rows(beta * unit_rows(mean) + (1 - beta) * task.anchors)
         anchored = anchor_variances + (task.anchors - mu) ** 2
         variances = beta * _about(mu, mean, square) + (1 - beta) * anchored

@@ -16,14 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.comparison.class_gaussians import (
-    ITERATIONS,
-    TEMPERATURE,
-    assignments,
-    log_likelihood,
-    neighbour_sums,
-    weighted_moments,
-)
+from pipeline.comparison import class_gaussians as gaussians
 from pipeline.comparison.unlabelled_tasks import Space, UnlabelledTask, transductive_methods
 from pipeline.method.rows import Labels, Matrix64, Vector64, unit_rows
 
@@ -39,8 +32,8 @@ def run(space: Space) -> list[Labels]:
         mu, variances = fit(task)
         means.append(mu)
         summed, n = summed + len(task.rows) * variances, n + len(task.rows)
-        likelihood = log_likelihood(space.test, np.vstack(means), summed[None] / max(n, 1))
-        logits = space.test_logits[:, : task.classes_seen] + likelihood / TEMPERATURE
+        likelihood = gaussians.log_likelihood(space.test, np.vstack(means), summed[None] / max(n, 1))
+        logits = space.test_logits[:, : task.classes_seen] + likelihood / gaussians.TEMPERATURE
         predictions.append(logits.argmax(axis=1))
     return predictions
 
@@ -51,11 +44,11 @@ def fit(task: UnlabelledTask) -> tuple[Matrix64, Vector64]:
     variances = np.full(d, 1 / d)
     if n == 0:
         return task.anchors, variances
-    z, neighbours = task.prior, neighbour_sums(task.rows)
+    z, neighbours = task.prior, gaussians.neighbour_sums(task)
     mu = first_means(task)
-    for _ in range(ITERATIONS):
-        z = assignments(log_likelihood(task.rows, mu, variances[None]), task.prior, z, neighbours)
-        mean, square = weighted_moments(task.rows, z)
+    for _ in range(gaussians.ITERATIONS):
+        z = gaussians.assignments(gaussians.log_likelihood(task.rows, mu, variances[None]), task.prior, z, neighbours)
+        mean, square = gaussians.weighted_moments(task.rows, z)
         mu = unit_rows(mean)
         # Σ_c z_c (x − μ_c)² = Σ_c (Σ z_c) (mean of x² − 2 μ_c · mean of x + μ_c²)
         spread = square - 2 * mu * mean + mu**2
@@ -68,7 +61,7 @@ def first_means(task: UnlabelledTask) -> Matrix64:
     best = np.argsort(-task.prior, axis=0, kind="stable")[:MOST_CONFIDENT]
     sure = np.zeros_like(task.prior)
     np.put_along_axis(sure, best, np.take_along_axis(task.prior, best, axis=0), axis=0)
-    return unit_rows(weighted_moments(task.rows, sure)[0])
+    return unit_rows(gaussians.weighted_moments(task.rows, sure)[0])
 
 
 METHODS = transductive_methods("transclip", "TransCLIP (task by task)", run)

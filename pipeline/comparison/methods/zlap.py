@@ -42,16 +42,19 @@ def scores_after_tasks(space: Space) -> Iterator[Matrix64]:
     """Yield the scores (n, C) of the test rows after each task."""
     text = space.text
     C = space.test_logits.shape[1]
-    rows = np.zeros((0, space.test.shape[1]))
+    index, cosine = np.zeros((len(space.test), 0), dtype=np.intp), np.zeros((len(space.test), 0))  # of test rows
     of_rows, of_classes = np.zeros((0, C)), np.zeros((C, C))
     for task in space.tasks:
         scores = propagated(task, class_links(task, text))
         columns = np.zeros((len(task.rows), C))
         columns[:, task.classes] = scores[len(task.classes) :]
         of_classes[np.ix_(task.classes, task.classes)] = scores[: len(task.classes)]
-        rows, of_rows = np.vstack([rows, task.rows]), np.vstack([of_rows, columns])
-        index, cosine = nearest(space.test, rows, NEIGHBOURS)
-        result = edges(index, np.maximum(cosine, 0), len(rows)) @ of_rows
+        near, similar = nearest(space.test, task.rows, NEIGHBOURS)
+        index, cosine = np.hstack([index, len(of_rows) + near]), np.hstack([cosine, similar])
+        best = np.argsort(-cosine, axis=1, kind="stable")[:, :NEIGHBOURS]
+        index, cosine = np.take_along_axis(index, best, axis=1), np.take_along_axis(cosine, best, axis=1)
+        of_rows = np.vstack([of_rows, columns])
+        result = edges(index, np.maximum(cosine, 0), len(of_rows)) @ of_rows
         seen = task.classes_seen
         if text is not None:
             links = strongest(similarity(space.test, text[:seen]))
@@ -81,7 +84,7 @@ def strongest(links: Matrix64) -> Matrix64:
 def propagated(task: UnlabelledTask, links: Matrix64) -> Matrix64:
     """Return the scores (c + n, c) of the classes and the rows: the first c columns of (I − αS)⁻¹."""
     n, c = links.shape
-    index, cosine = nearest(task.rows, task.rows, NEIGHBOURS - 1, same=True)
+    index, cosine = task.neighbours  # k − 1
     among_rows = edges(index, np.maximum(cosine, 0), n)
     S = normalised(scipy.sparse.block_array([[None, links.T], [links, among_rows + among_rows.T]]))
     first = np.eye(c + n, c)

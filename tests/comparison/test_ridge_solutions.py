@@ -1,0 +1,41 @@
+"""All ridges at once, against NumPy's general solver for each; other threads run meanwhile."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pipeline.comparison.ridge_solutions import ridge_solutions
+
+RIDGES = (1e-3, 1.0, 1e3)
+
+
+def gram(n):
+    rows = np.random.default_rng(n).normal(size=(2 * n, n))
+    return rows.T @ rows
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 70, 300])
+def test_solutions_are_numpys(n):
+    A, right = gram(n), np.random.default_rng(0).normal(size=(n, 4))
+    expected = [np.linalg.solve(A + ridge * np.eye(n), right) for ridge in RIDGES]
+    given = A.copy(), right.copy()
+    np.testing.assert_allclose(ridge_solutions(A, right, RIDGES), np.hstack(expected), rtol=1e-8, atol=1e-12)
+    np.testing.assert_array_equal(A, given[0])
+    np.testing.assert_array_equal(right, given[1])
+
+
+def test_another_thread_runs_meanwhile():
+    A, right, done = gram(1000), np.ones((1000, 5)), []
+
+    def work():
+        start = time.thread_time()
+        ridge_solutions(A, right, RIDGES)
+        done.append(time.thread_time() - start)
+
+    thread, start = threading.Thread(target=work), time.thread_time()
+    thread.start()
+    while not done:
+        pass
+    assert time.thread_time() - start > 0.2 * done[0]  # with the lock held it would be next to nothing
