@@ -21,7 +21,7 @@ from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
 
 GRAPH, PARAMS = Path("dvc.yaml"), Path("params.yaml")
-REPLACED = ("docs", ".dvc/plots")  # with those of a new version; suites may have been edited
+REPLACED = ("checks", "docs", ".dvc/plots")  # with those of a new version; suites may have been edited
 MARK = "# The graph of referee-pipeline, copied from "
 OURS = "python -m pipeline.stages "
 
@@ -54,7 +54,7 @@ def write_graph(file: Path) -> None:
     graph = yaml.load((project_files() / GRAPH).read_text(encoding="utf-8"))
     code = graph["stages"]["code"]
     code.insert(list(code).index("deps"), "always_changed", True)
-    del code["deps"]
+    code["deps"].remove("pipeline")
     if file.is_file():
         before = yaml.load(file.read_text(encoding="utf-8"))
         own = {name: entry for name, entry in before["stages"].items() if not _is_ours(entry)}
