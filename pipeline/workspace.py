@@ -82,7 +82,8 @@ def former_outputs() -> list[str]:
     from dvc.repo import Repo  # a second, for whoever has not pulled
 
     with Repo() as repo:  # knows also which stages there are: dvc.lock keeps those of other suites
-        return sorted(str(out) for out in repo.index.outs if out.fs_path in unknown and out.changed_checksum())
+        outputs = [out for out in repo.index.outs if out.fs_path in unknown and out.hash_info]
+        return sorted(str(out) for out in outputs if out.changed_checksum())
 
 
 def allows_missing() -> bool:
