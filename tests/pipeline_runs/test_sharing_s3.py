@@ -66,7 +66,7 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, remote, tmp_path):
     remote.relay.reset()
     output = looker.run("bash", "-c", inspect).stdout
     store = "cache/embeddings/right/vit.zarr"
-    assert f"{store} on team" in output
+    assert f"{store}: on team" in output
     assert re.search(r"rand +float16 +\[24, 24\]", output)
     size = sum(file.stat().st_size for file in (mate.folder / store).rglob("*") if file.is_file())
     assert size > 5 * FIRST_LOOK
