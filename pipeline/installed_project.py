@@ -7,9 +7,7 @@ The first line of its dvc.yaml names the graph that it was copied from. The stag
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +15,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from pipeline import commented_yaml
 from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
 
-GRAPH, PARAMS = Path("dvc.yaml"), Path("params.yaml")
-REPLACED = ("docs", ".dvc/plots")  # with those of a new version; suites may have been edited
+GRAPH = Path("dvc.yaml")
+REPLACED = ("checks", "docs", ".dvc/plots")  # with those of a new version; suites may have been edited
 MARK = "# The graph of referee-pipeline, copied from "
 OURS = "python -m pipeline.stages "
 
@@ -48,22 +47,17 @@ def write_graph(file: Path) -> None:
 
     The stage `code` looks at the installed package every time, for want of a folder to depend on.
     """
-    yaml = YAML()  # the round trip keeps comments
-    yaml.width = 4096
-    yaml.indent(mapping=2, sequence=2, offset=0)
-    graph = yaml.load((project_files() / GRAPH).read_text(encoding="utf-8"))
+    graph = commented_yaml.load((project_files() / GRAPH).read_text(encoding="utf-8"))
     code = graph["stages"]["code"]
     code.insert(list(code).index("deps"), "always_changed", True)
-    del code["deps"]
+    code["deps"].remove("pipeline")
     if file.is_file():
-        before = yaml.load(file.read_text(encoding="utf-8"))
+        before = commented_yaml.load(file.read_text(encoding="utf-8"))
         own = {name: entry for name, entry in before["stages"].items() if not _is_ours(entry)}
         graph["stages"].update(own)
         graph.update({key: value for key, value in before.items() if key not in graph})
-    stream = io.StringIO()
-    yaml.dump(graph, stream)
     with write_aside(file) as aside:
-        aside.write_text(f"{MARK}{_identity()}\n{stream.getvalue()}", encoding="utf-8")
+        aside.write_bytes(f"{MARK}{_identity()}\n".encode() + commented_yaml.dump(graph))
 
 
 def require_current_graph(file: Path = GRAPH) -> None:
@@ -76,10 +70,7 @@ def require_current_graph(file: Path = GRAPH) -> None:
 
 
 def bring_up_to_date() -> Iterator[str]:
-    """Give the project in this folder the graph and pages of the installed package; yield a line for each change.
-
-    Sections of params.yaml that it lacks are added at its end. A clone is brought up to date by git.
-    """
+    """Give the project in this folder the graph and pages of the installed package; a clone gets them from git."""
     copied_from = _copied_from(GRAPH)
     if copied_from is None:
         return
@@ -89,14 +80,6 @@ def bring_up_to_date() -> Iterator[str]:
     for name in REPLACED:
         with write_aside(Path(name)) as aside:
             copy_file(name, aside)
-    theirs = PARAMS.read_text(encoding="utf-8")
-    for section in (project_files() / PARAMS).read_text(encoding="utf-8").split("\n\n"):
-        head = re.search(r"^\w+:", section, re.MULTILINE)
-        if head and not re.search(f"^{head[0]}", theirs, re.MULTILINE):
-            theirs = f"{theirs.rstrip()}\n\n{section.rstrip()}\n"
-            with write_aside(PARAMS) as aside:
-                aside.write_text(theirs, encoding="utf-8")
-            yield f"{PARAMS}: the new section {head[0][:-1]}, with its defaults"
 
 
 def _copied_from(file: Path) -> str | None:

@@ -71,29 +71,24 @@ def stream_state(step: str) -> Path:
     return CACHE / "streams" / f"{step}.zarr"
 
 
-def suite_results(suite: str) -> Path:
-    """The folder of a suite's results."""
-    return RESULTS / suite
-
-
 def probe(suite: str, domain: str) -> Path:
     """First figures of a domain's embeddings."""
-    return suite_results(suite) / "probes" / f"{domain}.json"
+    return RESULTS / suite / "probes" / f"{domain}.json"
 
 
 def basis_error(suite: str, source: str) -> Path:
     """How well the bases of a source approximate their kernel."""
-    return suite_results(suite) / "bases" / f"{source}.json"
+    return RESULTS / suite / "bases" / f"{source}.json"
 
 
 def problems(suite: str) -> Path:
     """The folder with one folder of results per problem, on which `tables` and `report` depend."""
-    return suite_results(suite) / "problems"
+    return RESULTS / suite / "problems"
 
 
 def evaluations(suite: str) -> Path:
     """The folder with one file of figures per problem, on which `metrics` depends."""
-    return suite_results(suite) / "evaluations"
+    return RESULTS / suite / "evaluations"
 
 
 def evaluation(suite: str, problem: str) -> Path:
@@ -103,7 +98,7 @@ def evaluation(suite: str, problem: str) -> Path:
 
 def metrics(suite: str) -> Path:
     """What `dvc metrics` and `dvc exp show` show of a suite."""
-    return suite_results(suite) / "metrics.json"
+    return RESULTS / suite / "metrics.json"
 
 
 def problem_tables(suite: str, problem: str) -> Path:
@@ -128,12 +123,12 @@ def selection(suite: str, problem: str) -> Path:
 
 def suite_tables(suite: str) -> Path:
     """The tables of all problems of a suite together."""
-    return suite_results(suite) / "tables"
+    return RESULTS / suite / "tables"
 
 
 def streams(suite: str) -> Path:
     """The folder of what steps of streams leave for people, on which `report` depends."""
-    return suite_results(suite) / "streams"
+    return RESULTS / suite / "streams"
 
 
 def step_images(suite: str, step: str) -> Path:
@@ -153,4 +148,4 @@ def figures(suite: str, problems: Iterable[str]) -> list[Path]:
 
 def report(suite: str) -> Path:
     """The page of all results of a suite."""
-    return suite_results(suite) / "report.html"
+    return RESULTS / suite / "report.html"

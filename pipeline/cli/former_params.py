@@ -5,13 +5,11 @@ Values stay as they are; what is added is empty, which means its defaults, so it
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_origin
 
-from ruamel.yaml import YAML
-
+from pipeline import commented_yaml
 from pipeline.errors import InputError
 from pipeline.params import PARAMS_FILE, SUITE_FILE
 from pipeline.settings import Settings
@@ -24,12 +22,9 @@ GONE = (("rff", "bases"),)  # section and key
 
 def renew_params() -> Iterator[str]:
     """Bring params.yaml and suite.yaml to today's form; yield what was done."""
-    yaml = YAML()  # the round trip keeps comments and quotes
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    settings = _load(yaml, PARAMS_FILE)
+    settings = _load(PARAMS_FILE)
     moved = {key: settings.pop(key) for key in (*Suite.model_fields, "lists") if key in settings}
-    suite = moved or _load(yaml, SUITE_FILE)
+    suite = moved or _load(SUITE_FILE)
     had_lists, listed = "lists" in suite, lists_as_images(suite)
     gone = [f"{section}.{key}" for section, key in GONE if settings.get(section, {}).pop(key, None)]
     new = {
@@ -39,7 +34,8 @@ def renew_params() -> Iterator[str]:
     for file, data in ((SUITE_FILE, suite), (PARAMS_FILE, settings)):
         data.update({key: empty() for key, empty in new[file].items()})
         if new[file] or moved or (gone and file == PARAMS_FILE) or (had_lists and file == SUITE_FILE):
-            _dump(yaml, data, file)
+            with write_aside(file) as aside:
+                aside.write_bytes(commented_yaml.dump(data))
     if moved:
         yield f"{SUITE_FILE}: {', '.join(moved)} are here now, as they were in {PARAMS_FILE}"
     yield from (
@@ -73,13 +69,13 @@ def lists_as_images(suite: Any) -> dict[str, Path]:
     return files
 
 
-def _load(yaml: YAML, file: Path) -> Any:
+def _load(file: Path) -> Any:
     if not file.is_file():
         raise InputError(f"{file}: no such file; run this in the root of a project")
     text = file.read_text(encoding="utf-8")
     if "\n<<<<<<< " in f"\n{text}":
         raise InputError(f"{file}: git left a conflict in it; take your own with `git checkout HEAD -- {file}`")
-    return yaml.load(text)
+    return commented_yaml.load(text)
 
 
 def _empty(model: type[Section], key: str, data: Any) -> type[dict[Any, Any] | list[Any]] | None:
@@ -94,10 +90,3 @@ def _empty(model: type[Section], key: str, data: Any) -> type[dict[Any, Any] | l
     is_section = isinstance(kind, type) and issubclass(kind, Section)
     required = is_section and any(field.is_required() for field in kind.model_fields.values())
     return dict if is_section and not required else None
-
-
-def _dump(yaml: YAML, data: Any, path: Path) -> None:
-    stream = io.BytesIO()
-    yaml.dump(data, stream)
-    with write_aside(path) as aside:
-        aside.write_bytes(stream.getvalue())

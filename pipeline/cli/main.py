@@ -4,42 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from types import ModuleType
+from importlib import import_module
 
-from pipeline.cli import (
-    check,
-    doctor,
-    export,
-    export_features,
-    init,
-    inspect,
-    merge_lock,
-    predict,
-    share,
-    show_views,
-    stream,
-    summary,
-    upgrade,
-    use,
-)
 from pipeline.errors import exits_cleanly
 
-COMMANDS: dict[str, ModuleType] = {
-    "init": init,
-    "use": use,
-    "check": check,
-    "doctor": doctor,
-    "inspect": inspect,
-    "merge-lock": merge_lock,
-    "upgrade": upgrade,
-    "show-views": show_views,
-    "summary": summary,
-    "predict": predict,
-    "export": export,
-    "export-features": export_features,
-    "stream": stream,
-    "share": share,
-}
+COMMANDS = (  # modules of this package, in the order of the help
+    *("init", "use", "check", "doctor", "inspect", "merge-lock", "upgrade", "show-views", "summary"),
+    *("predict", "export", "export-features", "stream", "share"),
+)
 DESCRIPTION = """\
 Adapt an image classifier to a new domain that has no labels, without the
 images it was first fitted to, on features that are extracted once and cached.
@@ -82,7 +54,8 @@ def parser() -> argparse.ArgumentParser:
         prog="referee", description=DESCRIPTION, epilog=EPILOG, formatter_class=HelpFormatter
     )
     commands = referee.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for name, module in COMMANDS.items():
+    for name in COMMANDS:
+        module = import_module(f"pipeline.cli.{name.replace('-', '_')}")
         description = str(module.__doc__)
         command = commands.add_parser(
             name,

@@ -48,7 +48,7 @@ REMEDIES = {
 def share(args: argparse.Namespace) -> str:
     """Try a remote and, if it works, write it into DVC's configuration; return a line for the user."""
     config = dvc_config()
-    name = args.name or config["core"].get("remote") or "team"
+    name = config["core"].get("remote") or "team"
     url = config["remote"].get(name, {}).get("url")
     team = {"endpointurl": args.endpoint_url, "region": args.region}
     own = {"user": args.user, "keyfile": args.key_file and str(args.key_file.absolute())}
@@ -56,9 +56,7 @@ def share(args: argparse.Namespace) -> str:
         team["url"], user = shared_url(args.url)
         own["user"] = args.user or user
         if url not in (None, team["url"]):
-            raise ParamsError(
-                f"the DVC remote {name!r} is {url}; use --name for another one, or first `dvc remote remove {name}`"
-            )
+            raise ParamsError(f"the DVC remote {name!r} is {url}; for another one, first `dvc remote remove {name}`")
         url = team["url"]
     if url is None:
         raise ParamsError(f"there is no DVC remote {name!r}; name its URL: referee share URL")
@@ -71,10 +69,7 @@ def share(args: argparse.Namespace) -> str:
     write_configuration(config, name, team, own)
     if not args.url:
         return f"{name}: {url} can be read; next: dvc repro --pull --allow-missing"
-    push = "dvc push --run-cache"
-    if config["core"].get("remote", name) != name:
-        push += f" --remote {name}"
-    following = f"{push} && git add dvc.lock orders .dvc/config && git commit"
+    following = "dvc push --run-cache && git add dvc.lock orders .dvc/config && git commit"
     return f"{name}: {url} can be read and written; next: {following}"
 
 
@@ -160,7 +155,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="s3://bucket/path, ssh://host:port/path or /shared/folder; none: the configured one",
     )
-    parser.add_argument("--name", help="the name of the remote (default: DVC's default, or team)")
     parser.add_argument("--create", action="store_true", help="make a folder that does not exist")
     s3 = parser.add_argument_group("S3")
     s3.add_argument("--endpoint-url", metavar="URL", help="of a server that is not Amazon's")

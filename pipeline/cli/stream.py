@@ -23,14 +23,15 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
-from pipeline.cli.suite_edit import edited_suite, in_one_line, put
+from pipeline.commented_yaml import dump, in_one_line, load, put
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
 from pipeline.datasets.tasks import class_order
@@ -46,6 +47,16 @@ from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
 CORRECTIONS = Path("corrections")
+
+
+@contextmanager
+def edited_suite() -> Iterator[Any]:
+    """Yield suite.yaml as nested mappings; what they hold at the end is written, or refused with the key at fault."""
+    data = load(SUITE_FILE.read_text(encoding="utf-8"))
+    yield data
+    parse_suite(data)
+    with write_aside(SUITE_FILE) as aside:
+        aside.write_bytes(dump(data))
 
 
 def add(

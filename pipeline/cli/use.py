@@ -15,15 +15,13 @@ examples:
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
+from pipeline import commented_yaml
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.params import PARAMS_FILE, SUITE_FILE, parse_settings, parse_suite
 from pipeline.suite import Suite
@@ -37,7 +35,7 @@ def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
     """Copy the suite of a name or file to suite.yaml; return lines for the user. ``force``: lose an edited one."""
     file = _suite_file(name, root / SUITES)
     content = with_folders(file, lambda _domain, folders: _first_on_disk(folders, root))
-    suite = parse_suite(YAML(typ="safe", pure=True).load(content), file)
+    suite = parse_suite(commented_yaml.load(content.decode()), file)
     target = root / SUITE_FILE
     if not force and is_edited(target, root / SUITES):
         copy = root / SUITES / "mine.yaml"
@@ -91,15 +89,10 @@ def with_folders(file: Path, choose: Callable[[str, list[str]], str]) -> bytes:
     }
     if not listed:
         return file.read_bytes()
-    yaml = YAML()  # the round trip keeps comments and quotes
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    data = yaml.load(file.read_text(encoding="utf-8"))
+    data = commented_yaml.load(file.read_text(encoding="utf-8"))
     for key, folders in listed.items():
         data["domains"][key]["images"] = choose(key, [str(folder) for folder in folders])
-    stream = io.BytesIO()
-    yaml.dump(data, stream)
-    return stream.getvalue()
+    return commented_yaml.dump(data)
 
 
 def other_settings(suite: Suite, params: Path) -> list[str]:

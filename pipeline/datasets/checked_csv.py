@@ -148,7 +148,7 @@ def _private_file(path: Path) -> Path:
             if version.exists() and sha256_of(version) == digest:
                 return version
     if not kept.exists():
-        raise malformed(path, "kept private (data.private): its owner has it, and what reads it runs there")
+        raise StoreError(f"{path}: kept private (data.private); its owner runs `dvc repro` and pushes what reads it")
     raise malformed(path, f"points to another version than {kept}")
 
 

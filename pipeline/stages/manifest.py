@@ -65,7 +65,8 @@ def manifest(context: Context, name: str) -> str:
             on_read=partial(progress.update, 1),
         )
     manifest_files.write_manifest(built, paths.manifest(name), private=how["private"])
-    return summary(built.report)
+    private = "; private: run all of `dvc repro` before you push, teammates cannot run what reads labels"
+    return summary(built.report) + (private if how["private"] else "")
 
 
 def summary(report: dict[str, Any]) -> str:

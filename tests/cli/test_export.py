@@ -155,12 +155,9 @@ def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, va
     np.testing.assert_allclose(names["classify"](views, rows), expected, atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    ("method", "message"), [({"variant": "nearest_mean"}, "predictor: nearest_mean is no linear classifier")]
-)
-def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, capsys, method, message):
-    adapted_as(method)
+def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, capsys):
+    adapted_as({"variant": "nearest_mean"})
     path = tmp_path / "no.safetensors"
     assert main(["export", "--problem", "mnist-uci", "-o", str(path)]) == 2
-    assert message in capsys.readouterr().err
+    assert "predictor: nearest_mean is no linear classifier" in capsys.readouterr().err
     assert not path.exists()

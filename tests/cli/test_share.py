@@ -137,15 +137,11 @@ def test_a_folder_is_made_only_when_asked(repository, tmp_path, capsys):
     assert f"url = {folder}" in configured()[0]
 
 
-def test_a_second_remote_needs_a_name(repository, tmp_path, capsys):
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
+def test_another_url_does_not_replace_the_teams(repository, tmp_path, capsys):
+    (tmp_path / "first").mkdir()
     assert main(["share", str(tmp_path / "first")]) == 0
     capsys.readouterr()
-    assert "--name" in refused(capsys, str(tmp_path / "second"))
-    assert main(["share", str(tmp_path / "second"), "--name", "other"]) == 0
-    assert "dvc push --run-cache --remote other" in capsys.readouterr().out
-    assert "remote = team" in configured()[0]
+    assert "dvc remote remove team" in refused(capsys, str(tmp_path / "second"))
 
 
 @pytest.mark.parametrize(
@@ -173,9 +169,9 @@ def test_outside_a_repository(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("level", ["--project", "--local"])
 def test_a_configured_remote_keeps_its_url_as_written(repository, tmp_path, capsys, level):
     (tmp_path / "shared").mkdir()
-    command = ["dvc", "remote", "add", "--quiet", level, "mine", "../shared"]
+    command = ["dvc", "remote", "add", "--quiet", "--default", level, "mine", "../shared"]
     subprocess.run(command, cwd=repository, check=True)
     before = configured()
-    assert main(["share", "--name", "mine"]) == 0
+    assert main(["share"]) == 0
     assert "can be read" in capsys.readouterr().out
     assert configured() == before

@@ -177,7 +177,7 @@ def test_the_owner_of_a_private_domain_reads_it_as_any_other(private):
 
 def test_who_does_not_own_a_private_domain_is_told_so(private):
     (kept(private) / "labels.csv").unlink()
-    with pytest.raises(StoreError, match=r"labels\.csv: kept private .*--force manifest@wards"):
+    with pytest.raises(StoreError, match=r"labels\.csv: kept private .*owner runs `dvc repro`"):
         read_labels(private)
 
 

@@ -16,6 +16,7 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 from faults.test_killed_stages import digest, leftovers
+from small_project import stages_run
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +106,7 @@ def kill_repro(project, kills, seed):
     for _ in range(kills):
         process = start(project, "dvc", "repro", "--force", "--downstream", "source@left")
         for line in process.stdout:
-            if "Running stage" in line:
+            if stages_run(line):
                 break
         time.sleep(chosen.uniform(0, 1.5))  # the four stages take about three seconds
         killed += kill(process)

@@ -143,7 +143,7 @@ def test_a_mate_adapts_and_the_owner_evaluates(owner, tmp_path):
     assert stages_run(mate.run("bash", "-c", MATE_ADAPTS).stdout) == COMPUTED_ANEW - READING_LABELS
     refused = mate.run("dvc", "repro", "--pull", "--allow-missing", "evaluate", ok=False)
     assert refused.returncode != 0
-    assert "csv: kept private (data.private): its owner has it" in refused.stderr
+    assert "csv: kept private (data.private); its owner runs" in refused.stderr
     mate.run("bash", "-c", MATE_PUSHES)
     mate.run("git", "commit", "--quiet", "-am", "sigma 1e-2")
 

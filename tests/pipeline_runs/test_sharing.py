@@ -1,10 +1,14 @@
-"""Features shared through a folder; the same story over S3 and SSH is in `make test-long`.
+"""Features shared through a folder and over OpenSSH; the same story over S3 is in test_sharing_s3.py.
 
 The recipe is that of docs/how-to/sharing.md. `referee share` with real servers is in tests/cli/test_share.py.
 """
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 
+from servers.openssh import running_ssh
 from sharing_story import SharedRemote, images_among, share_and_hand_back
 
 pytestmark = pytest.mark.slow
@@ -22,3 +26,17 @@ def test_a_teammate_without_images_or_weights_gets_a_result(run_project, tmp_pat
     assert b"data:image/" in owners_page
     sent = [file.read_bytes() for file in (tmp_path / "remote").rglob("*") if file.is_file()]
     assert not [content for content in sent if b"data:image/" in content]
+
+
+@pytest.mark.long
+def test_the_same_over_ssh(project_copy, tmp_path):
+    with TemporaryDirectory() as folder, running_ssh(Path(folder)) as server:
+        instead = {
+            "host.example.org:22": f"127.0.0.1:{server.port}",
+            "/data/referee": f"{tmp_path}/remote",
+            "--user me": f"--user {server.user}",
+            "~/.ssh/id_ed25519": str(server.keyfile),
+        }
+        remote = SharedRemote("SSH", instead, secrets=(f"user = {server.user}", str(server.keyfile)))
+        share_and_hand_back(project_copy, tmp_path, remote)
+    assert list((tmp_path / "remote/files/md5").iterdir())

@@ -66,7 +66,7 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, remote, tmp_path):
     remote.relay.reset()
     output = looker.run("bash", "-c", inspect).stdout
     store = "cache/embeddings/right/vit.zarr"
-    assert f"{store} on team" in output
+    assert f"{store}: on team" in output
     assert re.search(r"rand +float16 +\[24, 24\]", output)
     size = sum(file.stat().st_size for file in (mate.folder / store).rglob("*") if file.is_file())
     assert size > 5 * FIRST_LOOK
@@ -82,7 +82,7 @@ def test_a_first_look_reads_little_and_keeps_nothing(mate, remote, tmp_path):
 
     remote.relay.reset()
     looker.change_params(compare={"methods": ["clip_zero_shot", "nearest_mean"]})
-    assert stages_run(looker.run("bash", "-c", compare).stdout) == {"compare@left-right"}
+    assert stages_run(looker.run("bash", "-c", compare).stdout) == {"code", "compare@left-right"}
     assert "nearest_mean" in (looker.folder / "results/toy/problems/left-right/comparison.json").read_text()
     assert not (looker.folder / "cache/source").exists()
     needed = [file.stat().st_size for file in (mate.folder / "cache/embeddings").rglob("*") if file.is_file()]

@@ -18,7 +18,7 @@ from pipeline.extraction.cluster_reduction import ClusterReduction
 from pipeline.method import kernel_rows
 from pipeline.method.rows import BLOCK_IMAGES
 from pipeline.stage import main
-from small_project import SmallProject, tree_digest
+from small_project import tree_digest
 
 pytestmark = pytest.mark.slow
 
@@ -160,24 +160,3 @@ def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch)
         process(*STAGES[2])
     for name, array in here.items():
         assert_same(read(TARGET)[name], array, name)
-
-
-@pytest.mark.long
-def test_dvc_repro_on_a_cluster_leaves_the_same_lock_file(tmp_path):
-    """The user's story: one variable set; then unset, and nothing is to be done."""
-    project = SmallProject(tmp_path / "project")
-    project.folder.mkdir()
-    project.create(dvc=True)
-    command = ("dvc", "repro", "--no-run-cache", "evaluate@left-right")
-    project.run(*command)
-    lock = project.folder / "dvc.lock"
-    here = lock.read_text()
-    for folder in ("cache", "results", ".referee", ".dvc/cache"):
-        shutil.rmtree(project.folder / folder)
-    lock.unlink()
-    with RealCluster(tmp_path / "cluster") as cluster:
-        cluster.add_worker()
-        cluster.add_worker()
-        project.run(*command, **{ADDRESS: cluster.address})
-    assert lock.read_text() == here
-    assert project.repro("evaluate@left-right") == set()

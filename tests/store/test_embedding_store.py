@@ -1,7 +1,6 @@
 """Embedding stores: what is written is read, bytes repeat, and damage is an error, never a number."""
 
 import errno
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+from small_project import tree_digest
 
 
 def values(n: int = 300, d: int = 6) -> np.ndarray:
@@ -20,13 +20,6 @@ def write(path: Path, x: np.ndarray, *, shard: int = 128, views: tuple[str, ...]
     shards = [x[i : i + shard] for i in range(0, len(x), shard)]
     rows = ViewRows(*x.shape, "float16", {"wavelet": "haar"}, shards)
     write_embeddings(path, dict.fromkeys(views, rows), {"domain": "a", "weights": "w1"})
-
-
-def tree_digest(path: Path) -> str:
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return hashlib.sha256(
-        b"".join(str(file.relative_to(path)).encode() + file.read_bytes() for file in files)
-    ).hexdigest()
 
 
 @pytest.fixture(autouse=True)

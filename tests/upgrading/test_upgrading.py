@@ -73,6 +73,7 @@ def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys)
     taken = {line.split(":")[0] for line in lines if line.endswith(": taken over")}
     wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in FEATURES}
     assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
+    assert "pseudo_label@" not in (project.folder / "dvc.lock").read_text()  # no stage any more
     done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
     assert stages_run(done.stdout) == set()
     assert "pseudo_label@" not in (project.folder / "dvc.lock").read_text()  # a stage that is gone

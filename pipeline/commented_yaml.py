@@ -1,32 +1,25 @@
-"""Changes of suite.yaml that keep its comments and quotes, and are written only if the result is valid."""
+"""YAML files that people write, changed by a program: comments, quotes and order stay."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from pipeline.params import SUITE_FILE, parse_suite
-from pipeline.write_aside import write_aside
+
+def load(text: str) -> Any:
+    """Return the content of a file as mappings and lists that remember how they were written."""
+    return _yaml().load(text)
 
 
-@contextmanager
-def edited_suite() -> Iterator[Any]:
-    """Yield suite.yaml as nested mappings; what they hold at the end is written, or refused with the key at fault."""
-    yaml = YAML()  # the round trip keeps comments
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    data = yaml.load(SUITE_FILE.read_text(encoding="utf-8"))
-    yield data
+def dump(data: Any) -> bytes:
+    """Return the file's new content."""
     stream = io.BytesIO()
-    yaml.dump(data, stream)
-    parse_suite(YAML(typ="safe", pure=True).load(stream.getvalue()))
-    with write_aside(SUITE_FILE) as aside:
-        aside.write_bytes(stream.getvalue())
+    _yaml().dump(data, stream)
+    return stream.getvalue()
 
 
 def put(data: Any, section: str, key: str, entry: Mapping[str, Any]) -> None:
@@ -48,3 +41,10 @@ def in_one_line(value: Any) -> Any:
         sequence.fa.set_flow_style()
         return sequence
     return value
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    return yaml
