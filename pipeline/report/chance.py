@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pipeline.report.evaluation import ProbeFigures, ProblemFigures
+from pipeline.report.results import ProbeFigures, ProblemFigures
 
 REMEDIES = {
     "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "

@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.report import published
-from pipeline.report.compared_methods import GROUPS, Selection, Sweep
 from pipeline.report.figures import Cell, percent_cell
 from pipeline.report.published import Published
+from pipeline.report.results import GROUPS, Sweeps
 from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
 from pipeline.report.table import Block, Column, Row, Table
 
@@ -45,13 +45,10 @@ SELECTION_NOTES = (
 CHANGE = f"change: of the mean over all problems, against {FULL}"
 
 
-def suite_tables(
-    suite: Suite,
-    sweeps: Mapping[str, Mapping[str, Sweep]],
-    selections: Mapping[str, Selection],
-    figures: Sequence[Published],
-) -> list[Table]:
-    """Return the tables of a suite that have figures; sweeps and selections are of the problems that were swept."""
+def suite_tables(suite: Suite, sweeps: Mapping[str, Sweeps], figures: Sequence[Published]) -> list[Table]:
+    """Return the tables of a suite that have figures."""
+    if not suite.results:
+        return []
     comparison, *unknown = method_tables(suite, figures)
     ablated = any(entry.group == "ablation" for entry in suite.methods().values())
     return [
@@ -59,8 +56,8 @@ def suite_tables(
         comparison,
         *([ablation_table(suite, figures)] if ablated else []),
         *unknown,
-        *([sensitivity_table(sweeps, [suite.test_images()])] if sweeps else []),
-        *([selection_table(selections)] if any(len(one.choices) for one in selections.values()) else []),
+        *([sensitivity_table(sweeps, suite.test_images())] if sweeps else []),
+        *([selection_table(sweeps)] if any(len(one.choices) for one in sweeps.values()) else []),
     ]
 
 
@@ -93,32 +90,27 @@ def unknown_table(suite: Suite) -> Table:
         for problem, compared in suite.results.items()
         if any(entry.label_space for entry in compared.values())
     )
-    columns: list[Column] = []
-    cells: dict[str, list[Cell | None]] = {name: [] for name in methods}
+    columns: dict[Column, tuple[str, list[str]]] = {}  # -> the measure, and the problems it is averaged over
     for space, problems in spaces.items():
-        columns += [Column(p, p, space, space) for p in problems]
-        columns += [Column(f"{space}.{measure}.mean", title, space, space) for measure, title in MEASURES.items()]
-        for name, row in cells.items():
-            figures = [suite.results[p][name].label_space for p in problems]
-            row += [percent_cell(f.h_score, f.h_score_sd) if f and f.h_score is not None else None for f in figures]
-            for measure in MEASURES:
-                values = [getattr(f, measure) for f in figures if f]
-                whole = len(values) == len(problems) and None not in values
-                row.append(percent_cell(statistics.fmean(values)) if whole else None)
-    blocks = grouped((entry.group, name) for name, entry in methods.items())
-    return Table(
-        "unknown_classes",
-        f"Images of unknown classes, {suite.title}",
-        "method",
-        tuple(columns),
-        tuple(
-            Block(
-                GROUPS[group], tuple(Row(n, methods[n].title, tuple(cells[n]), note=suite.failures(n)) for n in names)
-            )
-            for group, names in blocks.items()
-        ),
-        (UNKNOWN_NOTE, suite.settings()),
-    )
+        columns |= {Column(p, p, space, space): ("h_score", [p]) for p in problems}
+        for measure, title in MEASURES.items():
+            columns[Column(f"{space}.{measure}.mean", title, space, space)] = (measure, problems)
+
+    def cell(method: str, column: Column, measure: str, problems: Sequence[str]) -> Cell | None:
+        figures = [f for p in problems if (f := suite.results[p][method].label_space)]
+        values = [getattr(f, measure) for f in figures]
+        if len(values) < len(problems) or None in values:
+            return None
+        return percent_cell(statistics.fmean(values), figures[0].h_score_sd if column.key in problems else None)
+
+    def row(method: str) -> Row:
+        cells = tuple(cell(method, column, *of) for column, of in columns.items())
+        return Row(method, methods[method].title, cells, note=suite.failures(method))
+
+    groups = grouped((entry.group, name) for name, entry in methods.items())
+    blocks = tuple(Block(GROUPS[group], tuple(map(row, names))) for group, names in groups.items())
+    caption, notes = f"Images of unknown classes, {suite.title}", (UNKNOWN_NOTE, suite.settings())
+    return Table("unknown_classes", caption, "method", tuple(columns), blocks, notes)
 
 
 def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
@@ -188,30 +180,28 @@ def headline_table(suite: Suite) -> Table:
     return Table("headline", caption, "problem", columns, tuple(blocks), notes, best="the best of each row")
 
 
-def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()) -> Table:
-    """Return A_T over D and over sigma; `sweeps` is problem -> name of the parameter -> sweep.
+def sensitivity_table(sweeps: Mapping[str, Sweeps], test_images: str) -> Table:
+    """Return A_T of the swept problems over D and over sigma.
 
     No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
     """
-    names = list(dict.fromkeys(name for by_name in sweeps.values() for name in by_name))
-    values = [
-        (name, value)
-        for name in names
-        for value in sorted({v for by_name in sweeps.values() for v in by_name.get(name, {})})
-    ]
+    cells = {
+        (problem, name, value): percent_cell(mean, sd)
+        for problem, one in sweeps.items()
+        for name, table in one.accuracy.items()
+        for value, mean, sd in table.to_numpy().tolist()
+    }
+    values = sorted({(name, value) for _, name, value in cells})
     columns = tuple(Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values)
-    rows = tuple(
-        Row(problem, problem, tuple((f := by_name.get(n, {}).get(v)) and percent_cell(*f) for n, v in values))
-        for problem, by_name in sweeps.items()
-    )
-    notes = ("A_T in percent, mean ± standard deviation over the seeds", *notes)
+    rows = tuple(Row(p, p, tuple(cells.get((p, *value)) for value in values)) for p in sweeps)
+    notes = ("A_T in percent, mean ± standard deviation over the seeds", test_images)
     caption = "Sensitivity of the final accuracy"
     return Table("sensitivity", caption, "problem", columns, (Block("", rows),), notes)
 
 
-def selection_table(selections: Mapping[str, Selection]) -> Table:
+def selection_table(sweeps: Mapping[str, Sweeps]) -> Table:
     """Return what each label-free score chooses on each problem, and how good that was; a section per setting."""
-    found = {name: one.choices.to_dict("records") for name, one in selections.items()}
+    found = {name: one.choices.to_dict("records") for name, one in sweeps.items()}
     every = [choice for choices in found.values() for choice in choices]
     settings = dict.fromkeys(choice["setting"] for choice in every)
     scores = dict.fromkeys(choice["score"] for choice in every)

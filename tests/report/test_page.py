@@ -118,9 +118,8 @@ def test_charts_without_values_are_left_out():
 def test_a_method_that_failed_is_not_drawn():
     content = report_content()
     first = content.problems[0]
-    failed = first.methods["paper"].model_copy(update={"failed": "why"})
-    methods = {**first.methods, "paper": failed}
-    compared = first.comparison.model_copy(update={"methods": methods})
+    failed = first.comparison.methods["paper"].model_copy(update={"failed": "why"})
+    compared = first.comparison.model_copy(update={"methods": {**first.comparison.methods, "paper": failed}})
     broken = dataclasses.replace(first, comparison=compared)
     charts = {chart.key: chart for chart in problem_charts(broken)}
     assert "REFEREE as printed" not in [row[0] for row in charts["methods"].rows]

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.compared_methods import Comparison, MethodFigures, Selection
 from pipeline.report.published import read_published
+from pipeline.report.results import Comparison, MethodFigures
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import (
     PUBLISHED,
@@ -18,7 +18,7 @@ from pipeline.report.suite_tables import (
     suite_tables,
 )
 from pipeline.report.table_formats import to_csv
-from report_content import CHOSEN, SELECTED
+from report_content import ACCURACY, CHOSEN, SWEEPS
 
 MADE_WITH = {"rff.D": 1000, "rff.sigma": 1e-4}
 PAPER = read_published()
@@ -231,12 +231,9 @@ def test_headline_of_several_datasets():
 
 
 def test_sensitivity_has_a_section_per_parameter():
-    sweeps = {
-        "a-b": {"D": {50.0: (80.0, 1.0), 500.0: (85.0, 0.5)}, "sigma": {1e-4: (85.0, 0.5)}},
-        "b-a": {"D": {500.0: (70.0, 0.1), 1000.0: (69.0, 0.2)}, "sigma": {1e-4: (70.0, 0.1)}},
-    }
-    table = sensitivity_table(sweeps)
-    assert [c.key for c in table.columns] == ["D=50", "D=500", "D=1000", "sigma=0.0001"]
+    other = replace(SWEEPS, accuracy=ACCURACY | {"D": ACCURACY["D"].assign(D=[500, 1000])})
+    table = sensitivity_table({"a-b": SWEEPS, "b-a": other}, "30 test images")
+    assert [c.key for c in table.columns] == ["D=50", "D=500", "D=1000", "sigma=0.0001", "sigma=0.01"]
     assert cell(table, "b-a", "D=50") is None
     assert not any(c and c.best for r in table.rows() for c in r.cells)
     assert [part.name for part in table.parts()] == ["sensitivity-D", "sensitivity-sigma"]
@@ -244,8 +241,7 @@ def test_sensitivity_has_a_section_per_parameter():
 
 def test_selection_has_a_section_per_setting_a_block_per_problem_and_their_mean():
     other = CHOSEN.assign(regret=1.0, rank_correlation="")  # of an A_T that is constant
-    chosen = {"a-b": Selection(SELECTED, CHOSEN, {}), "b-a": Selection(SELECTED, other, {})}
-    table = selection_table(chosen)
+    table = selection_table({"a-b": SWEEPS, "b-a": replace(SWEEPS, choices=other)})
     assert [part.name for part in table.parts()] == ["selection-sigma", "selection-class_priors"]
     assert [block.heading for block in table.blocks] == ["a-b", "b-a", "mean"]
     figures = {
@@ -274,9 +270,7 @@ def test_a_method_that_failed_has_a_note_and_no_mean():
 
 
 def test_suite_tables_are_those_with_figures():
-    sweeps = {"amazon-dslr": {"D": {50.0: (80.0, 1.0)}}}
-    chosen = {"amazon-dslr": Selection(SELECTED, CHOSEN, {})}
-    names = [table.name for table in suite_tables(suite(OFFICE), sweeps, chosen, PAPER)]
+    names = [table.name for table in suite_tables(suite(OFFICE), {"amazon-dslr": SWEEPS}, PAPER)]
     assert names == ["headline", "comparison", "ablation", "sensitivity", "selection"]
     plain = suite({"amazon-dslr": {"calibrated": (1, 2)}})
-    assert [table.name for table in suite_tables(plain, {}, {}, PAPER)] == ["headline", "comparison"]
+    assert [table.name for table in suite_tables(plain, {}, PAPER)] == ["headline", "comparison"]

@@ -11,7 +11,6 @@ from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipeline.report.compared_methods import LabelSpaceFigures
 from pipeline.report.figures import format_figure
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_charts import gains, problem_charts
@@ -19,6 +18,7 @@ from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
 from pipeline.report.page.stream_charts import stream_charts
 from pipeline.report.page.stream_results import StreamResults
+from pipeline.report.results import LabelSpaceFigures
 from pipeline.report.suite_tables import FULL, MEASURES
 from pipeline.report.table import Table, is_mean
 
