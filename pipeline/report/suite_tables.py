@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeline.report import published
 from pipeline.report.figures import Cell, percent_cell
+from pipeline.report.problem_figures import MEASURES
 from pipeline.report.published import Published
 from pipeline.report.results import GROUPS, Sweeps
 from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
@@ -30,7 +31,6 @@ HEADLINE = {  # method -> title of its column
     "no_weighting": "no weights",
 }
 ABLATIONS = "no CLIP, no views, no weights: calibrated without that part"
-MEASURES = {"shared": "shared", "unknown": "unknown", "h_score": "H-score", "auroc": "AUROC"}
 UNKNOWN_NOTE = (
     "H-score of each problem in percent, mean ± standard deviation over the seeds, after the last task; then means "
     "over the problems: accuracy on shared classes (mean per class, a rejected image is wrong), share of unknown "
