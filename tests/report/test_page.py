@@ -136,13 +136,6 @@ def test_no_mistakes_and_no_pseudo_labels():
     assert "<b>no</b> pseudo-labels right" in page
 
 
-def test_a_page_without_problems():
-    empty = dataclasses.replace(report_content(), headline=None, methods=[], problems=[], pictures={})
-    page = render_page(empty)
-    assert "has no problems" in page
-    assert "What was run" in page
-
-
 def test_each_picture_is_in_the_album_once():
     album = {}
     grey = np.full((300, 200, 3), 90, np.uint8)

@@ -51,11 +51,6 @@ def test_results_are_read_as_they_were_written(written):
         assert one.to_dict("records") == other.to_dict("records")
 
 
-def test_a_file_that_is_missing(tmp_path):
-    with pytest.raises(StoreError, match=r"map.csv: no such file; run dvc repro evaluate@a-b"):
-        read_table(tmp_path / "map.csv", {"x": float}, "evaluate@a-b")
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [

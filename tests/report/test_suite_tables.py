@@ -15,7 +15,6 @@ from pipeline.report.suite_tables import (
     headline_table,
     selection_table,
     sensitivity_table,
-    suite_tables,
 )
 from pipeline.report.table_formats import to_csv
 from report_content import ACCURACY, CHOSEN, SWEEPS
@@ -267,10 +266,3 @@ def test_a_method_that_failed_has_a_note_and_no_mean():
     assert row(table, "ewc").note == "failed on dslr-amazon (too few images)"
     assert cell(table, "ewc", "amazon-dslr") is not None
     assert cell(table, "ewc", "mean") is None
-
-
-def test_suite_tables_are_those_with_figures():
-    names = [table.name for table in suite_tables(suite(OFFICE), {"amazon-dslr": SWEEPS}, PAPER)]
-    assert names == ["headline", "comparison", "ablation", "sensitivity", "selection"]
-    plain = suite({"amazon-dslr": {"calibrated": (1, 2)}})
-    assert [table.name for table in suite_tables(plain, {}, PAPER)] == ["headline", "comparison"]
