@@ -10,12 +10,11 @@ import pandas as pd
 
 from pipeline import paths
 from pipeline.method.evaluation import BRANCHES
-from pipeline.report.compared_methods import CHOICES, Comparison, MethodFigures, Selection
-from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.page.page import PageContent
 from pipeline.report.page.pictures import ProblemPictures, add_picture
 from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
+from pipeline.report.results import CHOICES, Comparison, MethodFigures, ProblemFigures, Sweeps
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
 
@@ -29,7 +28,6 @@ METHODS = {
     "ewc-head": ("EWC", "head"),
 }
 PLAIN = ["ant", "bee", "cat", "dog"]
-SWEEPS = {"D": {50.0: (80.0, 2.0), 500.0: (90.0, 1.0)}, "sigma": {1e-4: (90.0, 1.0), 1e-2: (85.0, 1.5)}}
 OF = "n = 30 test images, 2 seeds, D=50"
 SELECTED = pd.DataFrame(
     [
@@ -50,6 +48,11 @@ CHOSEN = pd.DataFrame(
     columns=list(CHOICES),
 )
 MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "method.variant": "calibrated", "method.options": {}}
+ACCURACY = {
+    "D": pd.DataFrame({"D": [50.0, 500.0], "A_T": [80.0, 90.0], "sd": [2.0, 1.0]}),
+    "sigma": pd.DataFrame({"sigma": [1e-4, 1e-2], "A_T": [90.0, 85.0], "sd": [1.0, 1.5]}),
+}
+SWEEPS = Sweeps(ACCURACY, SELECTED, CHOSEN, MADE_WITH)
 
 
 def comparison(methods: dict[str, MethodFigures]) -> Comparison:
@@ -88,9 +91,8 @@ def problem(name: str, classes: list[str], base: float, *, swept: bool = False) 
         weight_auroc=88.5,
         ece=dict.fromkeys(BRANCHES, 3.2),
     )
-    sweeps = (SWEEPS, MADE_WITH, Selection(SELECTED, CHOSEN, MADE_WITH)) if swept else ()
-    compared = comparison(figures(base))
-    return ProblemResults("toy", name, source, target, metrics, tables(classes), compared, *sweeps)
+    title, compared, sweeps = f"{source} → {target}", comparison(figures(base)), SWEEPS if swept else None
+    return ProblemResults("toy", name, title, target, metrics, tables(classes), compared, sweeps)
 
 
 def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
@@ -179,14 +181,12 @@ def write_results(results: ProblemResults) -> None:
     paths.comparison(*key).write_text(comparison_json(results.comparison), encoding="utf-8")
     for name, table in results.tables.items():
         table.to_csv(folder / f"{name}.csv", index=False)
-    for name, sweep in results.sweeps.items():
-        rows = [(OF, value, mean, sd) for value, (mean, sd) in sweep.items()]
-        pd.DataFrame(rows, columns=["of", name, "A_T", "sd"]).to_csv(swept / f"{name}.csv", index=False)
-    (swept / "made_with.json").write_text(json.dumps(results.swept_with))
-    if results.selection:
-        results.selection.values.to_csv(chosen / "values.csv", index=False)
-        results.selection.choices.to_csv(chosen / "choices.csv", index=False)
-        (chosen / "made_with.json").write_text(json.dumps(results.selection.made_with))
+    if results.sweeps:
+        for name, sweep in results.sweeps.accuracy.items():
+            sweep.assign(of=OF)[["of", *sweep]].to_csv(swept / f"{name}.csv", index=False)
+        (swept / "made_with.json").write_text(json.dumps(results.sweeps.made_with))
+        results.sweeps.values.to_csv(chosen / "values.csv", index=False)
+        results.sweeps.choices.to_csv(chosen / "choices.csv", index=False)
 
 
 def comparison_json(compared: Comparison) -> str:

@@ -28,11 +28,9 @@ from typing import Any
 from pipeline import paths
 from pipeline.params import Params, load_params
 from pipeline.report.chance import guessing
-from pipeline.report.compared_methods import read_comparison
-from pipeline.report.evaluation import ProbeFigures, ProblemFigures
 from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
-from pipeline.report.result_file import read_json
+from pipeline.report.results import read_comparison, read_evaluation, read_probe
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
@@ -44,8 +42,7 @@ def feature_table(params: Params) -> str:
     rows = [("domain", *columns)]
     warnings = []
     for domain in params.domains:
-        file = paths.probe(params.suite, domain)
-        probe = read_json(file, ProbeFigures, f"probe@{domain}")
+        probe = read_probe(params.suite, domain)
         if probe.zero_shot is None:  # a domain without labels
             continue
         warnings += guessing(probe, domain)
@@ -65,8 +62,7 @@ def problem_table(params: Params) -> str:
     rows = [("problem", "n", *columns)]
     made = {}
     for name in params.problems:
-        file = paths.evaluation(params.suite, name)
-        found = read_json(file, ProblemFigures, f"evaluate@{name}")
+        found = read_evaluation(params.suite, name)
         made[name] = found.made_with
         accuracy = found.pseudo_label_accuracy
         rows.append(
@@ -124,9 +120,7 @@ def tables(params: Params) -> str:
 
 def compared_suite(params: Params) -> Suite:
     """Return what `compare` measured on every problem."""
-    results = {
-        name: read_comparison(paths.comparison(params.suite, name), f"compare@{name}") for name in params.problems
-    }
+    results = {name: read_comparison(params.suite, name) for name in params.problems}
     datasets = {name: params.domains[p.target].dataset for name, p in params.problems.items()}
     return Suite(params.suite, results, datasets)
 

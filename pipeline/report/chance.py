@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pipeline.report.evaluation import ProbeFigures, ProblemFigures
+from pipeline.report.results import ProbeFigures, ProblemFigures
 
 REMEDIES = {
     "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "
@@ -15,14 +15,7 @@ REMEDIES = {
 
 
 def at_chance(accuracy: float, classes: int, images: int) -> bool:
-    """Say whether an accuracy is within three standard errors of guessing one of the classes, or below.
-
-    Parameters
-    ----------
-    accuracy : float
-        In percent.
-    classes, images : int
-        How many classes were told apart, and on how many images.
+    """Say whether an accuracy in percent is within three standard errors of guessing one of the classes, or below.
 
     Examples
     --------

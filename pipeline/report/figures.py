@@ -20,11 +20,6 @@ def percent(fraction: float | np.floating[Any]) -> float:
     return round(100 * float(fraction), 2)
 
 
-def decimal(value: float) -> Decimal:
-    """Return a percentage as an exact number with two decimals."""
-    return Decimal(f"{value:.2f}")
-
-
 @dataclass(frozen=True)
 class Cell:
     """A figure in percent, decimal because what the paper printed is printed again digit by digit; or a word."""
@@ -36,11 +31,10 @@ class Cell:
 
     @property
     def rounded(self) -> Any:
-        """The mean as it is printed."""
+        """The mean as it is printed: rounded half away from zero, never to -0."""
         return self._rounded(self.mean)
 
     def _rounded(self, value: Any) -> Any:
-        """Round half away from zero, never to -0."""
         if self.digits is None or isinstance(value, str):
             return value
         return value.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP) + 0
@@ -62,8 +56,8 @@ class Cell:
 
 
 def percent_cell(mean: float, sd: float | None = None, digits: int = 1) -> Cell:
-    """Return the cell of percentages."""
-    return Cell(decimal(mean), None if sd is None else decimal(sd), digits)
+    """Return the cell of percentages, of which two decimals count."""
+    return Cell(Decimal(f"{mean:.2f}"), None if sd is None else Decimal(f"{sd:.2f}"), digits)
 
 
 def format_figure(mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± ") -> str:

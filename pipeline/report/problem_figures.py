@@ -21,7 +21,8 @@ Float = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
 
-MEASURES = ("shared", "unknown", "h_score", "auroc")  # of `LabelSpaceScores`
+# of `LabelSpaceScores`, and their titles
+MEASURES = {"shared": "shared", "unknown": "unknown", "h_score": "H-score", "auroc": "AUROC"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def label_space_figures(seeds: Sequence[Sequence[LabelSpaceScores]]) -> dict[str
     per_task = {name: [percent_where_known(column) for column in values[:, :, i].T] for i, name in enumerate(MEASURES)}
     return {
         **{name: per_task[name][-1] for name in MEASURES},
-        "h_score_sd": percent_where_known(values[:, -1:, MEASURES.index("h_score")].std(axis=0)),
+        "h_score_sd": percent_where_known(values[:, -1:, [*MEASURES].index("h_score")].std(axis=0)),
         "per_task": per_task,
     }
 

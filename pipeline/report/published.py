@@ -6,21 +6,14 @@ They were measured under another protocol (see published.md), so no table mixes 
 from __future__ import annotations
 
 import csv
+import functools
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 FILE = Path(__file__).with_name("published.csv")
-AVERAGE = "mean"  # our name of the column `Avg.`
+AVERAGE = "mean"  # our name of the column `Avg`
 ABLATION = "visda-ablation"  # the ablation's rows, all on VisDA
-
-# dataset -> the paper's abbreviation of each domain -> our key
-DOMAINS: dict[str, dict[str, str]] = {
-    "office31": {"A": "amazon", "D": "dslr", "W": "webcam"},
-    "officehome": {"Ar": "art", "Cl": "clipart", "Pr": "product", "Rw": "real_world"},
-    "visda": {"synthetic": "visda_train", "real": "visda_validation"},
-    "domainnet": {"clipart": "domainnet_clipart", "sketch": "domainnet_sketch"},
-}
 TITLES = {"office31": "Office-31", "officehome": "Office-Home", "visda": "VisDA", "domainnet": "DomainNet"}
 # The paper's method -> ours that follows it. Their ablations are of the released method, ours of `calibrated`.
 REFEREE = {
@@ -44,8 +37,9 @@ OTHER_BACKBONE = (
 class Published:
     """One figure as the paper prints it: percent over five seeds, `sd` None where it prints none."""
 
-    dataset: str  # a key of `DOMAINS`, or `ABLATION`
+    dataset: str  # a key of `TITLES`, or `ABLATION`
     problem: str  # our name, or `AVERAGE`
+    printed: str  # the paper's name of the problem
     title: str  # the paper's name of the method
     mean: Decimal
     sd: Decimal | None
@@ -66,6 +60,17 @@ class Published:
         return OTHER_BACKBONE if self.source_samples else OVERLAP
 
 
+@functools.cache
+def read_published() -> list[Published]:
+    """Read the paper's figures, in its order."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        _, *lines = csv.reader(file)
+    return [
+        Published(dataset, problem, printed, title, Decimal(mean), Decimal(sd) if sd else None)
+        for dataset, problem, printed, title, mean, sd in lines
+    ]
+
+
 def problems_of(dataset: str) -> dict[str, str]:
     """Return the problems that the paper has of a dataset: our name -> the paper's name.
 
@@ -74,21 +79,4 @@ def problems_of(dataset: str) -> dict[str, str]:
     >>> problems_of("office31")["amazon-dslr"]
     'A→D'
     """
-    if dataset == "visda":  # one direction only
-        return {"visda_train-visda_validation": "synthetic→real"}
-    domains = DOMAINS.get(dataset, {})
-    return {f"{domains[a]}-{domains[b]}": f"{a}→{b}" for a in domains for b in domains if a != b}
-
-
-def read_published() -> list[Published]:
-    """Read the paper's figures, in its order."""
-    figures = []
-    with FILE.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            dataset = line["dataset"]
-            ours = {name: key for key, name in problems_of(dataset.removesuffix("-ablation")).items()}
-            problem = AVERAGE if line["problem"] == "Avg" else ours[line["problem"]]
-            sd = Decimal(line["accuracy_sd"]) if line["accuracy_sd"] else None
-            mean = Decimal(line["accuracy_mean"])
-            figures.append(Published(dataset, problem, line["method"], mean, sd))
-    return figures
+    return {f.problem: f.printed for f in read_published() if f.dataset == dataset and f.problem != AVERAGE}

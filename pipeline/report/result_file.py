@@ -26,7 +26,7 @@ def read_json(path: Path, kind: type[Content], stage: str) -> Content:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise malformed(path, f"{key}: {first['msg']}" if key else first["msg"], stage) from None
+        raise _malformed(path, f"{key}: {first['msg']}" if key else first["msg"], stage) from None
 
 
 def read_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> DataFrame:
@@ -39,20 +39,20 @@ def read_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> Data
 
     header, *lines = list(csv.reader(io.StringIO(_read_text(path, stage)))) or [[]]
     if header[: len(columns)] != list(columns):
-        raise malformed(path, f"its columns do not begin with {','.join(columns)}", stage)
+        raise _malformed(path, f"its columns do not begin with {','.join(columns)}", stage)
     if any(len(line) != len(header) for line in lines):
-        raise malformed(path, f"a line does not have {len(header)} values", stage)
+        raise _malformed(path, f"a line does not have {len(header)} values", stage)
     try:
         # not pd.read_csv, which takes a class called NA for a missing value
         table = pd.DataFrame(lines, columns=header, dtype=str).astype(dict.fromkeys(header, float) | dict(columns))
     except ValueError as error:
-        raise malformed(path, str(error), stage) from None
+        raise _malformed(path, str(error), stage) from None
     if not np.isfinite(table.select_dtypes("number").to_numpy()).all():
-        raise malformed(path, "a number is not finite", stage)
+        raise _malformed(path, "a number is not finite", stage)
     return table
 
 
-def malformed(path: Path, what: str, stage: str) -> StoreError:
+def _malformed(path: Path, what: str, stage: str) -> StoreError:
     """Return the error that a file is not as ``stage`` writes it, in one line."""
     return StoreError(f"{path}: {' '.join(what.split())}; run dvc repro --force {stage}")
 

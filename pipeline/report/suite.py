@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.report import published
-from pipeline.report.compared_methods import Comparison, MethodFigures
 from pipeline.report.figures import Cell, percent_cell
+from pipeline.report.results import Comparison, MethodFigures
 from pipeline.report.table import Column
 
 MEAN = "mean: over the problems; its deviation is that of the seeds' means"

@@ -12,9 +12,10 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.report import published
-from pipeline.report.compared_methods import GROUPS, Selection, Sweep
 from pipeline.report.figures import Cell, percent_cell
+from pipeline.report.problem_figures import MEASURES
 from pipeline.report.published import Published
+from pipeline.report.results import GROUPS, Sweeps
 from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
 from pipeline.report.table import Block, Column, Row, Table
 
@@ -30,7 +31,6 @@ HEADLINE = {  # method -> title of its column
     "no_weighting": "no weights",
 }
 ABLATIONS = "no CLIP, no views, no weights: calibrated without that part"
-MEASURES = {"shared": "shared", "unknown": "unknown", "h_score": "H-score", "auroc": "AUROC"}
 UNKNOWN_NOTE = (
     "H-score of each problem in percent, mean ± standard deviation over the seeds, after the last task; then means "
     "over the problems: accuracy on shared classes (mean per class, a rejected image is wrong), share of unknown "
@@ -45,13 +45,10 @@ SELECTION_NOTES = (
 CHANGE = f"change: of the mean over all problems, against {FULL}"
 
 
-def suite_tables(
-    suite: Suite,
-    sweeps: Mapping[str, Mapping[str, Sweep]],
-    selections: Mapping[str, Selection],
-    figures: Sequence[Published],
-) -> list[Table]:
-    """Return the tables of a suite that have figures; sweeps and selections are of the problems that were swept."""
+def suite_tables(suite: Suite, sweeps: Mapping[str, Sweeps], figures: Sequence[Published]) -> list[Table]:
+    """Return the tables of a suite that have figures."""
+    if not suite.results:
+        return []
     comparison, *unknown = method_tables(suite, figures)
     ablated = any(entry.group == "ablation" for entry in suite.methods().values())
     return [
@@ -59,8 +56,8 @@ def suite_tables(
         comparison,
         *([ablation_table(suite, figures)] if ablated else []),
         *unknown,
-        *([sensitivity_table(sweeps, [suite.test_images()])] if sweeps else []),
-        *([selection_table(selections)] if any(len(one.choices) for one in selections.values()) else []),
+        *([sensitivity_table(sweeps, suite.test_images())] if sweeps else []),
+        *([selection_table(sweeps)] if any(len(one.choices) for one in sweeps.values()) else []),
     ]
 
 
@@ -93,32 +90,27 @@ def unknown_table(suite: Suite) -> Table:
         for problem, compared in suite.results.items()
         if any(entry.label_space for entry in compared.values())
     )
-    columns: list[Column] = []
-    cells: dict[str, list[Cell | None]] = {name: [] for name in methods}
+    columns: dict[Column, tuple[str, list[str]]] = {}  # -> the measure, and the problems it is averaged over
     for space, problems in spaces.items():
-        columns += [Column(p, p, space, space) for p in problems]
-        columns += [Column(f"{space}.{measure}.mean", title, space, space) for measure, title in MEASURES.items()]
-        for name, row in cells.items():
-            figures = [suite.results[p][name].label_space for p in problems]
-            row += [percent_cell(f.h_score, f.h_score_sd) if f and f.h_score is not None else None for f in figures]
-            for measure in MEASURES:
-                values = [getattr(f, measure) for f in figures if f]
-                whole = len(values) == len(problems) and None not in values
-                row.append(percent_cell(statistics.fmean(values)) if whole else None)
-    blocks = grouped((entry.group, name) for name, entry in methods.items())
-    return Table(
-        "unknown_classes",
-        f"Images of unknown classes, {suite.title}",
-        "method",
-        tuple(columns),
-        tuple(
-            Block(
-                GROUPS[group], tuple(Row(n, methods[n].title, tuple(cells[n]), note=suite.failures(n)) for n in names)
-            )
-            for group, names in blocks.items()
-        ),
-        (UNKNOWN_NOTE, suite.settings()),
-    )
+        columns |= {Column(p, p, space, space): ("h_score", [p]) for p in problems}
+        for measure, title in MEASURES.items():
+            columns[Column(f"{space}.{measure}.mean", title, space, space)] = (measure, problems)
+
+    def cell(method: str, column: Column, measure: str, problems: Sequence[str]) -> Cell | None:
+        figures = [f for p in problems if (f := suite.results[p][method].label_space)]
+        values = [getattr(f, measure) for f in figures]
+        if len(values) < len(problems) or None in values:
+            return None
+        return percent_cell(statistics.fmean(values), figures[0].h_score_sd if column.key in problems else None)
+
+    def row(method: str) -> Row:
+        cells = {column.key: cell(method, column, *of) for column, of in columns.items()}
+        return Row(method, methods[method].title, cells, note=suite.failures(method))
+
+    groups = grouped((entry.group, name) for name, entry in methods.items())
+    blocks = tuple(Block(GROUPS[group], tuple(map(row, names))) for group, names in groups.items())
+    caption, notes = f"Images of unknown classes, {suite.title}", (UNKNOWN_NOTE, suite.settings())
+    return Table("unknown_classes", caption, "method", tuple(columns), blocks, notes)
 
 
 def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
@@ -127,10 +119,9 @@ def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
     change = replace([*columns][-1], key="change", title="change", signed=True, note=CHANGE)
     methods = [name for name, entry in suite.methods().items() if name == FULL or entry.group == "ablation"]
     methods.sort(key=lambda name: name != FULL)
-    rows = tuple(
-        replace(row, cells=(*row.cells, None if row.key == FULL else _gain(suite, row.key, FULL, [*suite.results])))
-        for row in _measured_rows(suite, methods, methods)
-    )
+    changes = {name: _gain(suite, name, FULL, [*suite.results]) for name in methods if name != FULL}
+    measured = _measured_rows(suite, methods, methods)
+    rows = tuple(replace(row, cells={**row.cells, "change": changes.get(row.key)}) for row in measured)
     printed = [figure for figure in figures if figure.dataset == published.ABLATION]
     caption = "Ablation of REFEREE's components"
     return _by_method("ablation", caption, suite, [*columns, change], [Block("", rows)], printed)
@@ -147,9 +138,8 @@ def _by_method(  # noqa: PLR0917  in the order of a table
     """Return a table with a row per method, published figures below the measured ones."""
     if not suite.has_several_datasets:  # otherwise each part of the table gets its own name
         caption = f"{caption}, {suite.title}"
-    columns = tuple(columns)
-    blocks = (*measured, *_published_blocks(suite, columns, printed))
-    return Table(name, caption, "method", columns, blocks, (suite.note(), suite.test_images(), suite.settings()))
+    notes = (suite.note(), suite.test_images(), suite.settings())
+    return Table(name, caption, "method", tuple(columns), (*measured, *_published_blocks(suite, printed)), notes)
 
 
 def _gain(suite: Suite, method: str, over: str, problems: Sequence[str]) -> Cell | None:
@@ -169,8 +159,8 @@ def headline_table(suite: Suite) -> Table:
 
     def row(key: str, title: str, problems: Sequence[str]) -> Row:
         n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0) if len(problems) == 1 else None
-        cells = suite.marked(compared, problems).values()
-        return Row(key, title, (n, *cells, _gain(suite, FULL, WITHOUT, problems)))
+        gain = _gain(suite, FULL, WITHOUT, problems)
+        return Row(key, title, {"n": n, **suite.marked(compared, problems), "gain": gain})
 
     blocks, several = [], suite.has_several_datasets
     for dataset, members in suite.by_dataset().items():
@@ -188,44 +178,42 @@ def headline_table(suite: Suite) -> Table:
     return Table("headline", caption, "problem", columns, tuple(blocks), notes, best="the best of each row")
 
 
-def sensitivity_table(sweeps: Mapping[str, Mapping[str, Sweep]], notes: Sequence[str] = ()) -> Table:
-    """Return A_T over D and over sigma; `sweeps` is problem -> name of the parameter -> sweep.
+def sensitivity_table(sweeps: Mapping[str, Sweeps], test_images: str) -> Table:
+    """Return A_T of the swept problems over D and over sigma.
 
     No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
     """
-    names = list(dict.fromkeys(name for by_name in sweeps.values() for name in by_name))
-    values = [
-        (name, value)
-        for name in names
-        for value in sorted({v for by_name in sweeps.values() for v in by_name.get(name, {})})
-    ]
+    tables = [(problem, n, table) for problem, one in sweeps.items() for n, table in one.accuracy.items()]
+    cells: dict[str, dict[str, Cell]] = {problem: {} for problem in sweeps}
+    for problem, n, table in tables:
+        cells[problem] |= {f"{n}={v:g}": percent_cell(*figures) for v, *figures in table.to_numpy().tolist()}
+    values = sorted({(n, v) for _, n, table in tables for v in table[n]})
     columns = tuple(Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values)
-    rows = tuple(
-        Row(problem, problem, tuple((f := by_name.get(n, {}).get(v)) and percent_cell(*f) for n, v in values))
-        for problem, by_name in sweeps.items()
-    )
-    notes = ("A_T in percent, mean ± standard deviation over the seeds", *notes)
+    rows = tuple(Row(problem, problem, row) for problem, row in cells.items())
+    notes = ("A_T in percent, mean ± standard deviation over the seeds", test_images)
     caption = "Sensitivity of the final accuracy"
     return Table("sensitivity", caption, "problem", columns, (Block("", rows),), notes)
 
 
-def selection_table(selections: Mapping[str, Selection]) -> Table:
+def selection_table(sweeps: Mapping[str, Sweeps]) -> Table:
     """Return what each label-free score chooses on each problem, and how good that was; a section per setting."""
-    found = {name: one.choices.to_dict("records") for name, one in selections.items()}
+    found = {name: one.choices.to_dict("records") for name, one in sweeps.items()}
     every = [choice for choices in found.values() for choice in choices]
     settings = dict.fromkeys(choice["setting"] for choice in every)
     scores = dict.fromkeys(choice["score"] for choice in every)
     titles = {"chosen": "chosen", "best": "by labels", "regret": "regret", "rank": "rank"}
 
     def row(problem: str, score: str, choices: Sequence[Mapping[Any, Any]]) -> Row:
-        cells: list[Cell | None] = []
+        cells: dict[str, Cell] = {}
         for setting in settings:
             these = [c for c in choices if (c["setting"], c["score"]) == (setting, score)]
-            cells += [Cell(these[0][key]) if len(these) == 1 else None for key in ("chosen", "best")]
+            if len(these) == 1:
+                cells |= {f"{setting}.{key}": Cell(these[0][key]) for key in ("chosen", "best")}
             ranks = [float(c["rank_correlation"]) for c in these if c["rank_correlation"]]
-            for figures in ([c["regret"] for c in these], ranks):
-                cells.append(percent_cell(statistics.fmean(figures), digits=2) if figures else None)
-        return Row(f"{problem}.{score}", score.replace("_", " "), tuple(cells))
+            for key, figures in (("regret", [c["regret"] for c in these]), ("rank", ranks)):
+                if figures:
+                    cells[f"{setting}.{key}"] = percent_cell(statistics.fmean(figures), digits=2)
+        return Row(f"{problem}.{score}", score.replace("_", " "), cells)
 
     blocks = {**found, "mean": every} if len(found) > 1 else found
     return Table(
@@ -245,12 +233,12 @@ def selection_table(selections: Mapping[str, Selection]) -> Table:
 def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
     """Return methods as rows, those marked that are the best of ``among`` in a column."""
     known = suite.methods()
-    columns = [suite.marked(methods, members, among) for members in suite_columns(suite).values()]
+    columns = {column.key: suite.marked(methods, of, among) for column, of in suite_columns(suite).items()}
     return tuple(
         Row(
             method,
             known[method].title,
-            tuple(column[method] for column in columns),
+            {key: column[method] for key, column in columns.items()},
             known[method].source_samples,
             failed := suite.failures(method),
             always=bool(failed),
@@ -259,12 +247,13 @@ def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -
     )
 
 
-def _published_blocks(suite: Suite, columns: Sequence[Column], figures: Sequence[Published]) -> list[Block]:
+def _published_blocks(suite: Suite, figures: Sequence[Published]) -> list[Block]:
     """Return the block of the paper's figures for the suite's problems, or nothing if it has none of them.
 
     A dataset's average is shown only if its problems are the paper's, all of them.
     """
     printed: dict[str, dict[str, Published]] = {}  # title -> column -> figure
+    best: dict[str, Decimal] = {}  # of each column
     groups = suite.by_dataset()
     for figure in figures:
         dataset = figure.dataset.removesuffix("-ablation")
@@ -274,16 +263,10 @@ def _published_blocks(suite: Suite, columns: Sequence[Column], figures: Sequence
         elif column not in members:
             continue
         printed.setdefault(figure.title, {})[column] = figure
-    best = {
-        column.key: max((row[column.key].mean for row in printed.values() if column.key in row), default=None)
-        for column in columns
-    }
+        best[column] = max(figure.mean, best.get(column, figure.mean))
     rows = []
     for title, row in printed.items():
         first, *_ = row.values()
-        cells = tuple(
-            Cell(one.mean, one.sd, None, best=one.mean == best[column.key]) if (one := row.get(column.key)) else None
-            for column in columns
-        )
+        cells = {column: Cell(one.mean, one.sd, None, best=one.mean == best[column]) for column, one in row.items()}
         rows.append(Row(first.method, title, cells, first.source_samples, first.note))
     return [Block(PUBLISHED, tuple(rows), published=True)] if rows else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.report.figures import Cell
@@ -27,11 +27,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table, with a cell per column; None where there is no figure."""
+    """A row of a table."""
 
     key: str
     title: str
-    cells: tuple[Cell | None, ...]
+    cells: Mapping[str, Cell | None]  # by the key of the column; absent or None where there is no figure
     source_samples: bool = False  # read by the method; marked with a dagger
     note: str = ""  # printed below the table, under a letter
     always: bool = False  # shown even in sections where it has no figure at all
@@ -66,21 +66,21 @@ class Table:
             return [self]
         return [
             replace(
-                self.with_columns([i for i, c in enumerate(self.columns) if c.section == section]),
+                self.with_columns([column for column in self.columns if column.section == section]),
                 name=f"{self.name}-{section}",
                 caption=f"{self.caption}, {title}",
             )
             for section, title in sections.items()
         ]
 
-    def with_columns(self, index: Sequence[int]) -> Table:
-        """Return the table with some of its columns, in the given order."""
-        blocks = []
-        for block in self.blocks:
-            rows = [replace(row, cells=tuple(row.cells[i] for i in index)) for row in block.rows]
-            if kept := tuple(row for row in rows if row.always or any(row.cells)):
-                blocks.append(replace(block, rows=kept))
-        return replace(self, columns=tuple(self.columns[i] for i in index), blocks=tuple(blocks))
+    def with_columns(self, columns: Sequence[Column]) -> Table:
+        """Return the table with some of its columns, in the given order, and the rows that have figures there."""
+
+        def kept(block: Block) -> tuple[Row, ...]:
+            return tuple(row for row in block.rows if row.always or any(row.cells.get(c.key) for c in columns))
+
+        blocks = (replace(block, rows=kept(block)) for block in self.blocks)
+        return replace(self, columns=tuple(columns), blocks=tuple(block for block in blocks if block.rows))
 
     def rows(self) -> list[Row]:
         """Return the rows of all blocks."""
@@ -99,7 +99,7 @@ class Table:
         rows = self.rows()
         column_notes = dict.fromkeys(column.note for column in self.columns if column.note)
         notes = [("", note) for note in (*self.warnings, *self.notes, *column_notes)]
-        if any(cell.best for row in rows for cell in row.cells if cell):
+        if any(cell.best for row in rows for column in self.columns if (cell := row.cells.get(column.key))):
             apart = "; measured and published apart" if any(block.published for block in self.blocks) else ""
             notes.append(("", f"{emphasis}: {self.best}, {EQUAL}{apart}"))
         if any(row.source_samples for row in rows):

@@ -44,10 +44,11 @@ def to_csv(table: Table) -> str:
             line[table.row_kind] = row.key
             if by_method:
                 line |= {"title": row.title, "source_samples": str(row.source_samples).lower()}
-            for column, cell in zip(table.columns, row.cells, strict=True):
-                line.setdefault(column.key, cell and cell.mean)  # a mean may be in two sections
+            for column in table.columns:
+                cell = row.cells.get(column.key)
+                line[column.key] = cell and cell.mean
                 if not column.signed and not column.count:
-                    line.setdefault(f"{column.key}_sd", cell and cell.sd)
+                    line[f"{column.key}_sd"] = cell and cell.sd
             lines.append({**line, "note": row.note} if by_method else line)
     return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
 
@@ -68,7 +69,7 @@ def to_text(table: Table) -> str:
     for part in table.parts():
         grid = [[part.row_kind, *(f"{column.title} " for column in part.columns)]]
         for row in part.rows():
-            cells = zip(row.cells, part.columns, strict=True)
+            cells = ((row.cells.get(column.key), column) for column in part.columns)
             texts = (cell_text(x, c, plus_minus="±") + ("*" if x and x.best else " ") for x, c in cells)
             grid.append([row_name(row, letters), *texts])
         header, *rest = align(grid)

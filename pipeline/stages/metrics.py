@@ -17,11 +17,10 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.params import Params
-from pipeline.report.evaluation import ProblemFigures
 from pipeline.report.figures import format_figure
 from pipeline.report.made_with import differences
 from pipeline.report.problem_figures import MEASURES
-from pipeline.report.result_file import read_json
+from pipeline.report.results import ProblemFigures, read_evaluation
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_json
 
@@ -34,14 +33,8 @@ def settings(params: Params) -> dict[str, Any]:
 @stage(reads=("problems",), settings=settings)
 def metrics(context: Context) -> str:
     """Write results/SUITE/metrics.json."""
-    suite = context.suite
-    figures = suite_figures(
-        {
-            name: read_json(paths.evaluation(suite, name), ProblemFigures, f"evaluate@{name}")
-            for name in context.params.problems
-        }
-    )
-    write_json(paths.metrics(suite), figures)
+    figures = suite_figures({name: read_evaluation(context.suite, name) for name in context.params.problems})
+    write_json(paths.metrics(context.suite), figures)
     unknown = figures.pop("unknown", {})
     h_scores = {f"H-score of {name}": of["h_score"] for name, of in unknown.items()}
     return ", ".join(f"{name} {value}" for name, value in {**figures, **h_scores}.items())

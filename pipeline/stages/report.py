@@ -25,6 +25,7 @@ from pipeline.report.published import read_published
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table, method_tables
 from pipeline.stage import BY_NAME, Context, stage
+from pipeline.suite import Problem
 from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:  # pandas, for which stage `code`, which imports every stage, need not wait
@@ -67,15 +68,7 @@ def page_content(context: Context) -> PageContent:
 
     params = context.params
     problems = [
-        read_problem(
-            context.suite,
-            name,
-            one.source,
-            one.target,
-            swept=name in params.swept,
-            label_space=one.label_space,
-            hidden=one.classes == "seen",
-        )
+        read_problem(context.suite, name, problem_title(one), one.target, swept=name in params.swept)
         for name, one in params.problems.items()
     ]
     spaces = {name: one.label_space for name, one in params.problems.items() if one.label_space}
@@ -110,6 +103,12 @@ def page_content(context: Context) -> PageContent:
     )
 
 
+def problem_title(problem: Problem) -> str:
+    """Return the problem's name on the page."""
+    hidden = "classes hidden" if problem.classes == "seen" else None
+    return ", ".join(filter(None, (f"{problem.source} → {problem.target}", problem.label_space, hidden)))
+
+
 def step_images(params: Params) -> dict[str, str | None]:
     """Return the images of every step; None for the steps whose images are gone, which come first."""
     present = {key: params.domains[step.domain].images for key, step in params.steps.items()}
@@ -121,8 +120,7 @@ def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
     made: dict[str, dict[str, MadeWith]] = {
         "evaluation": {problem.name: problem.metrics.made_with for problem in problems},
         "comparison": {problem.name: problem.comparison.made_with for problem in problems},
-        "sweep": {problem.name: problem.swept_with for problem in problems},
-        "selection": {p.name: p.selection.made_with for p in problems if p.selection},
+        "sweeps": {problem.name: problem.sweeps.made_with for problem in problems if problem.sweeps},
     }
     stale = [
         note

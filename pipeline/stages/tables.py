@@ -12,9 +12,9 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.params import Params
-from pipeline.report.compared_methods import read_comparison, read_selection, read_sweeps
 from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.published import read_published
+from pipeline.report.results import read_comparison, read_sweeps
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import suite_tables
 from pipeline.report.table_formats import to_csv, to_latex, to_markdown, to_text
@@ -42,29 +42,18 @@ def settings(params: Params) -> dict[str, Any]:
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
-    results = {name: read_comparison(paths.comparison(suite, name), f"compare@{name}") for name in params.problems}
+    results = {name: read_comparison(suite, name) for name in params.problems}
     datasets = {name: params.domains[problem.target].dataset for name, problem in params.problems.items()}
     spaces = {name: p.label_space for name, p in params.problems.items() if p.label_space}
-    swept = {name: read_sweeps(paths.sensitivity(suite, name), f"sensitivity@{name}") for name in params.swept}
-    sweeps = {name: values for name, (values, _) in swept.items()}
-    selections = {name: read_selection(paths.selection(suite, name), f"sensitivity@{name}") for name in params.swept}
+    sweeps = {name: read_sweeps(suite, name) for name in params.swept}
     now = made_with(params.selected())
     stale = [
         *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
-        *stale_notes(
-            {f"sweep of {name}": of for name, (_, of) in swept.items()}
-            | {f"selection of {name}": one.made_with for name, one in selections.items()},
-            now,
-            "dvc repro",
-        ),
+        *stale_notes({f"sweeps of {name}": one.made_with for name, one in sweeps.items()}, now, "dvc repro"),
     ]
     made = [
         replace(table, warnings=tuple(stale))
-        for table in (
-            suite_tables(Suite(suite, results, datasets, spaces), sweeps, selections, read_published())
-            if results
-            else []
-        )
+        for table in suite_tables(Suite(suite, results, datasets, spaces), sweeps, read_published())
     ]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()

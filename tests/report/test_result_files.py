@@ -6,22 +6,33 @@ import pytest
 
 from pipeline import paths
 from pipeline.errors import StoreError
-from pipeline.report.compared_methods import read_comparison, read_sweeps
 from pipeline.report.page.problem_results import read_problem
 from pipeline.report.result_file import read_table
+from pipeline.report.results import read_comparison, read_evaluation, read_sweeps
 from report_content import problem, write_results
 
+NAME = "left-right"
 ENTRY = {"title": "EWC", "group": "peer", "source_samples": True, "A_T": 50, "A_T_sd": 1.5, "A_T_per_seed": [49, 51.0]}
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Write the results of a problem below a folder, and go there."""
+    monkeypatch.chdir(tmp_path)
+    results = problem(NAME, ["NA", "1", "a,b"], 70, swept=True)
+    write_results(results)
+    return results
 
 
 def compared(entry):
     return {"made_with": {}, "test_images": 30, "methods": {"ewc": entry}}
 
 
-def refused(path, stage, read):
-    """Return what is wrong with a file, from the one line that names it and the stage to run again."""
+def refused(path, content, stage, read, *arguments):
+    """Return what is wrong with a file of this content, from the one line that names it and the stage to run again."""
+    path.write_text(content)
     with pytest.raises(StoreError) as caught:
-        read()
+        read(*arguments)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert message.endswith(f"; run dvc repro --force {stage}")
@@ -29,23 +40,15 @@ def refused(path, stage, read):
     return message
 
 
-def test_results_are_read_as_they_were_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written = problem("left-right", ["NA", "1", "a,b"], 70, swept=True)
-    write_results(written)
-    read = read_problem("toy", "left-right", "left", "right", swept=True)
+def test_results_are_read_as_they_were_written(written):
+    read = read_problem("toy", NAME, written.title, "right", swept=True)
     assert read.metrics == written.metrics
-    assert read.methods == written.methods
-    assert read.sweeps == written.sweeps
-    assert read.class_names == ["NA", "1", "a,b"]
+    assert read.comparison == written.comparison
     assert read.tables.keys() == written.tables.keys()
-    for name, table in written.tables.items():
-        assert read.tables[name].to_dict("records") == table.to_dict("records")
-
-
-def test_a_file_that_is_missing(tmp_path):
-    with pytest.raises(StoreError, match=r"map.csv: no such file; run dvc repro evaluate@a-b"):
-        read_table(tmp_path / "map.csv", {"x": float}, "evaluate@a-b")
+    tables = [(read.tables[name], table) for name, table in written.tables.items()]
+    tables += [(read.sweeps.accuracy[name], table) for name, table in written.sweeps.accuracy.items()]
+    for one, other in tables:
+        assert one.to_dict("records") == other.to_dict("records")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +64,7 @@ def test_a_file_that_is_missing(tmp_path):
 )
 def test_a_malformed_table(tmp_path, content, what):
     path, stage = tmp_path / "t.csv", "evaluate@a-b"
-    path.write_text(content)
-    columns = {"task": int, "best": float}
-    assert what in refused(path, stage, lambda: read_table(path, columns, stage))
+    assert what in refused(path, content, stage, read_table, path, {"task": int, "best": float}, stage)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_malformed_table(tmp_path, content, what):
         ("{", "JSON"),
         ("[]", "object"),
         ("{}", "made_with"),
-        ('{"made_with": {}, "test_images": 3, "methods": {}}', "no methods"),
+        ('{"made_with": {}, "test_images": 3, "methods": {}}', "methods: "),
         ({"title": None}, "ewc.title"),
         ({"group": "pear"}, "ewc.group"),
         ({"source_samples": 1}, "ewc.source_samples"),
@@ -85,31 +86,20 @@ def test_a_malformed_table(tmp_path, content, what):
         ({"failed": 3}, "ewc.failed"),
     ],
 )
-def test_a_malformed_comparison(tmp_path, change, key):
-    path, stage = tmp_path / "c.json", "compare@a-b"
-    text = change if isinstance(change, str) else json.dumps(compared(ENTRY | change))
-    path.write_text(text)
-    assert key in refused(path, stage, lambda: read_comparison(path, stage))
+def test_a_malformed_comparison(written, change, key):
+    content = change if isinstance(change, str) else json.dumps(compared(ENTRY | change))
+    assert key in refused(paths.comparison("toy", NAME), content, f"compare@{NAME}", read_comparison, "toy", NAME)
 
 
-def test_a_method_that_failed_has_its_reason(tmp_path):
-    path = tmp_path / "c.json"
+def test_malformed_evaluations_and_sweeps(written):
+    assert "A_T" in refused(
+        paths.evaluation("toy", NAME), '{"A_T": "high"}', f"evaluate@{NAME}", read_evaluation, "toy", NAME
+    )
+    sweep = paths.sensitivity("toy", NAME) / "D.csv"
+    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity@{NAME}", read_sweeps, "toy", NAME)
+
+
+def test_a_method_that_failed_has_its_reason(written):
     failed = {"title": "EWC", "group": "peer", "source_samples": True, "failed": "too\nfew"}
-    path.write_text(json.dumps(compared(failed)))
-    assert read_comparison(path, "compare@a-b").methods["ewc"].failed == "too few"
-
-
-@pytest.mark.parametrize("rows", ["", "o,50,x,1", "50,1", "o,50,1,1\no,50,2,1", "o,0,1,1", "o,50,101,1"])
-def test_a_malformed_sweep(tmp_path, rows):
-    path, stage = tmp_path / "D.csv", "sensitivity@a-b"
-    path.write_text(f"of,D,A_T,sd\n{rows}\n")
-    refused(path, stage, lambda: read_sweeps(tmp_path, stage))
-
-
-def test_malformed_metrics(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_results(problem("left-right", ["ant"], 70))
-    figures = paths.evaluation("toy", "left-right")
-    figures.write_text('{"A_T": "high"}')
-    read = lambda: read_problem("toy", "left-right", "left", "right", swept=False)  # noqa: E731
-    assert "A_T" in refused(figures, "evaluate@left-right", read)
+    paths.comparison("toy", NAME).write_text(json.dumps(compared(failed)))
+    assert read_comparison("toy", NAME).methods["ewc"].failed == "too few"

@@ -26,12 +26,13 @@ def cell(mean, sd=None, digits=1, *, best=False):
     return Cell(Decimal(mean), None if sd is None else Decimal(sd), digits, best)
 
 
-first = cell("73.95", "0.05", best=True)
-X = (cell("82.71", "0.55", best=True), first, None, first, None)
-Y = (None, None, cell("56.88"), None, cell("-7.01"))
-Z = (cell("82.68", "1", best=True), first, cell("100.00", "0.00", best=True), first, cell("-0.04"))
-P = (cell("93.55", "2.1", None, best=True), *[None] * 4)
-Q = (cell("7.0", None, None), None, cell("100", None, None, best=True), None, None)
+MEAN = {"one.mean": cell("73.95", "0.05", best=True)}
+X = {"a-b": cell("82.71", "0.55", best=True), **MEAN}
+Y = {"real_world-b": cell("56.88"), "change": cell("-7.01")}
+Z = {"a-b": cell("82.68", "1", best=True), **MEAN}
+Z |= {"real_world-b": cell("100.00", "0.00", best=True), "change": cell("-0.04")}
+P = {"a-b": cell("93.55", "2.1", None, best=True)}
+Q = {"a-b": cell("7.0", None, None), "real_world-b": cell("100", None, None, best=True)}
 TABLE = Table(
     "made_up",
     "Made-up 100%",
@@ -69,7 +70,7 @@ def test_csv_has_one_unrounded_value_per_cell():
 
 
 def test_csv_by_problem_has_no_columns_about_methods():
-    row = Row("a-b", "t", (cell("1.25", "0.5"),))
+    row = Row("a-b", "t", {"a-b": cell("1.25", "0.5")})
     table = replace(TABLE, row_kind="problem", columns=COLUMNS[:1], blocks=(Block("", (row,)),))
     assert to_csv(table) == "problem,a-b,a-b_sd\na-b,1.25,0.5\n"
 
@@ -189,7 +190,7 @@ def test_special_letters_are_escaped():
         r"a\_b \& 5\% \#1 \{x\} \$y\$ \textasciitilde{}\textasciicircum{} \textbackslash{}z | *w* "
         r"$<$v$>$ `u` [t] $\rightarrow$ $\sigma$ $^\dagger$ $\pm$ --"
     )
-    row = Row("x", AWKWARD, (cell("1"),) * 5)
+    row = Row("x", AWKWARD, MEAN)
     awkward = replace(TABLE, blocks=(Block("", (row,)),))
     assert r"| a\_b & 5% #1 {x} $y$ ~^ \\z \| \*w\* \<v> \`u\` \[t] → σ † ± – |" in to_markdown(awkward)
 

@@ -79,7 +79,6 @@ def sweep(project, problem):
     chosen = paths.selection(SUITE, problem)
     write(chosen / "values.csv", "of,setting,value,A_T,certainty\no,D,50,80.5,1\no,D,500,85,2\n")
     write(chosen / "choices.csv", "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n")
-    write(chosen / "made_with.json", MADE_WITH)
     params = project.read_params()
     project.write_params(params | {"swept": {problem: params["problems"][problem]}})
 
@@ -152,10 +151,8 @@ def test_a_missing_result_is_named_and_the_former_tables_stay(project, capsys, m
     assert written() == before
 
 
-def test_a_choice_of_other_parameters_is_named(project):
+def test_a_sweep_of_other_parameters_is_named(project):
     sweep(project, "amazon-dslr")
-    write(paths.selection(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
+    write(paths.sensitivity(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
     assert main(["tables"]) == 0
-    table = written()["selection.md"].decode()
-    assert "selection of amazon-dslr made with rff.D=7" in table
-    assert "sweep of amazon-dslr" not in table
+    assert "sweeps of amazon-dslr made with rff.D=7" in written()["selection.md"].decode()

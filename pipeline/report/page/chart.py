@@ -9,12 +9,13 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pandas import DataFrame
 
 from pipeline.report.figures import format_figure
+from pipeline.report.page.problem_results import Origin
 
 Spec = dict[str, Any]
 
@@ -23,13 +24,6 @@ FRAME = {
     "width": "container",  # as wide as the element it is drawn into
     "autosize": {"type": "fit-x", "contains": "padding"},
 }
-
-
-class Origin(NamedTuple):
-    """Where a chart's values come from: the DVC stage that writes them, and their file."""
-
-    stage: str
-    file: str
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipeline.report.compared_methods import LabelSpaceFigures
 from pipeline.report.figures import format_figure
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_charts import gains, problem_charts
@@ -19,7 +18,9 @@ from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
 from pipeline.report.page.stream_charts import stream_charts
 from pipeline.report.page.stream_results import StreamResults
-from pipeline.report.suite_tables import FULL, MEASURES
+from pipeline.report.problem_figures import MEASURES
+from pipeline.report.results import LabelSpaceFigures
+from pipeline.report.suite_tables import FULL
 from pipeline.report.table import Table, is_mean
 
 
@@ -98,8 +99,7 @@ def security_policy(scripts: Sequence[str]) -> str:
 
 def lead(headline: Table, problems: int) -> tuple[str, str] | None:
     """Return the headline figure and what it is; None where the full method was not compared."""
-    keys = (column.key for column in headline.columns)
-    cells = dict(zip(keys, headline.rows()[-1].cells, strict=True))
+    cells = headline.rows()[-1].cells
     full, gain = cells.get(FULL), cells.get("gain")
     if full is None:
         return None
@@ -110,8 +110,7 @@ def lead(headline: Table, problems: int) -> tuple[str, str] | None:
 
 def means_first(table: Table) -> Table:
     """Return the table with its means before the single problems, visible without scrolling."""
-    order = range(len(table.columns))
-    return table.with_columns(sorted(order, key=lambda i: not is_mean(table.columns[i].key)))
+    return table.with_columns(sorted(table.columns, key=lambda column: not is_mean(column.key)))
 
 
 def unknown_rows(space: LabelSpaceFigures) -> list[tuple[str, ...]]:

@@ -61,11 +61,9 @@ def read_pictures(
     shown: dict[str, Mapping[str, str]] = {}
     for row in results.tables["shown"].to_dict("records"):
         path = row["path"]
-        try:
-            file = image_file(images, path)
-            image = decode(file, max_pixels=max_pixels, upright=crop.upright)
-        except RefereeError:
-            continue  # absent, or damaged since the manifest was written
+        image = read_image(images, path, max_pixels, upright=crop.upright)
+        if image is None:
+            continue
         if row["role"] == "mistake":
             mistakes[path] = add_picture(album, np.asarray(image), THUMBNAIL)
         else:
@@ -90,12 +88,15 @@ def read_pictures(
     return ProblemPictures(mistakes, shown, missing, note)
 
 
-def image_file(images: str, path: str) -> Path:
-    """Return where an image of the manifest should be; those of imported features may be beside them."""
-    if not images.endswith(".npz"):
-        return Path(path)
-    beside = Path(images).parent
-    return beside / "images" / path if (beside / "images" / path).is_file() else beside / path
+def read_image(images: str, path: str, max_pixels: int, *, upright: bool = True) -> Image.Image | None:
+    """Return an image of the manifest, which may be beside imported features; None if it is absent or damaged."""
+    file, beside = Path(path), Path(images).parent
+    if images.endswith(".npz"):
+        file = beside / "images" / path if (beside / "images" / path).is_file() else beside / path
+    try:
+        return decode(file, max_pixels=max_pixels, upright=upright)
+    except RefereeError:
+        return None
 
 
 def add_picture(album: dict[str, str], pixels: npt.NDArray[np.uint8], side: int) -> str:

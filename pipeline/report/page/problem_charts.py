@@ -8,10 +8,10 @@ from pandas import DataFrame
 
 from pipeline import paths
 from pipeline.report.chance import guessing
-from pipeline.report.compared_methods import GROUPS, VALUES
 from pipeline.report.figures import format_figure
-from pipeline.report.page.chart import Chart, Origin, Spec, draw
-from pipeline.report.page.problem_results import ProblemResults
+from pipeline.report.page.chart import Chart, draw
+from pipeline.report.page.problem_results import Origin, ProblemResults
+from pipeline.report.results import GROUPS, VALUES, Sweeps
 from pipeline.report.suite_tables import HEADLINE
 
 MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
@@ -24,7 +24,6 @@ DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single imag
 FEW = 20  # test images; a bin of confidences with fewer is drawn paler
 PIXELS = (560, 340)  # of the map on a desktop
 LETTER, LINE = 8, 16  # pixels of a letter and of a line of text
-BARE = {"labels": False, "ticks": False, "grid": False, "domain": False}
 
 
 def problem_charts(results: ProblemResults) -> list[Chart]:
@@ -38,9 +37,10 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         methods(results),
         weights(results),
         *(reliability(results, branch) for branch in BRANCHES),
-        *(sensitivity(results, swept) for swept in results.sweeps),
-        selection(results),
     ]
+    if results.sweeps:
+        charts += [sensitivity(results, swept, table) for swept, table in results.sweeps.accuracy.items()]
+        charts.append(selection(results, results.sweeps))
     return [chart for chart in charts if chart is not None]
 
 
@@ -107,7 +107,7 @@ def confusion(results: ProblemResults) -> Chart:
 
 
 def _names_of(results: ProblemResults, present: set[str]) -> list[str]:
-    return [name for name in results.class_names if name in present]
+    return [name for name in results.tables["classes"]["class"] if name in present]
 
 
 def embedding_map(results: ProblemResults) -> Chart | None:
@@ -122,20 +122,12 @@ def embedding_map(results: ProblemResults) -> Chart | None:
         "map",
         table,
         results.origin("map"),
-        x=_axis("x", table),
-        y=_axis("y", table),
+        domains={axis: [float(table[axis].min()), float(table[axis].max())] for axis in ("x", "y")},
         names=names,
         few=len(names) <= COLOURED_CLASSES,
         labels=_class_names(table) if len(names) <= NAMED_CLASSES else [],
         height=PIXELS[1],
     )
-
-
-def _axis(axis: str, table: DataFrame) -> Spec:
-    """Return an axis that spans all images, also for layers that show only some of them."""
-    domain = [float(table[axis].min()), float(table[axis].max())]
-    scale = {"domain": domain, "padding": 14, "nice": False}
-    return {"field": axis, "type": "quantitative", "title": None, "axis": BARE, "scale": scale}
 
 
 def _class_names(table: DataFrame) -> list[dict[str, object]]:
@@ -164,8 +156,7 @@ def spread_labels(centres: dict[str, tuple[float, float]]) -> dict[str, tuple[fl
 
 def methods(results: ProblemResults) -> Chart:
     """Draw A_T of every compared method that answers all images, the best on top."""
-    every = results.methods.values()
-    ran = [figures for figures in every if not figures.failed and not figures.label_space]
+    ran = [one for one in results.comparison.methods.values() if not one.failed and not one.label_space]
     values = DataFrame(
         [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran], columns=["method", "group", "a", "sd"]
     ).sort_values(["a", "method"], ascending=[False, True])
@@ -225,10 +216,9 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
     )
 
 
-def sensitivity(results: ProblemResults, swept: str) -> Chart:
+def sensitivity(results: ProblemResults, swept: str, table: DataFrame) -> Chart:
     """Draw A_T over the number of features D or the kernel's width sigma, on a logarithmic axis."""
-    sweep = results.sweeps[swept].items()
-    values = DataFrame([(v, *figures) for v, figures in sweep], columns=["v", "a", "sd"])
+    values = table.set_axis(["v", "a", "sd"], axis=1)
     file = paths.sensitivity(results.suite, results.name) / f"{swept}.csv"
     return draw(
         "sweep",
@@ -241,10 +231,9 @@ def sensitivity(results: ProblemResults, swept: str) -> Chart:
     )
 
 
-def selection(results: ProblemResults) -> Chart | None:
+def selection(results: ProblemResults, found: Sweeps) -> Chart | None:
     """Draw A_T and every label-free score over the values of each setting; None where nothing was chosen."""
-    found = results.selection
-    if found is None or found.choices.empty:
+    if found.choices.empty:
         return None
     scores = [name for name in found.values.columns if name not in VALUES]
     cells = found.values.melt(["setting", "value"], ["A_T", *scores], "score", "figure")
@@ -283,7 +272,7 @@ def gains(problems: Sequence[ProblemResults]) -> Chart | None:
             (problem.title, HEADLINE[name], name != "clip_zero_shot", one.A_T, one.A_T_sd)
             for problem in problems
             for name in reversed(GAINS)  # the method that adapts is drawn last, on top
-            if (one := problem.methods.get(name)) and not one.failed
+            if (one := problem.comparison.methods.get(name)) and not one.failed
         ],
         columns=["problem", "method", "joined", "a", "sd"],
     )

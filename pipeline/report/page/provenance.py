@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,15 @@ from ruamel.yaml import YAML
 from pipeline import paths
 
 # which numbers are there, their file or folder, the stage that writes it
-NUMBERS = (
-    ("final accuracy A_T, forgetting, calibration of a problem", paths.evaluation, "evaluate"),
-    ("per task, per class, confusion, weights, reliability, map", paths.problem_tables, "evaluate"),
-    ("every method on the same features", paths.comparison, "compare"),
-    ("accuracy over D and sigma", paths.sensitivity, "sensitivity"),
-    ("values chosen without target labels", paths.selection, "sensitivity"),
-    ("labels and figures of a step of a stream", paths.step_images, "step"),
+NUMBERS: tuple[tuple[str, Callable[..., Path], str], ...] = (
+    ("final accuracy A_T, forgetting, calibration of a problem", paths.evaluation, "evaluate@PROBLEM"),
+    ("per task, per class, confusion, weights, reliability, map", paths.problem_tables, "evaluate@PROBLEM"),
+    ("every method on the same features", paths.comparison, "compare@PROBLEM"),
+    ("accuracy over D and sigma", paths.sensitivity, "sensitivity@PROBLEM"),
+    ("values chosen without target labels", paths.selection, "sensitivity@PROBLEM"),
+    ("labels and figures of a step of a stream", paths.step_images, "step@STEP"),
+    ("tables of the whole suite", paths.suite_tables, "tables"),
+    ("this page", paths.report, "report"),
 )
 
 StoreHash = tuple[str, str, str, object]  # path, stage, hash, bytes
@@ -47,13 +49,8 @@ class Provenance:
     def number_rows(self, suite: str) -> list[tuple[str, str, str]]:
         """Return for each kind of number its file and the command that computes it."""
         return [
-            *(
-                (numbers, path(suite, key).as_posix(), f"dvc repro {stage}@{key}")
-                for numbers, path, stage in NUMBERS
-                for key in ["STEP" if stage == "step" else "PROBLEM"]
-            ),
-            ("tables of the whole suite", paths.suite_tables(suite).as_posix(), "dvc repro tables"),
-            ("this page", paths.report(suite).as_posix(), "dvc repro report"),
+            (numbers, path(suite, *stage.split("@")[1:]).as_posix(), f"dvc repro {stage}")
+            for numbers, path, stage in NUMBERS
         ]
 
 

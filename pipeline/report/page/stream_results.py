@@ -9,11 +9,9 @@ import numpy as np
 from pydantic import BaseModel, FiniteFloat
 
 from pipeline import paths
-from pipeline.encoders.image_decoding import decode
-from pipeline.errors import RefereeError
 from pipeline.problem.step_results import COLUMNS
-from pipeline.report.page.chart import Origin
-from pipeline.report.page.pictures import THUMBNAIL, add_picture, image_file
+from pipeline.report.page.pictures import THUMBNAIL, add_picture, read_image
+from pipeline.report.page.problem_results import Origin
 from pipeline.report.result_file import read_json, read_table
 
 SHOWN = 12  # least certain images
@@ -78,24 +76,14 @@ def read_streams(
         if key in continued:
             continue
         table = read_table(paths.step_images(suite, key), COLUMNS, f"step@{key}")
-        rows = table[table["corrected"] == ""][:SHOWN].to_dict("records")
+        rows, folder = table[table["corrected"] == ""][:SHOWN].to_dict("records"), images[key]
         for row in rows:
-            row["picture"] = _picture(images[key], row["path"], album, max_pixels)
+            image = folder and read_image(folder, row["path"], max_pixels)  # a private one has no path
+            row["picture"] = add_picture(album, np.asarray(image), THUMBNAIL) if image else None
         note = f"Of {key}, the least certain first; write what is wrong into the step's corrections."
         if rows and not any(row["picture"] for row in rows):
-            reason = "gone." if images[key] is None else "private, or not here."
+            reason = "gone." if folder is None else "private, or not here."
             note += f" No pictures: the images are {reason}"
         before = [steps[name] for name in last.steps_before if name in steps]
         streams.append(StreamResults(suite, [*before, last], rows, note))
     return streams
-
-
-def _picture(images: str | None, path: str, album: dict[str, str], max_pixels: int) -> str | None:
-    """Return the album's key of an image; None where it is private (then it has no path), absent or damaged."""
-    if images is None:
-        return None
-    try:
-        image = decode(image_file(images, path), max_pixels=max_pixels)
-    except RefereeError:
-        return None
-    return add_picture(album, np.asarray(image), THUMBNAIL)

@@ -1,0 +1,160 @@
+"""What `probe`, `evaluate`, `compare` and `sensitivity` measured, as the readers of their files see it; in percent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from pipeline import paths
+from pipeline.report.result_file import read_json, read_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
+Classifiers = dict[str, tuple[float | None, int]]  # -> accuracy in percent, if known; of n images
+
+VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # then a column per score
+CHOICES = {
+    **dict.fromkeys(("setting", "score", "chosen", "best"), str),
+    "regret": float,
+    "rank_correlation": str,  # empty where it is not defined
+}
+# group of a method in results files: its heading in tables
+GROUPS = {
+    "reference": "references",
+    "ablation": "ablations",
+    "referee": "REFEREE",
+    "peer": "peers",
+    "head": "heads",
+    "ceiling": "ceiling, not a method",
+}
+
+
+class ProbeFigures(BaseModel):
+    """First figures of a domain's features; of a domain without labels, no accuracy."""
+
+    images: int
+    test_images: int  # per seed
+    classes: int
+    zero_shot: float | None  # of all images, a fraction
+    nearest_mean: float | None  # of the test images, mean over the seeds
+    nearest_mean_sd: float | None
+    view_cosine: dict[str, float]
+
+    def classifiers(self) -> Classifiers:
+        """Return the classifiers that were tried on the features."""
+        return {
+            "CLIP": (self.zero_shot and 100 * self.zero_shot, self.images),
+            "the vision model": (self.nearest_mean and 100 * self.nearest_mean, self.test_images),
+        }
+
+
+class LabelSpaceFigures(BaseModel):
+    """How well known and unknown test images are told apart: after the last task, and after each."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shared: Percent | None
+    unknown: Percent | None
+    h_score: Percent | None
+    h_score_sd: float | None
+    auroc: Percent | None
+    per_task: dict[str, tuple[Percent | None, ...]]
+
+
+class ProblemFigures(BaseModel):
+    """The adapted model on a problem."""
+
+    A_T: FiniteFloat
+    A_T_sd: FiniteFloat
+    forgetting: FiniteFloat
+    source_only_A_T: FiniteFloat
+    clip_only_A_T: FiniteFloat
+    test_images: int  # per seed
+    classes: int
+    made_with: dict[str, Any]  # see `pipeline.report.made_with`
+    pseudo_label_accuracy: FiniteFloat | None = None  # none was kept
+    weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
+    ece: dict[str, FiniteFloat] = {}
+    label_space: LabelSpaceFigures | None = None  # where images are rejected, or not of the closed set
+
+    def classifiers(self) -> Classifiers:
+        """Return the classifiers that do not adapt."""
+        figures = {"CLIP": self.clip_only_A_T, "the source model": self.source_only_A_T}
+        return {who: (accuracy, self.test_images) for who, accuracy in figures.items()}
+
+
+class MethodFigures(BaseModel):
+    """One method on one problem: final accuracy A_T over the seeds, or why it failed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    group: Literal["reference", "ablation", "referee", "peer", "head", "ceiling"]
+    source_samples: bool  # read while adapting: not source-free
+    A_T: Percent = math.nan
+    A_T_sd: Percent = math.nan
+    A_T_per_seed: tuple[Percent, ...] = ()
+    failed: Reason = ""
+    label_space: LabelSpaceFigures | None = None  # of methods that may answer `unknown`
+
+    @model_validator(mode="after")
+    def _has_figures_or_failed(self) -> MethodFigures:
+        if not self.failed and (math.isnan(self.A_T + self.A_T_sd) or not self.A_T_per_seed):
+            raise ValueError("A_T, A_T_sd, A_T_per_seed: one is missing or empty")
+        return self
+
+
+class Comparison(BaseModel):
+    """All methods on one problem."""
+
+    model_config = ConfigDict(frozen=True)
+
+    made_with: dict[str, Any]
+    test_images: int  # per seed
+    methods: dict[str, MethodFigures] = Field(min_length=1)
+    image_covariance: dict[str, dict[str, float]] = {}  # of A_T in percent, of the methods that ran
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeps:
+    """A_T of one problem over values of settings, and which values label-free scores choose."""
+
+    accuracy: Mapping[str, DataFrame]  # of `D` and `sigma`: their values, ascending, A_T and sd
+    values: DataFrame  # columns `VALUES` and one per score; a row per value of a setting
+    choices: DataFrame  # columns `CHOICES`; a row per setting and score; empty if the variant does not adapt
+    made_with: Mapping[str, Any]
+
+
+def read_probe(suite: str, domain: str) -> ProbeFigures:
+    """Read the figures of a domain's features."""
+    return read_json(paths.probe(suite, domain), ProbeFigures, f"probe@{domain}")
+
+
+def read_evaluation(suite: str, problem: str) -> ProblemFigures:
+    """Read the figures of the adapted model on a problem."""
+    return read_json(paths.evaluation(suite, problem), ProblemFigures, f"evaluate@{problem}")
+
+
+def read_comparison(suite: str, problem: str) -> Comparison:
+    """Read the figures of all methods on a problem."""
+    return read_json(paths.comparison(suite, problem), Comparison, f"compare@{problem}")
+
+
+def read_sweeps(suite: str, problem: str) -> Sweeps:
+    """Read the sweeps of a problem."""
+    stage = f"sensitivity@{problem}"
+    swept, chosen = paths.sensitivity(suite, problem), paths.selection(suite, problem)
+    columns = {name: {"of": str, name: float, "A_T": float, "sd": float} for name in ("D", "sigma")}
+    return Sweeps(
+        {name: read_table(swept / f"{name}.csv", kinds, stage).drop(columns="of") for name, kinds in columns.items()},
+        read_table(chosen / "values.csv", VALUES, stage),
+        read_table(chosen / "choices.csv", CHOICES, stage),
+        read_json(swept / "made_with.json", dict[str, Any], stage),
+    )
