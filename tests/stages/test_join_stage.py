@@ -89,7 +89,7 @@ def test_joined_models_are_exported_and_label_a_stream(joined):
         with chdir(joined.folder):
             assert main(["export", *choice, "--output", "classifier.safetensors"]) == 0
             names: dict = {}
-            exec(EXAMPLE, names)  # noqa: S102  the lines that travel with the file
+            exec(EXAMPLE, names)  # the lines that travel with the file
         p = names["classify"](given, torch.from_numpy(np.asarray(clip[:])))
         np.testing.assert_allclose(p.numpy(), expected, atol=2e-6)
         assert [part["name"] for part in names["about"]["vision"]["model"]["parts"]] == ["vit", "other"]
