@@ -37,6 +37,7 @@ TITLES: dict[str, tuple[str, Group]] = {
     "no_clip": ("without CLIP", "ablation"),
     "no_augmentation": ("without augmentation", "ablation"),
     "no_weighting": ("without weighting", "ablation"),
+    "no_weight_floor": ("without a least weight", "ablation"),
     "no_alignment": ("without alignment", "ablation"),
     "no_neighbours": ("without neighbours", "ablation"),
     "no_votes": ("without votes of the views", "ablation"),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method import kernel_lda, relabelling
-from pipeline.method.alignment import aligned
+from pipeline.method.alignment import aligned, expected_shares
 from pipeline.method.entropy_weights import entropy_weights
 from pipeline.method.fusion import fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
@@ -155,7 +155,7 @@ class _Task:
         source, classes = self.source, self.task.classes
         scores = self._scores(source.classifier)
         if self.options.align_means and self.options.use_clip and len(self.task):
-            scores = aligned(scores, source.classifier, source.means, classes, self.clip.mean(axis=0))
+            scores = aligned(scores, source.classifier, source.means, classes, expected_shares(self.clip))
         return self._labels(scores)
 
     def _scores(self, classifier: Classifier) -> Matrix64:

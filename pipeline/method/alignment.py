@@ -5,8 +5,8 @@ difference Δ = z̄ − Σ_c π_c μ_c is the shift of the domain. The source's 
 
     F(z − Δ) = F(z) − ΔᵀW,
 
-where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less the bias. π is the mean of CLIP's probabilities
-(1) over the task: classes need not be balanced, and CLIP's opinion does not suffer from the vision model's shift.
+where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less the bias. π is `expected_shares`: what CLIP, whose
+opinion does not suffer from the vision model's shift, says of the task, taken half.
 """
 
 from __future__ import annotations
@@ -15,6 +15,20 @@ import numpy as np
 
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rows import Labels, Matrix64, Vector64
+
+
+def expected_shares(p_vlm: Matrix64) -> Vector64:
+    """Return π (c,), half-way from equal shares to the mean of CLIP's probabilities (n, c), eq. (1), of a task.
+
+    The mean leans towards classes that CLIP prefers in this domain. Half-way to equal shares it is as near to the true
+    ones where these are far from equal, and nearer where they are not (docs/evidence.md).
+
+    Examples
+    --------
+    >>> expected_shares(np.array([[1.0, 0.0], [0.6, 0.4]])).tolist()
+    [0.65, 0.35]
+    """
+    return np.asarray((p_vlm.mean(axis=0) + 1 / p_vlm.shape[1]) / 2)
 
 
 def aligned(scores: Matrix64, classifier: Classifier, means: Matrix64, classes: Labels, shares: Vector64) -> Matrix64:

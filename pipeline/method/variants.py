@@ -65,7 +65,8 @@ class MethodOptions:
     fusion_test: FusionKind = "klda"
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
     use_weights: bool = True  # eq. (18), or 1 for every sample
-    weight_floor: float = 0.0  # the least weight
+    # the least weight: images of which nothing is sure are often those of a class that a shift has hit hardest
+    weight_floor: float = 0.3
     # the first labels are of the task's rows less its shift, see `alignment`; needs CLIP
     align_means: bool = True
     # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
@@ -182,6 +183,7 @@ _PLAIN = replace(
 PAPER = replace(
     _PLAIN,
     prior_count=0.0,
+    weight_floor=0.0,
     statistics="printed",
     arithmetic="float64",  # float32 products would drown so small a ridge
     ridge=1e-4,
@@ -212,6 +214,7 @@ VARIANTS: dict[str, MethodOptions] = {
     "no_clip": replace(CALIBRATED, use_clip=False, clip_in_kernel=0.0),
     "no_augmentation": replace(CALIBRATED, views=("original",)),
     "no_weighting": replace(CALIBRATED, use_weights=False),
+    "no_weight_floor": replace(CALIBRATED, weight_floor=0.0),
     "no_alignment": replace(CALIBRATED, align_means=False),
     "no_neighbours": replace(CALIBRATED, neighbours=0),
     "no_votes": replace(CALIBRATED, vote_views=False, vote_at_test=False),

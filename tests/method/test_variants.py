@@ -9,7 +9,7 @@ from pipeline.method.variants import VARIANTS, MethodOptions, variant
 def test_the_named_variants_and_the_default():
     assert set(VARIANTS) == {
         "calibrated", "paper", "released", "no_clip", "no_augmentation", "no_weighting",
-        "no_alignment", "no_neighbours", "no_votes", "no_rounds", "hard_labels", "clip_at_test",
+        "no_weight_floor", "no_alignment", "no_neighbours", "no_votes", "no_rounds", "hard_labels", "clip_at_test",
         "rejecting", "clip_zero_shot", "source_only", "nearest_mean",
     }  # fmt: skip
     assert variant("calibrated") == MethodOptions()
@@ -21,6 +21,7 @@ def test_the_named_variants_and_the_default():
         ("no_clip", {"use_clip", "clip_in_kernel"}),
         ("no_augmentation", {"views"}),
         ("no_weighting", {"use_weights"}),
+        ("no_weight_floor", {"weight_floor"}),
         ("no_alignment", {"align_means"}),
         ("no_neighbours", {"neighbours"}),
         ("no_votes", {"vote_views", "vote_at_test"}),

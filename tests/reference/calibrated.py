@@ -2,16 +2,17 @@
 
 Everything is on z itself, without a pivot, one sample at a time, and every earlier row is kept: source scatter pooled,
 source views, prior count 5, CLIP in the kernel with λ = 0.5, three rounds with the ridge of the first labels, relative
-ridges 0.3 and 0.1. First labels: of the rows less the shift of the task's mean. All labels: the three views vote,
-fusion with CLIP by largest probabilities, half the mean of the five nearest neighbours (fewer in a small task), entropy
-weights; an image enters every class of its task by its share. Prediction: the three views vote, without CLIP.
+ridges 0.3 and 0.1. First labels: of the rows less the shift of the task's mean, given shares of the classes half-way
+between equal ones and CLIP's. All labels: the three views vote, fusion with CLIP by largest probabilities, half the
+mean of the five nearest neighbours (fewer in a small task), entropy weights of at least 0.3; an image enters every
+class of its task by its share. Prediction: the three views vote, without CLIP.
 """
 
 import math
 
 import numpy as np
 
-SHARE, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS = 0.5, 5.0, 3, 0.3, 0.1, 5
+SHARE, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT = 0.5, 5.0, 3, 0.3, 0.1, 5, 0.3
 
 
 def unit(row):
@@ -37,7 +38,7 @@ def fuse(p, q):
 
 
 def entropy_weight(p):
-    return 1 - sum(-v * math.log(v) for v in p if v > 0) / math.log(len(p))
+    return max(LEAST_WEIGHT, 1 - sum(-v * math.log(v) for v in p if v > 0) / math.log(len(p)))
 
 
 def weighted_mean(rows):
@@ -89,7 +90,7 @@ def first_label(task, source, scale):
     """The same as `label` by the source, of rows less the shift of the task's mean from the source's."""
     classes, views, cosines, vision = task
     p_vlm = [softmax([scale * cosine[c] for c in classes]) for cosine in cosines]
-    share = [sum(p[k] for p in p_vlm) / len(p_vlm) for k in range(len(classes))]
+    share = [0.5 * sum(p[k] for p in p_vlm) / len(p_vlm) + 0.5 / len(classes) for k in range(len(classes))]
     expected = sum(s * source.means[c] for s, c in zip(share, classes, strict=True))
     shift = sum(z for view in views for z in view) / (len(views) * len(cosines)) - expected
     moved = [[z - shift for z in view] for view in views]

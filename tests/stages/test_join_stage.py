@@ -5,13 +5,16 @@ from contextlib import chdir
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline import paths
 from pipeline.feature_cache import open_cache
 from pipeline.method.backbone_weights import weighted
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings
+from pipeline.store.exported_classifier import EXAMPLE
 from small_project import PROBLEM, tree_digest
+from stream_project import step_entry
 
 JOINED = [{"name": "both", "first": "vit", "second": "other"}]
 
@@ -65,6 +68,31 @@ def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
     by_path = {image["image"]: image["class"] for image in predicted}
     classes = [rows.classes[label] for label in expected.label]
     assert by_path == dict(zip(rows.paths, classes, strict=True))
+
+
+@pytest.mark.slow
+def test_joined_models_are_exported_and_label_a_stream(joined):
+    from pipeline.cli.main import main
+
+    params = joined.read_params()
+    joined.write_params(params | {"steps": {"camera-week1": step_entry("source/left", "right")}})
+    (joined.folder / "corrections.csv").write_text("path,class\n")
+    joined.run_here(("step", "camera-week1"))
+    cache = open_cache(joined.folder)
+    rows, clip = cache.rows("right", "both"), cache.rows("right", "clip")
+    given = [torch.from_numpy(np.asarray(rows.in_view(view)[:])) for view in ("original", "zeros", "rand")]
+    for choice, model in (
+        (("--problem", PROBLEM), cache.model(PROBLEM)),
+        (("--stream", "camera"), cache.stream_model("camera")),
+    ):
+        expected = model.predict(rows, clip).fused
+        with chdir(joined.folder):
+            assert main(["export", *choice, "--output", "classifier.safetensors"]) == 0
+            names: dict = {}
+            exec(EXAMPLE, names)  # the lines that travel with the file
+        p = names["classify"](given, torch.from_numpy(np.asarray(clip[:])))
+        np.testing.assert_allclose(p.numpy(), expected, atol=2e-6)
+        assert [part["name"] for part in names["about"]["vision"]["model"]["parts"]] == ["vit", "other"]
 
 
 def test_names_that_do_not_exist_are_refused(project_copy, capsys):

@@ -123,7 +123,8 @@ def task_scores(
 
 def spread_means(means: Matrix64, covariance: Matrix64) -> Matrix64:
     """Return the targets (C, d), of length 1, of class means (C, d) under a covariance (d, d)."""
-    eigenvalues, V = scipy.linalg.eigh(covariance)
+    # divide and conquer: the default driver fails on the many equal eigenvalues of a task of few rows
+    eigenvalues, V = scipy.linalg.eigh(covariance, driver="evd")
     whitening = (V / np.sqrt(eigenvalues)) @ V.T  # Σ^(−½)
     centre = means.mean(axis=0)
     U, singular, Vh = np.linalg.svd(((means - centre) @ whitening), full_matrices=False)
