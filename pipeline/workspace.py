@@ -90,8 +90,7 @@ def allows_missing() -> bool:
     """Tell whether the `dvc` that runs this was given `--allow-missing`: without it, it pulls or makes outputs."""
     import psutil
 
-    # None where the system does not tell, as of its first process
-    commands = (parent.as_dict(["cmdline"])["cmdline"] or () for parent in psutil.Process().parents())
+    commands = (parent.cmdline() for parent in psutil.Process().parents())
     return any(word.startswith("--allow-m") for command in commands for word in command)
 
 

@@ -49,7 +49,7 @@ def project(digits, tmp_path):
     copy.run("git", "config", "user.name", "Reader")
     with (folder / ".git/info/exclude").open("a") as file:
         file.write("/photos\n/photo.png\n")
-    tracked = ("checks", "params.yaml", "suite.yaml", "pipeline", "suites", ".dvcignore", ".gitignore")
+    tracked = ("params.yaml", "suite.yaml", "pipeline", "suites", ".dvcignore", ".gitignore")
     copy.run("git", "add", "dvc.yaml", ".dvc", *tracked)
     copy.run("git", "commit", "--quiet", "-m", "as cloned")
     return copy
