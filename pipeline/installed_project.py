@@ -20,7 +20,7 @@ from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
 
 GRAPH = Path("dvc.yaml")
-REPLACED = ("checks", "docs", ".dvc/plots")  # with those of a new version; suites may have been edited
+REPLACED = ("docs", ".dvc/plots")  # with those of a new version; suites may have been edited
 MARK = "# The graph of referee-pipeline, copied from "
 OURS = "python -m pipeline.stages "
 
@@ -50,7 +50,7 @@ def write_graph(file: Path) -> None:
     graph = commented_yaml.load((project_files() / GRAPH).read_text(encoding="utf-8"))
     code = graph["stages"]["code"]
     code.insert(list(code).index("deps"), "always_changed", True)
-    code["deps"].remove("pipeline")
+    del code["deps"]
     if file.is_file():
         before = commented_yaml.load(file.read_text(encoding="utf-8"))
         own = {name: entry for name, entry in before["stages"].items() if not _is_ours(entry)}

@@ -119,7 +119,7 @@ def hand_back(owner: SmallProject, mate: SmallProject) -> None:
     ran = owner.repro("--pull")
     assert ran <= {"report"}, ran  # which is never pushed, and has pictures only here
     assert metrics(owner) == metrics(mate)
-    assert owner.run("dvc", "status").stdout.split() == ["checks/dvc.yaml:workspace:", "always", "changed"]
+    assert "up to date" in owner.run("dvc", "status").stdout
 
 
 def same_change_elsewhere(mate: SmallProject, folder: Path, server: SharedRemote) -> None:

@@ -4,8 +4,8 @@ First the features: zero-shot and nearest-mean accuracy in every domain. Then
 every problem (source-target, two domains): A_T, the accuracy after the last
 of the T tasks, of CLIP alone, of the source model alone, of the method, its
 variants and ablations. Figures that were made with other parameters than
-those of params.yaml now, and models that only guess, are named below the
-tables. With --remote: of what a teammate pushed, read from the DVC
+those of params.yaml now, or on other features than those of dvc.lock, and
+models that only guess, are named below the tables. With --remote: of what a teammate pushed, read from the DVC
 remote; nothing is pulled. `make repro` ends with this.
 
 reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
@@ -22,18 +22,20 @@ import sys
 from collections.abc import Sequence
 from contextlib import chdir
 from dataclasses import replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import paths
 from pipeline.params import Params, load_params
 from pipeline.report.chance import guessing
-from pipeline.report.made_with import made_with, stale_notes
+from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
 from pipeline.report.results import read_comparison, read_evaluation, read_probe
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
+from pipeline.validated_yaml import read_yaml
 
 
 def feature_table(params: Params) -> str:
@@ -86,6 +88,14 @@ def problem_table(params: Params) -> str:
 
 def _today(params: Params) -> dict[str, Any]:
     return made_with(params.model_dump(mode="json"))
+
+
+def _former_features(params: Params) -> list[str]:
+    lock = Path("dvc.lock")
+    stages = read_yaml(lock).get("stages", {}) if lock.is_file() else {}
+    names = [f"source@{key}" for key in params.sources]
+    names += [f"{stage}@{key}" for stage in ("adapt", "evaluate", "compare") for key in params.problems]
+    return former_features(stages, names)
 
 
 def _marked(warnings: Sequence[str]) -> list[str]:
@@ -157,6 +167,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     store = paths.embeddings(next(iter(params.domains)), params.vision)
     sys.stdout.write(f"\n{tables(params)}")
+    sys.stdout.writelines(f"{note}\n" for note in _marked(_former_features(params)))
     sys.stdout.write(f"\nfeatures: referee inspect {store}\n")
     page = paths.report(params.suite)
     if page.is_file():

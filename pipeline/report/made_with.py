@@ -6,14 +6,17 @@ result file holds its own, and whoever shows a number compares them with params.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from pipeline import paths
 
 MadeWith = Mapping[str, Any]  # "section.key" -> value, as JSON has it
 
 SECTIONS = ("data", "language", "method", "refinement", "rff", "views", "vision")
 # how files are read and what is pushed: no number depends on it
 WITHOUT_EFFECT = ("data.unreadable", "data.empty_class", "data.max_pixels", "data.private")
+FEATURES = tuple(f"{paths.CACHE}/{kind}/" for kind in ("embeddings", "manifests", "prompts"))
 
 
 def made_with(params: Mapping[str, Any], sections: tuple[str, ...] = SECTIONS) -> dict[str, Any]:
@@ -70,4 +73,33 @@ def stale_notes(results: Mapping[str, MadeWith], now: MadeWith, remedy: str) -> 
     return [
         f"not of today's params.yaml: {', '.join(names)} made with {what}; run {remedy}"
         for what, names in groups.items()
+    ]
+
+
+def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return a line for every stage that was run on other features than those that dvc.lock names now.
+
+    After `git pull`, `dvc repro --allow-missing` takes features of the former commit that lie in cache/ for those of
+    this one, where DVC's own cache lacks the new ones.
+
+    Parameters
+    ----------
+    stages : mapping
+        The section of that name of dvc.lock.
+    names : iterable of str
+        The stages behind the results that are shown.
+
+    Examples
+    --------
+    >>> embed = {"outs": [{"path": "cache/embeddings/uci/vit.zarr", "md5": "b1.dir"}]}
+    >>> source = {"deps": [{"path": "cache/embeddings/uci/vit.zarr", "md5": "a0.dir"}]}
+    >>> former_features({"embed@uci-vit": embed, "source@uci": source}, ["source@uci"])[0][:59]
+    'source@uci was run on a former cache/embeddings/uci/vit.zar'
+    """
+    outputs = {out["path"]: out["md5"] for entry in stages.values() for out in entry.get("outs", ()) if "md5" in out}
+    return [
+        f"{name} was run on a former {path}; run dvc pull --allow-missing, then dvc repro --pull --allow-missing"
+        for name in names
+        for dep in stages.get(name, {}).get("deps", ())
+        if (path := dep["path"]).startswith(FEATURES) and outputs.get(path, dep.get("md5")) != dep.get("md5")
     ]

@@ -11,8 +11,7 @@ from small_project import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COMMANDS = commands_of(ROOT / "docs/how-to/sweeps.md")
-# read the figures of all problems, or run always
-OF_ALL = {"evaluate@all@toy", "tables", "report", "checks/dvc.yaml:workspace"}
+OF_ALL = {"evaluate@all@toy", "tables", "report"}  # read the figures of all problems
 COMPUTED_ANEW = {"source@left"} | {f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity")}
 PLOTS = (
     *("accuracy after each task", "accuracy per class", "confusion after the last task"),
