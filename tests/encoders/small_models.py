@@ -1,9 +1,6 @@
 """Models of a few thousand random weights, saved as a user's checkpoints would be."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import open_clip
@@ -19,7 +16,7 @@ CLIP_CONFIG: dict[str, Any] = {
 }
 
 
-def vit(*, num_classes: int = 0, **changes: Any) -> torch.nn.Module:
+def vit(*, num_classes=0, **changes):
     torch.manual_seed(0)
     model = timm.create_model(VIT, num_classes=num_classes, **{**VIT_KWARGS, **changes})
     for parameter in model.parameters():  # timm starts biases and the class token near zero
@@ -27,7 +24,7 @@ def vit(*, num_classes: int = 0, **changes: Any) -> torch.nn.Module:
     return model.eval()
 
 
-def clip(**changes: Any) -> Any:
+def clip(**changes):
     torch.manual_seed(0)
     model = open_clip.CLIP(**{**json.loads(json.dumps(CLIP_CONFIG)), **changes})
     # Frozen, as an encoder is: torch's attention takes another path, of other last bits, for
@@ -35,11 +32,11 @@ def clip(**changes: Any) -> Any:
     return model.eval().requires_grad_(requires_grad=False)
 
 
-def clip_config(folder: Path, **changes: Any) -> Path:
+def clip_config(folder, **changes):
     path = folder / "open_clip_config.json"
     path.write_text(json.dumps({**CLIP_CONFIG, **changes}))
     return path
 
 
-def pictures(n: int, size: int = 32) -> torch.Tensor:
+def pictures(n, size=32):
     return torch.rand((n, 3, size, size), generator=torch.Generator().manual_seed(7))

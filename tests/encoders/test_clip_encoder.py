@@ -1,10 +1,7 @@
 """open_clip models from local files: both towers, activation, preprocessing, messages."""
 
-from __future__ import annotations
-
 import copy
 import json
-from pathlib import Path
 
 import open_clip
 import pytest
@@ -15,31 +12,30 @@ from encoders import small_models
 from encoders.small_models import CLIP_CONFIG, pictures
 from pipeline.encoders import clip_encoder
 from pipeline.encoders.backbone import Backbone
-from pipeline.encoders.clip_encoder import ClipEncoder
 from pipeline.errors import ModelError
 
 QUICK = open_clip.transformer.QuickGELU
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("clip")
     save_file(small_models.clip().state_dict(), path / "tiny.safetensors")
     small_models.clip_config(path)
     return path
 
 
-def build(origin: Path, name: str = "tiny", **changes: object) -> ClipEncoder:
+def build(origin, name="tiny", **changes):
     backbone = Backbone(library="open_clip", name=name, origin=str(origin), **changes)
     return clip_encoder.build(backbone, torch.device("cpu"))
 
 
-def activations(encoder: ClipEncoder) -> set[type]:
+def activations(encoder):
     towers = (encoder.module.visual.transformer, encoder.module.transformer)
     return {type(block.mlp.gelu) for tower in towers for block in tower.resblocks}
 
 
-def test_both_towers_are_open_clips_own(folder: Path) -> None:
+def test_both_towers_are_open_clips_own(folder):
     registered = set(open_clip.list_models())
     encoder = build(folder)
     model = small_models.clip()
@@ -59,7 +55,7 @@ def test_both_towers_are_open_clips_own(folder: Path) -> None:
     assert set(open_clip.list_models()) == registered  # no global state
 
 
-def test_texts_do_not_depend_on_their_neighbours(folder: Path) -> None:
+def test_texts_do_not_depend_on_their_neighbours(folder):
     encoder = build(folder)
     texts = [f"a photo of {i}" for i in range(70)]  # more than one batch
     whole = encoder.embed_texts(texts)
@@ -68,7 +64,7 @@ def test_texts_do_not_depend_on_their_neighbours(folder: Path) -> None:
     assert torch.equal(encoder.embed_texts(texts[::-1]).flip(0), whole)
 
 
-def test_preprocessing_and_description(folder: Path) -> None:
+def test_preprocessing_and_description(folder):
     encoder = build(folder)
     ours = encoder.preprocessing
     assert (ours.height, ours.width, ours.crop_pct) == (32, 32, 1.0)
@@ -81,7 +77,7 @@ def test_preprocessing_and_description(folder: Path) -> None:
     assert encoder.description["config"]["quick_gelu"] is False
 
 
-def test_hub_form_of_a_config_brings_its_preprocessing(tmp_path: Path) -> None:
+def test_hub_form_of_a_config_brings_its_preprocessing(tmp_path):
     preprocessing = {"mean": [0.5] * 3, "resize_mode": "squash"}
     save_file(small_models.clip().state_dict(), tmp_path / "w.safetensors")
     content = {"model_cfg": CLIP_CONFIG, "preprocess_cfg": preprocessing}
@@ -91,7 +87,7 @@ def test_hub_form_of_a_config_brings_its_preprocessing(tmp_path: Path) -> None:
     assert ours.resize_mode == "squash"
 
 
-def test_quick_gelu_is_recognised_by_config_names_and_settings(folder: Path, tmp_path: Path) -> None:
+def test_quick_gelu_is_recognised_by_config_names_and_settings(folder, tmp_path):
     state = small_models.clip().state_dict()
     assert activations(build(folder, quick_gelu=True)) == {QUICK}
     # the file's or its folder's name says so
@@ -112,14 +108,14 @@ def test_quick_gelu_is_recognised_by_config_names_and_settings(folder: Path, tmp
     assert activations(build(tmp_path / "plain", quick_gelu=False)) == {torch.nn.GELU}
 
 
-def test_quick_gelu_by_tag_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_gelu_by_tag_and_by_name(tmp_path, monkeypatch):
     """open_clip's record of the tag, and names in -quickgelu: a small model under real names."""
     configs = {"ViT-B-32": CLIP_CONFIG, "ViT-B-32-quickgelu": {**CLIP_CONFIG, "quick_gelu": True}}
     assert open_clip.get_model_config("ViT-B-32-quickgelu")["quick_gelu"] is True
     monkeypatch.setattr(open_clip, "get_model_config", lambda name: copy.deepcopy(configs[name]))
     save_file(small_models.clip().state_dict(), tmp_path / "w.safetensors")
 
-    def of(name: str, tag: str) -> set[type]:
+    def of(name, tag):
         return activations(build(tmp_path, name, pretrained=tag))
 
     assert of("ViT-B-32", "openai") == {QUICK}
@@ -131,7 +127,7 @@ def test_quick_gelu_by_tag_and_by_name(tmp_path: Path, monkeypatch: pytest.Monke
     assert tagged.preprocessing.mean == open_clip.OPENAI_DATASET_MEAN
 
 
-def test_state_dict_of_an_original_openai_file(tmp_path: Path) -> None:
+def test_state_dict_of_an_original_openai_file(tmp_path):
     """Half precision, settings among the weights: as OpenAI published them."""
     model = small_models.clip(quick_gelu=True).half().float()  # values that half precision holds
     images = pictures(2)
@@ -149,7 +145,7 @@ def test_state_dict_of_an_original_openai_file(tmp_path: Path) -> None:
     assert torch.equal(encoder.embed(images), expected)
 
 
-def test_every_key_and_shape_must_agree(tmp_path: Path) -> None:
+def test_every_key_and_shape_must_agree(tmp_path):
     small_models.clip_config(tmp_path)
     state = small_models.clip().state_dict()
     missing = {key: tensor for key, tensor in state.items() if key != "ln_final.bias"}
@@ -175,7 +171,7 @@ def test_every_key_and_shape_must_agree(tmp_path: Path) -> None:
         ('{"embed_dim": 3, "vision_cfg": {"lairs": 1}, "text_cfg": {}}', "cannot be built.*lairs"),
     ],
 )
-def test_a_bad_config_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_bad_config_is_one_line(tmp_path, text, expected):
     save_file(small_models.clip().state_dict(), tmp_path / "w.safetensors")
     (tmp_path / "open_clip_config.json").write_text(text)
     with pytest.raises(ModelError, match=expected) as error:
@@ -193,16 +189,14 @@ def test_a_bad_config_is_one_line(tmp_path: Path, text: str, expected: str) -> N
         ({"name": "ViT-B-32", "origin": "nowhere"}, "no such file or folder"),
     ],
 )
-def test_wrong_names_tags_and_weights_are_one_line(tmp_path: Path, changes: dict[str, str], expected: str) -> None:
+def test_wrong_names_tags_and_weights_are_one_line(tmp_path, changes, expected):
     with pytest.raises(ModelError, match=expected) as error:
         build(changes.pop("origin", tmp_path), **changes)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["ViT-B-32", "hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K"])
-def test_an_unreachable_hub_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_an_unreachable_hub_is_one_line(tmp_path, monkeypatch, capfd, name):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError) as error:
@@ -217,7 +211,7 @@ def test_an_unreachable_hub_is_one_line(
 
 
 @pytest.mark.parametrize("name", ["ViT-B-32", "ViT-B-16-plus-240", "coca_ViT-B-32"])
-def test_tokenizer_is_the_one_open_clip_picks(name: str) -> None:
+def test_tokenizer_is_the_one_open_clip_picks(name):
     ours = clip_encoder._tokenizer(name, open_clip.get_model_config(name)["text_cfg"])
     texts = ["a photo of a cat", "UPPER & lower"]
     assert torch.equal(ours(texts), open_clip.get_tokenizer(name)(texts))

@@ -1,7 +1,5 @@
 """Every kind of file that people keep photos in, and every way in which one can be broken."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 import subprocess
@@ -20,14 +18,14 @@ from pipeline.image_files.read import IMAGE_SUFFIXES
 FORMATS = ("jpg", "png", "webp", "bmp", "gif", "tiff", "avif", "heic")
 
 
-def photo(width: int = 40, height: int = 30) -> Image.Image:
+def photo(width=40, height=30):
     """A smooth coloured picture without symmetry."""
     x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
     channels = (255 * x, 255 * y, 255 * (1 - x) * y)
     return Image.fromarray(np.stack(channels, axis=-1).astype(np.uint8))
 
 
-def assert_one_line(error: pytest.ExceptionInfo[InputError], path: Path) -> str:
+def assert_one_line(error, path):
     message = str(error.value)
     assert "\n" not in message
     assert str(path) in message
@@ -36,7 +34,7 @@ def assert_one_line(error: pytest.ExceptionInfo[InputError], path: Path) -> str:
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_formats_decode_to_the_same_picture(tmp_path: Path, suffix: str) -> None:
+def test_formats_decode_to_the_same_picture(tmp_path, suffix):
     path = tmp_path / f"photo.{suffix}"
     if suffix == "heic":
         pytest.importorskip("pillow_heif").register_heif_opener()
@@ -53,7 +51,7 @@ def test_formats_decode_to_the_same_picture(tmp_path: Path, suffix: str) -> None
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tiff"])
-def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, suffix: str) -> None:
+def test_exif_orientation_is_applied(tmp_path, orientation, suffix):
     """Store the picture turned, say so in EXIF, and get it upright."""
     turned = {
         1: lambda a: a,
@@ -77,13 +75,13 @@ def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, suffix: s
 
 # as the module does where pytest does not interfere
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF")
-def test_broken_exif_does_not_cost_the_image(tmp_path: Path) -> None:
+def test_broken_exif_does_not_cost_the_image(tmp_path):
     path = tmp_path / "exif.jpg"
     photo().save(path, exif=b"Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff")
     assert decode(path).size == (40, 30)
 
 
-def test_transparent_pixels_become_white(tmp_path: Path) -> None:
+def test_transparent_pixels_become_white(tmp_path):
     """Black hidden under alpha 0 must not show; alpha 128 is half way to white."""
     rgba = Image.new("RGBA", (3, 1), (0, 0, 0, 0))
     rgba.putpixel((1, 0), (255, 0, 0, 255))
@@ -97,7 +95,7 @@ def test_transparent_pixels_become_white(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["png", "gif"])
-def test_transparent_palette_entries_become_white(tmp_path: Path, suffix: str) -> None:
+def test_transparent_palette_entries_become_white(tmp_path, suffix):
     image = Image.new("P", (2, 1))
     image.putpalette([0, 0, 0, 0, 0, 255])
     image.putpixel((1, 0), 1)
@@ -107,7 +105,7 @@ def test_transparent_palette_entries_become_white(tmp_path: Path, suffix: str) -
 
 
 @pytest.mark.parametrize("suffix", ["png", "tiff"])
-def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path, suffix: str) -> None:
+def test_sixteen_bits_are_scaled_not_clipped(tmp_path, suffix):
     values = np.array([[0, 256, 257, 32768, 65535]], dtype=np.uint16)
     path = tmp_path / f"deep.{suffix}"
     Image.fromarray(values).save(path)
@@ -116,14 +114,14 @@ def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path, suffix: str) -> Non
     assert np.asarray(decode(path))[0, :, 0].tolist() == [0, 1, 1, 128, 255]
 
 
-def test_floats_are_scaled_to_bytes(tmp_path: Path) -> None:
+def test_floats_are_scaled_to_bytes(tmp_path):
     Image.fromarray(np.array([[0.0, 0.5, 1.0, np.nan]], np.float32)).save(tmp_path / "u.tiff")
     assert np.asarray(decode(tmp_path / "u.tiff"))[0, :, 1].tolist() == [0, 128, 255, 0]
     Image.fromarray(np.array([[-3.0, 100.0, 300.0]], np.float32)).save(tmp_path / "l.tiff")
     assert np.asarray(decode(tmp_path / "l.tiff"))[0, :, 1].tolist() == [0, 100, 255]
 
 
-def test_cmyk_jpeg_is_not_inverted(tmp_path: Path) -> None:
+def test_cmyk_jpeg_is_not_inverted(tmp_path):
     photo().convert("CMYK").save(tmp_path / "cmyk.jpg", quality=95)
     with Image.open(tmp_path / "cmyk.jpg") as stored:
         assert stored.mode == "CMYK"
@@ -131,7 +129,7 @@ def test_cmyk_jpeg_is_not_inverted(tmp_path: Path) -> None:
     assert difference.mean() < 4
 
 
-def test_of_an_animation_the_first_frame_is_taken(tmp_path: Path) -> None:
+def test_of_an_animation_the_first_frame_is_taken(tmp_path):
     frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
     for suffix in ("gif", "webp", "tiff"):
         path = tmp_path / f"frames.{suffix}"
@@ -140,7 +138,7 @@ def test_of_an_animation_the_first_frame_is_taken(tmp_path: Path) -> None:
         assert decode(path).getpixel((0, 0)) == (255, 0, 0)
 
 
-def test_read_image_is_hash_and_size(tmp_path: Path) -> None:
+def test_read_image_is_hash_and_size(tmp_path):
     path = tmp_path / "photo.png"
     photo().save(path)
     facts = read_image(path)
@@ -150,7 +148,7 @@ def test_read_image_is_hash_and_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("kept", [0.02, 0.6])
-def test_truncated_files_are_found(tmp_path: Path, suffix: str, kept: float) -> None:
+def test_truncated_files_are_found(tmp_path, suffix, kept):
     path = tmp_path / f"cut.{suffix}"
     photo(120, 90).save(path)
     data = path.read_bytes()
@@ -160,7 +158,7 @@ def test_truncated_files_are_found(tmp_path: Path, suffix: str, kept: float) -> 
     assert "replace or remove" in assert_one_line(error, path)
 
 
-def test_what_is_no_image_is_named_with_the_reason(tmp_path: Path) -> None:
+def test_what_is_no_image_is_named_with_the_reason(tmp_path):
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "folder.jpg").mkdir()
     (tmp_path / "text.jpg").write_text("<html>404</html>")
@@ -177,7 +175,7 @@ def test_what_is_no_image_is_named_with_the_reason(tmp_path: Path) -> None:
         assert word in assert_one_line(error, tmp_path / name)
 
 
-def test_decoding_and_preprocessing_import_no_torch() -> None:
+def test_decoding_and_preprocessing_import_no_torch():
     code = (
         "import sys, pipeline.encoders.image_decoding, pipeline.encoders.preprocessing; "
         "print([m for m in ('torch', 'timm', 'open_clip') if m in sys.modules])"
@@ -186,7 +184,7 @@ def test_decoding_and_preprocessing_import_no_torch() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path: Path) -> None:
+def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path):
     path = tmp_path / "a.png"
     Image.new("RGB", (40, 30)).save(path)
     with pytest.raises(InputError, match="more than the limit of 1,000"):
@@ -196,7 +194,7 @@ def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path: Path) -> None
         decode(path, expected_sha256="0" * 64)
 
 
-def test_a_turned_photo_can_be_taken_as_stored(tmp_path: Path) -> None:
+def test_a_turned_photo_can_be_taken_as_stored(tmp_path):
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = 8
     path = tmp_path / "a.jpg"

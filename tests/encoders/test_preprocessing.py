@@ -6,8 +6,6 @@ passes are clipped to 0..255, so on white noise the order shows. The oracle ther
 calls, width first.
 """
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,23 +25,23 @@ SMALL = [(32, 32), (33, 47), (101, 64), (7, 5), (1, 9), (128, 128)]  # scaled by
 SIZES = [*SMALL, (300, 61), (61, 300), (500, 375), (224, 225), (129, 128)]
 
 
-def noise(width: int, height: int) -> Image.Image:
+def noise(width, height):
     rng = np.random.default_rng(width * 1000 + height)
     return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def make(height: int = 32, width: int = 32, **changes: object) -> Preprocessing:
+def make(height=32, width=32, **changes):
     usual = Preprocessing(32, 32, 0.875, "shortest", "bicubic", HALF, HALF)
     return usual.override({"height": height, "width": width, **changes})
 
 
 @pytest.fixture
-def _width_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def _width_first(monkeypatch):
     """Have Pillow scale in two passes, along the width first, as torch does."""
     resize = Image.Image.resize
     smooth = (Image.Resampling.BICUBIC, Image.Resampling.BILINEAR)
 
-    def two_passes(image: Image.Image, size: tuple[int, int], resample: int, *rest: object) -> Image.Image:
+    def two_passes(image, size, resample, *rest):
         if resample in smooth:
             image = resize(image, (size[0], image.height), resample)
         return resize(image, size, resample, *rest)
@@ -51,7 +49,7 @@ def _width_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image.Image, "resize", two_passes)
 
 
-def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
+def close(ours, theirs):
     """Compare (h, w, 3) uint8: 1 of 255, and on white noise 2 for a pixel in a thousand."""
     difference = np.abs(ours.astype(int) - theirs.astype(int))
     return ours.shape == theirs.shape and difference.max() <= 2 and (difference > 1).mean() < 1e-3
@@ -64,7 +62,7 @@ MODES = {"center": "shortest", "squash": "squash", "border": "longest"}
 @pytest.mark.parametrize("crop_pct", [1.0, 0.875, 1.15])
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear", "nearest", "lanczos"])
 @pytest.mark.parametrize("mode", MODES)
-def test_crop_is_that_of_timm(crop_pct: float, interpolation: str, mode: str) -> None:
+def test_crop_is_that_of_timm(crop_pct, interpolation, mode):
     mean = (0.1, 0.5, 0.9)
     transform = create_transform(
         (3, 32, 32), crop_pct=crop_pct, crop_mode=mode, interpolation=interpolation, mean=mean, normalize=False
@@ -82,7 +80,7 @@ def test_crop_is_that_of_timm(crop_pct: float, interpolation: str, mode: str) ->
 
 @pytest.mark.usefixtures("_width_first")
 @pytest.mark.parametrize("mode", MODES)
-def test_crop_is_that_of_timm_where_it_is_not_square(mode: str) -> None:
+def test_crop_is_that_of_timm_where_it_is_not_square(mode):
     """timm then scales the short side bilinearly, whatever the interpolation."""
     transform = create_transform(
         (3, 24, 40), crop_pct=0.9, crop_mode=mode, interpolation="bicubic", normalize=False, mean=HALF
@@ -103,7 +101,7 @@ def test_crop_is_that_of_timm_where_it_is_not_square(mode: str) -> None:
 @pytest.mark.usefixtures("_width_first")
 @pytest.mark.parametrize("mode", ["shortest", "longest", "squash"])
 @pytest.mark.parametrize("shape", [(32, 32), (24, 40)])
-def test_crop_is_that_of_open_clip(mode: str, shape: tuple[int, int]) -> None:
+def test_crop_is_that_of_open_clip(mode, shape):
     transform = open_clip.image_transform(
         shape, is_train=False, mean=(0,) * 3, std=(1,) * 3, resize_mode=mode, interpolation="bicubic"
     )
@@ -114,7 +112,7 @@ def test_crop_is_that_of_open_clip(mode: str, shape: tuple[int, int]) -> None:
         assert close(ours.crop(image), theirs), size
 
 
-def test_small_images_are_scaled_to_the_bit_as_timm_does() -> None:
+def test_small_images_are_scaled_to_the_bit_as_timm_does():
     transform = create_transform((3, 48, 48), interpolation="bicubic", normalize=False)
     for size in SMALL:
         image = noise(*size)
@@ -122,7 +120,7 @@ def test_small_images_are_scaled_to_the_bit_as_timm_does() -> None:
         assert np.array_equal(crop, transform(image).permute(1, 2, 0).numpy()), size
 
 
-def test_a_crop_does_not_depend_on_threads() -> None:
+def test_a_crop_does_not_depend_on_threads():
     image = noise(300, 200)
     alone = make().crop(image)
     torch.set_num_threads(3)
@@ -131,7 +129,7 @@ def test_a_crop_does_not_depend_on_threads() -> None:
         assert all(np.array_equal(crop, alone) for crop in threads.map(make().crop, [image] * 9))
 
 
-def test_extreme_aspect_ratio_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extreme_aspect_ratio_takes_little_memory(monkeypatch):
     """Beyond the limit only the crop is computed: the same picture, rounding and edges apart."""
     image = noise(3, 400)
     whole = make().crop(image).astype(int)
@@ -143,14 +141,14 @@ def test_extreme_aspect_ratio_takes_little_memory(monkeypatch: pytest.MonkeyPatc
     assert make(224, 224, resize_mode="longest").crop(noise(1, 9_000)).shape == (224, 224, 3)
 
 
-def test_attributes_are_json_and_bring_it_back() -> None:
+def test_attributes_are_json_and_bring_it_back():
     ours = make(24, 40, mean=[0, 0.5, 1])
     attributes = json.loads(json.dumps(ours.as_attributes()))
     assert Preprocessing(**attributes) == ours
     assert ours.mean == (0.0, 0.5, 1.0)
 
 
-def test_override_names_the_nearest_field() -> None:
+def test_override_names_the_nearest_field():
     with pytest.raises(ModelError, match=r"preprocessing\.crop_pc: .*did you mean 'crop_pct'"):
         make(crop_pc=1.0)
 
@@ -178,14 +176,14 @@ def test_override_names_the_nearest_field() -> None:
         ("fill_color", [0.5, 0, 0]),
     ],
 )
-def test_bad_values_name_their_field(field: str, value: object) -> None:
+def test_bad_values_name_their_field(field, value):
     with pytest.raises(ModelError, match=rf"^preprocessing\.{field}: .*, not ") as error:
         make(**{field: value})
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.usefixtures("_width_first")
-def test_rounding_to_the_nearest_size_and_the_upper_left_corner() -> None:
+def test_rounding_to_the_nearest_size_and_the_upper_left_corner():
     ours = Preprocessing(224, 224, 0.875, "shortest", "bicubic", (0.5,) * 3, (0.5,) * 3, rounding="nearest")
     noise = np.random.default_rng(0).integers(0, 256, (288, 252, 3), dtype=np.uint8)
     image = Image.fromarray(noise)

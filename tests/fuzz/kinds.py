@@ -1,7 +1,5 @@
 """The table of inputs: for each kind of file that somebody else writes, how a spoilt one is made and read."""
 
-from __future__ import annotations
-
 import io
 import json
 from functools import partial

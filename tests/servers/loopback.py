@@ -1,21 +1,16 @@
 """What every server that a test starts needs: free ports, a process that is stopped, a word where it cannot start."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 HOST = "127.0.0.1"
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count):
     """Return ports that nobody listens on; all are held until the last is found, so they differ."""
     sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
     ports = [opened.getsockname()[1] for opened in sockets]
@@ -24,7 +19,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def cannot_start(server: str, reason: str) -> NoReturn:
+def cannot_start(server, reason):
     """Skip the test, naming the server; in CI, where every server must run, fail."""
     message = f"{server} cannot be started here: {reason}"
     if os.environ.get("CI") == "true":
@@ -32,7 +27,7 @@ def cannot_start(server: str, reason: str) -> NoReturn:
     pytest.skip(message)
 
 
-def wait_until(answers: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, *, server: str) -> None:
+def wait_until(answers, process, log, *, server):
     """Wait until the server answers; one that ends or stays silent cannot be started here."""
     deadline = time.monotonic() + 60
     while not answers():
@@ -42,7 +37,7 @@ def wait_until(answers: Callable[[], bool], process: subprocess.Popen[bytes], lo
         time.sleep(0.05)
 
 
-def stop(process: subprocess.Popen[bytes], *, patience: float = 10) -> None:
+def stop(process, *, patience=10):
     """End the process, by force if it has not ended after ``patience`` seconds."""
     process.terminate()
     try:

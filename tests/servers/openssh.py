@@ -1,13 +1,10 @@
 """A real SSH server on loopback: OpenSSH's sshd as an ordinary process with keys of its own."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +26,7 @@ class SSHServer:
 
 
 @contextmanager
-def running_ssh(folder: Path) -> Iterator[SSHServer]:
+def running_ssh(folder):
     """Start sshd with its host key, its authorized keys and its log in ``folder``; stop it in the end."""
     sshd = shutil.which("sshd") or shutil.which("sshd", path=SBIN)
     keygen = shutil.which("ssh-keygen")
@@ -55,7 +52,7 @@ def running_ssh(folder: Path) -> Iterator[SSHServer]:
         stop(process)
 
 
-def config(folder: Path, port: int) -> str:
+def config(folder, port):
     """Return sshd_config: loopback alone, one key, files alone."""
     return f"""\
 ListenAddress {HOST}
@@ -76,7 +73,7 @@ ForceCommand internal-sftp
 """
 
 
-def greets(port: int) -> bool:
+def greets(port):
     """Say whether an SSH server answers."""
     try:
         with socket.create_connection((HOST, port), timeout=2) as connection:

