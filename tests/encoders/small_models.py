@@ -7,12 +7,19 @@ import open_clip
 import timm
 import torch
 
+from pipeline.encoders.image_encoder import ImageEncoder
+from pipeline.encoders.preprocessing import Preprocessing
+
 VIT = "vit_tiny_patch16_224"
 VIT_KWARGS: dict[str, Any] = {"img_size": 32, "patch_size": 4, "embed_dim": 48, "depth": 2, "num_heads": 3}
 CLIP_CONFIG: dict[str, Any] = {
     "embed_dim": 24,
     "vision_cfg": {"image_size": 32, "layers": 2, "width": 48, "patch_size": 8, "head_width": 16},
     "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
+}
+ON_CPU: dict[str, Any] = {
+    "preprocessing": Preprocessing(32, 32, 1.0, "shortest", "bicubic", mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4)),
+    "device": torch.device("cpu"),
 }
 
 
@@ -30,6 +37,10 @@ def clip(**changes):
     # Frozen, as an encoder is: torch's attention takes another path, of other last bits, for
     # weights to train.
     return model.eval().requires_grad_(requires_grad=False)
+
+
+def encoder_of(module):
+    return ImageEncoder(module, module, description={"library": "timm", "name": "tiny"}, **ON_CPU)
 
 
 def clip_config(folder, **changes):
