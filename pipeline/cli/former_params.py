@@ -48,7 +48,8 @@ def renew_params() -> Iterator[str]:
 def lists_as_images(suite: Any) -> dict[str, Path]:
     """Take `lists` out of a suite and name one file of all lines in `images` of each domain that had any.
 
-    The file is in the folder from which the paths in the lists start. Lines are taken from the copies that DVC has.
+    The file is in the folder from which the paths in the lists start; one that is there is kept if it says the same and
+    refused otherwise. Lines are taken from the copies that DVC has.
     """
     lines: dict[str, str] = {}
     roots: dict[str, str] = {}
@@ -62,9 +63,17 @@ def lists_as_images(suite: Any) -> dict[str, Path]:
         text = (copy if copy.is_file() else Path(entry["file"])).read_text(encoding="utf-8")
         lines[domain] = f"{lines.get(domain, '')}{text.rstrip()}\n"
     files = {domain: Path(root, f"{domain}.txt") for domain, root in roots.items()}
+    there = [file for file in files.values() if file.exists()]
     for domain, file in files.items():
-        with write_aside(file) as aside:
-            aside.write_text(lines[domain], encoding="utf-8")
+        if file in there and file.read_text(encoding="utf-8", errors="replace").rstrip() != lines[domain].rstrip():
+            raise InputError(
+                f"{file}: is there already, and is not the list of all images of {domain} that {SUITE_FILE}: lists "
+                f"would become; move it away, or name it in domains.{domain}.images and take `lists` out"
+            )
+    for domain, file in files.items():
+        if file not in there:
+            with write_aside(file) as aside:
+                aside.write_text(lines[domain], encoding="utf-8")
         suite["domains"][domain]["images"] = str(file)
     return files
 

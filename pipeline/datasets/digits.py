@@ -140,4 +140,3 @@ def _first_of_each_class(
 
 
 _COLLECTIONS: dict[str, Callable[[int, int | None], Iterator[Digit]]] = {"mnist": mnist, "uci": uci, "print": printed}
-DOMAINS: tuple[str, ...] = tuple(_COLLECTIONS)

@@ -16,7 +16,7 @@ from pipeline.encoders.clip_config import HUB_PREFIX, import_open_clip, list_tag
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.origin import fetch_from_hub, find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, one_line
 
 TEXTS_PER_BATCH = 16
 HUB_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -89,8 +89,7 @@ def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
 
 def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
     """Return the local checkpoint, or the hub's file for the tag."""
-    local = find_checkpoint(origin)
-    if local is not None:
+    if local := find_checkpoint(origin):
         return local
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
@@ -158,13 +157,11 @@ def _create(name: str, model_config: Mapping[str, Any]) -> Any:
     if "hf_model_name" in settings["text_cfg"]:
         settings["text_cfg"]["hf_model_pretrained"] = False
     own_text_tower = settings.pop("custom_text", False) or "hf_model_name" in settings["text_cfg"]
-    kind = open_clip.CLIP
-    if own_text_tower:
-        kind = open_clip.CoCa if "multimodal_cfg" in settings else open_clip.CustomTextCLIP
+    with_text_tower = open_clip.CoCa if "multimodal_cfg" in settings else open_clip.CustomTextCLIP
     try:
-        return kind(**settings)
+        return (with_text_tower if own_text_tower else open_clip.CLIP)(**settings)
     except (*FILTER_ERRORS, ArithmeticError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)[:200]
         raise ModelError(f"open_clip model {name!r} cannot be built from its config ({reason})") from error
     except OSError as error:  # transformers' way to say that the hub does not answer
         raise ModelError(
@@ -179,8 +176,7 @@ def _preprocessing(model: Any, settings: Mapping[str, Any]) -> Preprocessing:
     merged = merge_preprocess_dict(PreprocessCfg(), dict(settings))
     size = model.visual.image_size
     height, width = (size, size) if isinstance(size, int) else size
-    # open_clip forgets the interpolation where it scales the short side for a crop that is not
-    # square.
+    # open_clip forgets the interpolation where it scales the short side for a crop that is not square.
     oblong = merged["resize_mode"] == "shortest" and height != width
     return Preprocessing(
         height=height,
@@ -210,8 +206,6 @@ def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Callable[[list[str]
     except ImportError as error:
         raise ModelError(f"texts of open_clip model {name!r} need a package: pip install transformers") from error
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise ModelError(
-            f"tokenizer {hub_name!r} of open_clip model {name!r} is neither cached nor downloadable ({reason})"
-        ) from error
+        reason = f"is neither cached nor downloadable ({one_line(error)[:120]})"
+        raise ModelError(f"tokenizer {hub_name!r} of open_clip model {name!r} {reason}") from error
     return tokenizer

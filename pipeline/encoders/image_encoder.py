@@ -8,7 +8,7 @@ import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
 from pipeline.encoders.device import check_on_cpu, fast_precision, keep_float32_exact
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -131,11 +131,9 @@ class ImageEncoder:
                 f"model {name!r} does not fit in the memory of {self.device}; choose another device"
             ) from error
         except (RuntimeError, ValueError, TypeError, AssertionError) as error:
-            reason = " ".join(str(error).split())[:200]
             raise ModelError(
-                f"model {name!r} cannot embed {size[0]} x {size[1]} images in {self.precision} on "
-                f"{self.device} ({reason}); check its arguments, preprocessing.height "
-                "and preprocessing.width"
+                f"model {name!r} cannot embed {size[0]} x {size[1]} images in {self.precision} on {self.device} "
+                f"({one_line(error)[:200]}); check its arguments, preprocessing.height and preprocessing.width"
             ) from error
         if features.ndim != 2:
             raise ModelError(

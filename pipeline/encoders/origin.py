@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import ModelError, listed
+from pipeline.errors import ModelError, listed, one_line
 
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 # The name that open_clip models have on the hub. Where a model's folder holds one, it describes the architecture;
@@ -56,7 +56,7 @@ def fetch_from_hub(repo: str, names: Sequence[str], what: str, origin: Path) -> 
         except EntryNotFoundError:
             continue
         except network_errors as error:
-            text = " ".join(str(error).split())
+            text = one_line(error)
             reason = "HF_HUB_OFFLINE is set" if "offline mode" in text else text[:120]
             break
     raise unavailable(what, reason, f"{names[0]} from https://huggingface.co/{repo}", names[0], origin)

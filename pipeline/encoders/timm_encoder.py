@@ -15,7 +15,7 @@ from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.origin import fetch_from_hub, find_checkpoint, unavailable
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
-from pipeline.errors import ModelError, did_you_mean
+from pipeline.errors import ModelError, did_you_mean, one_line
 
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 # Arguments of timm's factory that this module sets itself, or that change what the model returns.
@@ -73,7 +73,7 @@ def _create(full_name: str, arguments: Mapping[str, Any], *, num_classes: int) -
     try:
         return _timm().create_model(full_name, pretrained=False, num_classes=num_classes, **arguments)
     except (*FILTER_ERRORS, ArithmeticError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = one_line(error)[:200] or type(error).__name__
         raise ModelError(f"timm model {full_name!r} cannot be built with {dict(arguments)} ({reason})") from error
 
 

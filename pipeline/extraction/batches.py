@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,13 +47,10 @@ def plan_batches(
         missing = tuple(view for view in views if not is_done(view, image.digest))
         if missing:
             lacking.setdefault(missing, {}).setdefault(image.digest, image)
-    return [Batch(tuple(part), missing) for missing, group in lacking.items() for part in _pieces(group.values(), size)]
-
-
-def _pieces(images: Iterable[Image], size: int) -> Iterator[list[Image]]:
-    rest = iter(images)
-    while part := list(itertools.islice(rest, size)):
-        yield part
+    groups = ((missing, tuple(group.values())) for missing, group in lacking.items())
+    return [
+        Batch(group[start : start + size], missing) for missing, group in groups for start in range(0, len(group), size)
+    ]
 
 
 def stream(

@@ -21,7 +21,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.errors import ClusterError, RefereeError
+from pipeline.errors import ClusterError, RefereeError, one_line
 from pipeline.extraction.worker_checks import Requirements, call_checked, software, unmet
 
 if TYPE_CHECKING:
@@ -185,9 +185,8 @@ def warn(text: str) -> None:
 
 
 def _cannot_start(error: Exception) -> str:
-    reason = " ".join(str(error).split())[:200]
     return (
-        f"cannot run this package ({type(error).__name__}: {reason}); "
+        f"cannot run this package ({type(error).__name__}: {one_line(error)[:200]}); "
         "install the same version of it there, with the extra [cluster]"
     )
 
@@ -211,10 +210,8 @@ def _connect(address: str) -> Client:
             warnings.simplefilter("ignore", VersionMismatchWarning)
             return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="referee")
     except (OSError, TimeoutError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise ClusterError(
-            f"{ADDRESS}={address}: no scheduler answers ({reason}); start one, or unset {ADDRESS}"
-        ) from None
+        answer = f"no scheduler answers ({one_line(error)[:160]}); start one, or unset {ADDRESS}"
+        raise ClusterError(f"{ADDRESS}={address}: {answer}") from None
 
 
 def _silence_loggers() -> None:

@@ -65,8 +65,7 @@ def task_to_refine(
     in_task = np.searchsorted(classes, labels)
     if share:
         in_task = np.stack([in_task, np.arange(len(rows))], axis=1)
-    branch = SourceBranch(basis, classifier, classes, clip_rows, share)
-    return TaskToRefine(rows, branch, in_task)
+    return TaskToRefine(rows, SourceBranch(basis, classifier, classes, clip_rows, share), in_task)
 
 
 def views_to_refine(domain: str, views: Sequence[str], model: str, library: str) -> tuple[str, ...]:
@@ -161,7 +160,9 @@ def refine_views(
     with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:
         shape = (*train.shape, encoder.width)
         files = {view: Path(folder, f"{view}.npy") for view in views}
-        filled = {view: _nan_file(file, shape, dtype) for view, file in files.items()}
+        filled = {view: np.lib.format.open_memmap(file, "w+", dtype, shape) for view, file in files.items()}
+        for array in filled.values():
+            array[...] = np.nan
         if ascent.steps:
             for seed in range(len(train)):
                 fill({view: array[seed] for view, array in filled.items()}, tasks_of(seed))
@@ -181,9 +182,3 @@ def _pieces(task: TaskToRefine, size: int) -> Iterator[TaskToRefine]:
     for start in range(0, len(task.rows), size):
         part = slice(start, start + size)
         yield TaskToRefine(task.rows[part], task.branch, task.labels[part])
-
-
-def _nan_file(path: Path, shape: tuple[int, ...], dtype: str) -> npt.NDArray[np.floating]:
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
-    array[...] = np.nan
-    return array

@@ -1,14 +1,14 @@
 """Models of a few thousand random weights, saved as a user's checkpoints would be."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import open_clip
 import timm
 import torch
+
+from pipeline.encoders.image_encoder import ImageEncoder
+from pipeline.encoders.preprocessing import Preprocessing
 
 VIT = "vit_tiny_patch16_224"
 VIT_KWARGS: dict[str, Any] = {"img_size": 32, "patch_size": 4, "embed_dim": 48, "depth": 2, "num_heads": 3}
@@ -17,9 +17,13 @@ CLIP_CONFIG: dict[str, Any] = {
     "vision_cfg": {"image_size": 32, "layers": 2, "width": 48, "patch_size": 8, "head_width": 16},
     "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
 }
+ON_CPU: dict[str, Any] = {
+    "preprocessing": Preprocessing(32, 32, 1.0, "shortest", "bicubic", mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4)),
+    "device": torch.device("cpu"),
+}
 
 
-def vit(*, num_classes: int = 0, **changes: Any) -> torch.nn.Module:
+def vit(*, num_classes=0, **changes):
     torch.manual_seed(0)
     model = timm.create_model(VIT, num_classes=num_classes, **{**VIT_KWARGS, **changes})
     for parameter in model.parameters():  # timm starts biases and the class token near zero
@@ -27,7 +31,7 @@ def vit(*, num_classes: int = 0, **changes: Any) -> torch.nn.Module:
     return model.eval()
 
 
-def clip(**changes: Any) -> Any:
+def clip(**changes):
     torch.manual_seed(0)
     model = open_clip.CLIP(**{**json.loads(json.dumps(CLIP_CONFIG)), **changes})
     # Frozen, as an encoder is: torch's attention takes another path, of other last bits, for
@@ -35,11 +39,15 @@ def clip(**changes: Any) -> Any:
     return model.eval().requires_grad_(requires_grad=False)
 
 
-def clip_config(folder: Path, **changes: Any) -> Path:
+def encoder_of(module):
+    return ImageEncoder(module, module, description={"library": "timm", "name": "tiny"}, **ON_CPU)
+
+
+def clip_config(folder, **changes):
     path = folder / "open_clip_config.json"
     path.write_text(json.dumps({**CLIP_CONFIG, **changes}))
     return path
 
 
-def pictures(n: int, size: int = 32) -> torch.Tensor:
+def pictures(n, size=32):
     return torch.rand((n, 3, size, size), generator=torch.Generator().manual_seed(7))

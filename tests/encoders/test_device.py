@@ -1,7 +1,5 @@
 """Devices that are there and devices that are not."""
 
-from __future__ import annotations
-
 import os
 import signal
 
@@ -13,7 +11,7 @@ from pipeline.encoders.device import check_on_cpu, choose_device, describe_devic
 from pipeline.errors import ModelError
 
 
-def test_cpu_and_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_and_auto(monkeypatch):
     assert choose_device("cpu") == torch.device("cpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
@@ -26,15 +24,13 @@ def test_cpu_and_auto(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((9, 0), "float16"), ((6, 1), "float32")])
-def test_auto_is_half_precision_where_it_is_fast(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: str
-) -> None:
+def test_auto_is_half_precision_where_it_is_fast(monkeypatch, capability, expected):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     assert fast_precision(torch.device("cuda")) == expected
     assert fast_precision(torch.device("cpu")) == fast_precision(torch.device("mps")) == "float32"
 
 
-def test_absent_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(ModelError, match=r"device 'cuda:1': .*use auto or cpu"):
@@ -48,7 +44,7 @@ def test_absent_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_device("cuda:2")
 
 
-def test_a_precision_that_kills_its_process_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_precision_that_kills_its_process_is_one_line_with_the_remedy(monkeypatch):
     deadly = f"import os; os.kill(os.getpid(), {int(signal.SIGILL)})"
     check_on_cpu.cache_clear()
     with monkeypatch.context() as patch:

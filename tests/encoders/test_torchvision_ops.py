@@ -1,7 +1,5 @@
 """timm and open_clip import beside any build of torchvision, each time in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +9,13 @@ from pipeline.encoders import torchvision_ops
 ROOT = Path(__file__).parents[2]
 
 
-def run(code: str, folder: Path = ROOT) -> list[str]:
+def run(code, folder=ROOT):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def test_timm_and_open_clip_import_after_the_operators_are_declared() -> None:
+def test_timm_and_open_clip_import_after_the_operators_are_declared():
     code = (
         "from pipeline.encoders.torchvision_ops import ensure_torchvision_ops as ensure\n"
         "ensure()\n"
@@ -27,7 +25,7 @@ def test_timm_and_open_clip_import_after_the_operators_are_declared() -> None:
     assert run(code) == ["True", "True"]
 
 
-def test_the_installed_hook_makes_a_plain_import_of_timm_work(tmp_path: Path) -> None:
+def test_the_installed_hook_makes_a_plain_import_of_timm_work(tmp_path):
     torchvision_ops.install(tmp_path)
     code = (
         "import site, sys\n"
@@ -39,7 +37,7 @@ def test_the_installed_hook_makes_a_plain_import_of_timm_work(tmp_path: Path) ->
     assert run(code, tmp_path) == ["False", "False", "False"]
 
 
-def test_the_hook_leaves_other_installations_alone(tmp_path: Path) -> None:
+def test_the_hook_leaves_other_installations_alone(tmp_path):
     """A torchvision that declares its operators itself, and one beside no torch."""
     torchvision_ops.install(tmp_path)
     for name, content in (("torchvision", "loaded = True"), ("torch", "raise ImportError('no torch here')")):

@@ -1,9 +1,5 @@
 """Tiny models and pictures in a folder."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from pipeline.encoders.backbone import Backbone
@@ -11,7 +7,7 @@ from small_project import VIT_KWARGS, draw_image, write_tiny_weights
 
 
 @pytest.fixture(scope="session")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def weights(tmp_path_factory):
     """Random weights of a tiny ViT and a tiny CLIP."""
     folder = tmp_path_factory.mktemp("weights")
     write_tiny_weights(folder)
@@ -19,12 +15,12 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def vit(weights: Path) -> Backbone:
+def vit(weights):
     return Backbone(library="timm", name="vit_tiny_patch16_224", origin=str(weights / "vit"), kwargs=VIT_KWARGS)
 
 
 @pytest.fixture(scope="session")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def photos(tmp_path_factory):
     """Twenty-one small pictures, the last a copy of the first."""
     folder = tmp_path_factory.mktemp("photos")
     paths = [folder / f"{i:02}.png" for i in range(21)]

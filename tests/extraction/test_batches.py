@@ -1,5 +1,6 @@
 """Planning and streaming: what is done is not done again, each content once, results in order."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,15 @@ def test_only_missing_views_are_planned_and_each_content_once():
 @pytest.mark.parametrize("side_by_side", [True, False])
 def test_every_batch_comes_in_order_with_its_own_rows(side_by_side):
     batches = plan_batches(images(*range(50)), ("original",), 4)
+
+    def load(batch):
+        first = batch.images[0].digest[0]
+        time.sleep(0.02 if first % 12 == 0 else 0)  # some end after their successors
+        return np.array([[image.digest[0]] for image in batch.images])
+
     results = stream(
         batches,
-        load=lambda batch: np.array([[image.digest[0]] for image in batch.images]),
+        load=load,
         start=lambda batch, loaded: lambda: {"original": loaded.astype(np.float32)},
         side_by_side=side_by_side,
         workers=3,

@@ -13,7 +13,7 @@ from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
 from pipeline.extraction.embedding_settings import EmbeddingSettings, settings_of_view
 from pipeline.extraction.images import find_images, read_images
-from pipeline.extraction.refine import TaskToRefine, refine_views, task_to_refine, views_to_refine
+from pipeline.extraction.refine import refine_views, task_to_refine, views_to_refine
 from pipeline.method.adversarial_refinement import Ascent
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
@@ -107,13 +107,14 @@ def test_a_run_that_is_interrupted_goes_on_where_it_stopped(images, settings, tm
 def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings, weights, tmp_path):
     rows_of(images, settings, tmp_path)
     louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
-    _, summary = rows_of(images, louder, tmp_path, ("original", "zeros"))
-    assert "0 embedded now" in summary  # the noise concerns `rand` alone
-    _, summary = rows_of(images, louder, tmp_path)
-    assert "20 embedded now" in summary
     float32 = settings.backbone.model_copy(update={"stored_as": "float32"})
-    _, summary = rows_of(images, dataclasses.replace(settings, backbone=float32), tmp_path)
-    assert "20 embedded now" in summary
+    for changed, views, count in (
+        (louder, ("original", "zeros"), 0),  # the noise concerns `rand` alone
+        (louder, VIEWS, 20),
+        (dataclasses.replace(settings, backbone=float32), VIEWS, 20),
+    ):
+        _, summary = rows_of(images, changed, tmp_path, views)
+        assert f"; {count} embedded now" in summary
 
 
 def test_new_images_get_the_rows_of_the_store(images, settings, tmp_path):
@@ -125,17 +126,13 @@ def test_new_images_get_the_rows_of_the_store(images, settings, tmp_path):
 def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, settings, tmp_path):
     store = store_of(images, settings, tmp_path)
 
-    def refused(settings):
-        with pytest.raises(StoreError) as error:
-            embed_new_images(images, VIEWS, settings, store=store, model="vit")
-        assert str(store.path) in str(error.value)
-        assert "dvc repro" in str(error.value)
-        return str(error.value)
-
     cropped = settings.backbone.model_copy(update={"preprocessing": {"crop_pct": 0.5}})
-    message = refused(dataclasses.replace(settings, backbone=cropped))
-    assert f"models.vit ({settings.backbone.origin}): its preprocessing" in message
-    assert "'noise': 'unit'" in refused(dataclasses.replace(settings, views=ViewSettings(noise="unit")))
+    for change, message in (
+        ({"backbone": cropped}, rf"models\.vit \({cropped.origin}\): its preprocessing.*{store.path}.*dvc repro"),
+        ({"views": ViewSettings(noise="unit")}, f"{store.path}.*'noise': 'unit'.*dvc repro"),
+    ):
+        with pytest.raises(StoreError, match=message):
+            embed_new_images(images, VIEWS, dataclasses.replace(settings, **change), store=store, model="vit")
 
 
 def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_path, monkeypatch):
@@ -191,23 +188,20 @@ def test_what_cannot_be_refined_is_refused():
         views_to_refine("a", ("original",), "vit", "timm")
 
 
-def refined(images, settings, folder, tasks_of, *, steps=0, attention=False):
+def refined(images, settings, folder, tasks_of, *, steps=0):
     train = np.ones((2, len(images)), dtype=bool)
     train[0, :3] = train[1, 2:6] = False
-    ascent = Ascent(steps, 0.01, 0.03)
-    with refine_views(
-        images,
-        ("zeros", "rand"),
-        settings,
-        ascent=ascent,
-        attention=attention,
-        train=train,
-        tasks_of=tasks_of,
-        scratch=folder,
-    ) as result:
+    how = {"ascent": Ascent(steps, 0.01, 0.03), "attention": False, "train": train, "tasks_of": tasks_of}
+    with refine_views(images, ("zeros", "rand"), settings, scratch=folder, **how) as result:
         views = {view: np.load(file) for view, file in result.items()}
     assert not list(folder.iterdir())
     return views, train
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    rng = np.random.default_rng(0)
+    return Classifier(5 * rng.normal(size=(40, 6)), rng.normal(size=6))
 
 
 def test_refinement_without_steps_and_attention_gives_the_rows_of_embed(images, settings, tmp_path):
@@ -219,11 +213,9 @@ def test_refinement_without_steps_and_attention_gives_the_rows_of_embed(images, 
             assert np.isnan(rows[seed, ~train[seed]]).all()
 
 
-def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, settings, tmp_path):
+def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, settings, tmp_path, classifier):
     plain, _ = rows_of(images, settings, tmp_path / "log")
-    rng = np.random.default_rng(0)
     basis = draw_basis(24, 40, 1.0, "gamma", seed=0)
-    classifier = Classifier(5 * rng.normal(size=(40, 6)), rng.normal(size=6))
     classes = np.array([1, 4, 5])
 
     def tasks_of(seed):
@@ -238,17 +230,7 @@ def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, setti
             assert not np.isclose(rows[seed, filled], plain[view][filled], atol=1e-3).all(1).any()
 
 
-def test_with_clip_in_the_kernel_labels_carry_the_image_s_number():
-    rng = np.random.default_rng(0)
-    basis = draw_basis(24, 40, 1.0, "gamma", 0, d_clip=16)
-    task = task_to_refine(
-        np.array([7, 9]),
-        np.array([5, 1]),
-        np.array([1, 4, 5]),
-        basis=basis,
-        classifier=Classifier(rng.normal(size=(40, 6)), rng.normal(size=6)),
-        clip_rows=rng.normal(size=(2, 16)),
-        share=0.5,
-    )
-    assert isinstance(task, TaskToRefine)
+def test_with_clip_in_the_kernel_labels_carry_the_image_s_number(classifier):
+    kernel = {"basis": draw_basis(24, 40, 1.0, "gamma", 0, d_clip=16), "clip_rows": np.ones((2, 16)), "share": 0.5}
+    task = task_to_refine(np.array([7, 9]), np.array([5, 1]), np.array([1, 4, 5]), classifier=classifier, **kernel)
     assert task.labels.tolist() == [[2, 0], [0, 1]]

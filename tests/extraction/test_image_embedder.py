@@ -8,9 +8,8 @@ import pytest
 import timm
 import torch
 
+from encoders.small_models import encoder_of
 from pipeline.encoders.backbone import Backbone
-from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError
 from pipeline.extraction.batches import Batch
 from pipeline.extraction.embedding_settings import EmbeddingSettings
@@ -76,19 +75,7 @@ def test_on_the_cpu_every_pass_has_the_same_rows():
 
 def test_an_image_has_the_same_row_in_a_full_and_in_a_padded_pass():
     torch.manual_seed(0)
-    module = timm.create_model("resnet10t", num_classes=0)  # convolutions depend on the layout
-    preprocessing = Preprocessing(
-        height=32,
-        width=32,
-        crop_pct=1.0,
-        resize_mode="shortest",
-        interpolation="bicubic",
-        mean=(0.5,) * 3,
-        std=(1,) * 3,
-    )
-    encoder = ImageEncoder(
-        module, module, preprocessing=preprocessing, description={"name": "tiny"}, device=torch.device("cpu")
-    )
+    encoder = encoder_of(timm.create_model("resnet10t", num_classes=0))  # convolutions depend on the layout
     crops = crops_of(16, 32)
     full, padded = (start(embedder(encoder), crops, range(n), VIEWS)() for n in (16, 5))
     assert all(np.array_equal(padded[view], full[view][:5]) for view in full)

@@ -8,9 +8,8 @@ import timm
 import torch
 
 from encoders import small_models
+from encoders.small_models import encoder_of
 from pipeline.encoders.clip_encoder import ClipEncoder
-from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError
 from pipeline.extraction.view_refiner import TokenModel, ViewRefiner
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
@@ -18,32 +17,15 @@ from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
 
-CPU = torch.device("cpu")
 VIEWS = ("zeros", "rand")
-PREPROCESSING = Preprocessing(
-    height=32,
-    width=32,
-    crop_pct=1.0,
-    resize_mode="shortest",
-    interpolation="bicubic",
-    mean=(0.4, 0.5, 0.6),
-    std=(0.2, 0.3, 0.4),
-)
-
-
-def encoder_of(module):
-    return ImageEncoder(
-        module, module, preprocessing=PREPROCESSING, description={"library": "timm", "name": "tiny"}, device=CPU
-    )
 
 
 def clip_encoder():
     return ClipEncoder(
         small_models.clip(),
         text_config=small_models.CLIP_CONFIG["text_cfg"],
-        preprocessing=PREPROCESSING,
         description={"library": "open_clip", "name": "tiny-clip"},
-        device=CPU,
+        **small_models.ON_CPU,
     )
 
 
@@ -94,9 +76,7 @@ def test_refined_views_are_harder_for_the_source(vit):
 
 def test_an_image_has_the_same_row_in_every_batch(vit):
     ascent, branch = Ascent(2, 0.01, 0.03), branch_of(vit)
-    many = refined(vit, 5, ascent, attention=True, branch=branch)
-    few = refined(vit, 3, ascent, attention=True, branch=branch)
-    again = refined(vit, 5, ascent, attention=True, branch=branch)
+    many, again, few = (refined(vit, n, ascent, attention=True, branch=branch) for n in (5, 5, 3))
     for view in VIEWS:
         assert np.array_equal(many[view], again[view])
         assert np.array_equal(many[view][:3], few[view])

@@ -67,7 +67,8 @@ def project(finished, tmp_path_factory, server):
     shutil.copytree(finished, folder, symlinks=True)
     made = SmallProject(folder)
     params = made.read_params()
-    params["domains"]["print"] = {**params["domains"]["left"], "images": "data/print"}
+    params["datasets"]["digits"] = params["datasets"]["toy"]
+    params["domains"]["print"] = {**params["domains"]["left"], "images": "data/print", "dataset": "digits"}
     params["generated"] = {"print": {"folder": "data/print", "seed": 0, "per_class": 3}}
     made.write_params(params)
     return made

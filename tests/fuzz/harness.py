@@ -1,15 +1,12 @@
 """Try spoilt inputs: each is read, or refused in one line of ours; the same inputs in every run."""
 
-from __future__ import annotations
-
 import copy
 import random
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import RefereeError
 
@@ -18,7 +15,7 @@ Attempt = Callable[[random.Random], None]  # writes one spoilt input and reads i
 
 
 @contextmanager
-def only_our_errors(names: str, *, lines: bool = False) -> Iterator[None]:
+def only_our_errors(names, *, lines=False):
     """Let an input pass, or fail in one line of ours that names the file; ``lines``: one line for each mistake."""
     try:
         yield
@@ -29,7 +26,7 @@ def only_our_errors(names: str, *, lines: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def little_memory(more: int = 3 * 2**30) -> Iterator[None]:
+def little_memory(more=3 * 2**30):
     """Allow the process no more than ``more`` bytes beyond what it has: an absurd allocation is then an error."""
     has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -40,7 +37,7 @@ def little_memory(more: int = 3 * 2**30) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def try_inputs(name: str, attempt: Attempt, count: int, seed: int) -> None:
+def try_inputs(name, attempt, count, seed):
     """Make ``count`` attempts; a failure names the number of the attempt."""
     with little_memory():
         for number in range(count):
@@ -52,7 +49,7 @@ def try_inputs(name: str, attempt: Attempt, count: int, seed: int) -> None:
             tried[name] += 1
 
 
-def spoil_bytes(content: bytes, chosen: random.Random, others: Sequence[bytes] = ()) -> bytes:
+def spoil_bytes(content, chosen, others=()):
     """Cut, flip, overwrite, remove, repeat, or splice with another content; never empty."""
     spoilt = bytearray(content)
     for _ in range(chosen.randint(1, 3)):
@@ -76,7 +73,7 @@ def spoil_bytes(content: bytes, chosen: random.Random, others: Sequence[bytes] =
     return bytes(spoilt)
 
 
-def spoil_text(text: str, chosen: random.Random, fragments: Sequence[str]) -> bytes:
+def spoil_text(text, chosen, fragments):
     """Replace a piece by a fragment or by random characters, or spoil the bytes."""
     if chosen.random() < 0.3:
         return spoil_bytes(text.encode(), chosen)
@@ -87,7 +84,7 @@ def spoil_text(text: str, chosen: random.Random, fragments: Sequence[str]) -> by
     return spoilt.encode("utf-8", "surrogatepass")
 
 
-def spoil_tree(tree: Any, chosen: random.Random, values: Sequence[Any]) -> Any:
+def spoil_tree(tree, chosen, values):
     """Replace, remove or add one to three values anywhere in nested mappings and lists."""
     tree = copy.deepcopy(tree)
     for _ in range(chosen.randint(1, 3)):
@@ -106,7 +103,7 @@ def spoil_tree(tree: Any, chosen: random.Random, values: Sequence[Any]) -> Any:
     return tree
 
 
-def _holders(tree: Any) -> Iterator[Any]:
+def _holders(tree):
     """Yield every mapping and list that is not empty."""
     if isinstance(tree, dict | list) and tree:
         yield tree

