@@ -29,7 +29,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are computed, as `pipeline.params.Views` has checked it."""
+    """How views are computed, as `pipeline.settings.Views` has checked it."""
 
     wavelet: str = "haar"  # any discrete wavelet of PyWavelets
     level: int = 1  # number of levels, at least 1

@@ -37,7 +37,7 @@ from pipeline.store.stream_state import StreamOrigin, StreamState, read_stream_s
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What suite.yaml says of a step, see `pipeline.params.Step`; ``classes`` and ``step_before`` may be None."""
+    """What suite.yaml says of a step, see `pipeline.suite.Step`; ``classes`` and ``step_before`` may be None."""
 
     name: str
     source: str

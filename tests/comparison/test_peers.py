@@ -19,6 +19,8 @@ from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference import streaming_lda as lda_oracle
 
+# Every peer: `fit(seed, tasks, fallback)` and `METHODS` with a form NAME-pseudo; the source's own classifier where no
+# target row was kept; and, with an oracle in tests/reference, a test of its own below.
 MODULES = {
     "nearest-class-mean": nearest_class_mean,
     "streaming-lda": streaming_lda,

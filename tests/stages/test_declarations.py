@@ -8,6 +8,7 @@ from ruamel.yaml import YAML
 
 from pipeline import paths
 from pipeline.params import load_params
+from pipeline.settings import Settings
 from pipeline.stage import BY_NAME, DeclaredParams, find_stage, main, stage_names
 from pipeline.stages import code
 from pipeline.suite import Model
@@ -43,6 +44,11 @@ def test_dvc_tracks_by_name_what_a_stage_reads_and_its_settings_do_not_hold(name
     # in the paths of the graph, so that another model is another dependency
     by_name = set(declared.reads) - {"language", "vision"}
     assert sections_in_graph(name) == (by_name & set(BY_NAME) if declared.settings else by_name)
+
+
+def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name():
+    """`settings` of a stage may read any of them, and `code` writes them where the stage sees them."""
+    assert set(code.code.reads) == set(Settings.model_fields) - {*BY_NAME, "runtime"}
 
 
 @pytest.mark.parametrize("name", [name for name in stage_names() if name != "code"])
