@@ -5,8 +5,9 @@ every problem (source-target, two domains): A_T, the accuracy after the last
 of the T tasks, of CLIP alone, of the source model alone, of the method, its
 variants and ablations. Figures that were made with other parameters than
 those of params.yaml now, or on other features than those of dvc.lock, and
-models that only guess, are named below the tables. With --remote: of what a teammate pushed, read from the DVC
-remote; nothing is pulled. `make repro` ends with this.
+models that only guess, are named below the tables. With --remote: of what a
+teammate pushed, read from the DVC remote; nothing is pulled. `make repro`
+ends with this.
 
 reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
 writes: nothing

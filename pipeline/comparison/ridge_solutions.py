@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.linalg import cython_lapack, lapack
 
-from pipeline.method.rows import Matrix64
+from pipeline.method.rows import Matrix64, Vector64
 
 _python = ctypes.pythonapi
 _python.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -47,7 +47,14 @@ def ridge_solutions(matrix: Matrix64, right: Matrix64, ridges: Iterable[float]) 
         return result
 
     aside = rotated(right, b"T")
-    return rotated(np.hstack([lapack.dgtsv(side, diagonal + ridge, side, aside)[3] for ridge in ridges]), b"N")
+    return rotated(np.hstack([_tridiagonal_solution(side, diagonal + ridge, aside) for ridge in ridges]), b"N")
+
+
+def _tridiagonal_solution(side: Vector64, diagonal: Vector64, right: Matrix64) -> Matrix64:
+    *_, solution, info = lapack.dgtsv(side, diagonal, side, right)
+    if info:
+        raise np.linalg.LinAlgError("singular matrix")
+    return np.asarray(solution)
 
 
 def _call(routine: str, *arguments: bytes | int | Matrix64) -> None:

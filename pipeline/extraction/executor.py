@@ -55,7 +55,7 @@ class Executor:
 
         On a cluster, a small problem's seeds are handed out whole: a worker computes what this
         process would, to the bit. A large problem's seeds (more features than are kept in memory)
-        run here one after another, and ranges of their rows are handed out.
+        run here, as many at once as memory allows, and ranges of their rows are handed out.
 
         Parameters
         ----------

@@ -203,7 +203,7 @@ class _Task:
         """Return the classifier and the ridge in units of the scatter: the one given, or that of these statistics."""
         regularisation = self.options.regularisation()
         scatter, means = self._scatter(statistics), statistics.means()
-        if ridge is None:
+        if ridge is None or not regularisation.relative:
             ridge = regularisation.absolute_ridge(scatter, means, self.referee.basis.D)
         means, priors = self._means_and_priors(statistics)
         return kernel_lda.solve(means, scatter, regularisation, ridge=ridge, priors=priors), ridge

@@ -5,8 +5,8 @@ difference Δ = z̄ − Σ_c π_c μ_c is the shift of the domain. The source's 
 
     F(z − Δ) = F(z) − ΔᵀW,
 
-where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less the bias. π is `expected_shares`: what CLIP, whose
-opinion does not suffer from the vision model's shift, says of the task, taken half.
+where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less the bias. π is `expected_shares`: the average of
+CLIP's mean probabilities, which the shift of the vision model does not touch, and of equal shares.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ class Regularisation:
     def absolute_ridge(self, scatter: Scatter, means: Matrix64, D: int) -> float:
         """Return what is added to the diagonal of the scatter, given the class means and the number of features D.
 
-        The means have fewer than D columns where only the directions that count are kept; the ridge is that of all.
+        The means have fewer than D columns where only some directions are kept (`kernel_directions`); the trace is
+        divided by D all the same.
         """
         if self.relative:
             check_spread(scatter.trace(), scatter.total, means)

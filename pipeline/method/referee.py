@@ -20,7 +20,7 @@ class Referee:
     options: MethodOptions
     clip_scale: float  # the CLIP model's own logit scale
     reduce_rows: RowReduction = reduce_here
-    # with what features and neighbours are shared with other runs on the same objects
+    # keeps features and neighbours for other variants that are run on the same images
     shared: Sharing = not_shared
 
     def features(self, images: UnlabelledRows) -> KernelRows:

@@ -109,7 +109,7 @@ def _weighted(R: Matrix64, matrix: Matrix64) -> Matrix64:
 
 
 def _solved(system: Matrix64, right: Matrix64) -> Matrix64:
-    """Return system⁻¹·right, (m, k); the memory of ``system`` (m, m) is used up."""
+    """Return system⁻¹·right, (m, k)."""
     try:
         return np.asarray(np.linalg.solve(system, right))
     except np.linalg.LinAlgError:

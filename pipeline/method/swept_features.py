@@ -41,6 +41,7 @@ class SweptFeatures:
 
     def deviations(self, basis: Basis, rows: Rows) -> Matrix32:
         """Return z(x) − z(0) of the rows, (n, D), or its coordinates along the directions of the basis, (n, r)."""
+        assert basis.D in self.widths, f"D = {basis.D} is not in the sweep"  # noqa: S101
         with self._lock:
             if self._phases is None:
                 self._phases = phases(self.widest, rows[np.arange(len(rows))])

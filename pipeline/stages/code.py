@@ -42,6 +42,7 @@ PACKAGE = Path("pipeline")
 WITHOUT_EFFECT = frozenset(
     PACKAGE / f"{name}.py" for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside")
 )
+PROJECT = PACKAGE / "problem/project.py"  # which the runner gives to a stage that asks for it
 # Compared methods are found by their names: whoever imports the registry may run any of them.
 FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": "comparison/methods/*.py"}
 # Files of the package, not Python, that a module reads.
@@ -95,6 +96,8 @@ def imported_files(stage_name: str) -> list[Path]:
     """Return the module of a stage and all modules of ours that it may import, directly or through others."""
     found: set[Path] = set()
     waiting = [PACKAGE / "stages" / f"{stage_name}.py"]
+    if "context.project" in _source(waiting[0]):
+        waiting.append(PROJECT)
     while waiting:
         path = waiting.pop()
         if path not in found:
@@ -150,4 +153,14 @@ def fingerprint(source: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
+
+
+def _plain(node: Any) -> Any:
+    """Return a node as nested tuples without empty fields, of which every version of Python has others."""
+    if isinstance(node, list):
+        return tuple(map(_plain, node))
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if value is not None and value != [])
+    return type(node).__name__, *fields

@@ -70,3 +70,17 @@ def test_bases_share_features_and_neighbours_and_predict_as_on_their_own(problem
         alone = run_variant(opened.with_basis(run.recipe.draw(0)), CALIBRATED)
         for one, other in zip(predictions, alone, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_bases_of_other_weights_of_joined_models_share_no_features(problem, monkeypatch):
+    found = []
+    monkeypatch.setattr(problem, "accuracies", lambda _index, predictions: found.append(predictions) or np.ones((1, 1)))
+    opened = ShiftedDomains(0, n=105, noise=2.0).build(clip=True)
+    one = recipe(None, D=60, sigma=0.3, convention="gamma")
+    recipes = [replace(one, widths=(6, 4), weights=((1.0, weight),)) for weight in (1.0, 0.0)]
+    for each in recipes:
+        outcomes_of(problem, [], 0, opened, [Run(each, CALIBRATED)], recipes=recipes)
+    for each, predictions in zip(recipes, found, strict=True):
+        alone = run_variant(opened.with_basis(each.draw(0)), CALIBRATED)
+        np.testing.assert_array_equal(predictions[-1], alone[-1])
+    assert any((one != other).any() for one, other in zip(*found, strict=True))  # the weights matter here

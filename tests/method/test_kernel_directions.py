@@ -9,6 +9,7 @@ from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import referee_variants
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -36,6 +37,14 @@ def test_the_directions_are_orthonormal_and_leave_out_the_stated_energy():
     assert dropped == pytest.approx(2 * GAMMA**2, rel=0.3)
     # the pivot lies along them: printed means shrink towards it, whatever is left out
     np.testing.assert_allclose(Q @ (Q.T @ basis.pivot), basis.pivot, atol=1e-6)
+
+
+def test_a_joined_model_of_weight_zero_leaves_the_directions_orthonormal():
+    basis = weighted(draw_basis(40, D, GAMMA, "gamma", 0), (30, 10), (1.0, 0.0))
+    narrow, x = reduced(basis, CALIBRATED), unit(100, 40)
+    Q = narrow.directions.Q
+    np.testing.assert_allclose(Q.T @ Q, np.eye(41), atol=2e-6)
+    np.testing.assert_allclose(deviations(narrow, x), deviations(basis, x) @ Q, atol=1e-8)
 
 
 @pytest.mark.parametrize(
