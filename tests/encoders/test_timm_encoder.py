@@ -191,7 +191,8 @@ def test_real_weights_reproduce_real_embeddings(tmp_path):
         paths, expected = given["paths"][::320], given["original"][::320].astype(np.float32)
     with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
         members = {f"images/{path}" for path in paths}
-        archive.extractall(tmp_path, [m for m in archive if m.name.removeprefix("./") in members], filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+        archive.extractall(tmp_path, [m for m in archive if m.name.removeprefix("./") in members])
     crops = [encoder.preprocessing.crop(image_decoding.decode(tmp_path / "images" / path)) for path in paths]
     images = torch.from_numpy(np.stack(crops)).permute(0, 3, 1, 2).float() / 255
     features = encoder.embed(images)

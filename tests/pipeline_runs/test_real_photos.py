@@ -78,7 +78,8 @@ def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
         members = [member for member in archive if member.name.startswith(f"images/{DOMAIN}/")]
-        archive.extractall(folder, members, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+        archive.extractall(folder, members)
     return run_stages(folder, caltech_params(f"images/{DOMAIN}"), "net", "given")
 
 

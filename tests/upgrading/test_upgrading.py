@@ -32,7 +32,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationW
 def project(request, tmp_path):
     """The project after `git merge`, as whoever has neither images nor weights has it: the user's params.yaml stays."""
     with tarfile.open(request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+        archive.extractall(tmp_path)
     project = SmallProject(tmp_path)
     project.run("git", "init", "--quiet", "--initial-branch", "mine")
     project.run("git", "config", "user.email", "owner@example.invalid")
