@@ -57,8 +57,11 @@ def views_in_both(domain: str, domain_views: Sequence[str], model: str, model_vi
     return views
 
 
-def settings_of_view(view: str, settings: ViewSettings) -> dict[str, Any]:
-    """Return the settings that a view depends on, and no others: a change of noise leaves ``zeros`` alone."""
+def settings_of_view(view: str, settings: object) -> dict[str, Any]:
+    """Return the settings that a view depends on, and no others: a change of noise leaves ``zeros`` alone.
+
+    ``settings`` are `ViewSettings`, or the section `views` of params.yaml.
+    """
     names = {"original": (), "zeros": ("wavelet", "level"), "rand": ("wavelet", "level", "noise", "seed")}
     return {name: getattr(settings, name) for name in names[view]}
 

@@ -38,7 +38,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
         "refinement": params.refinement.model_dump(),
         "views": params.views.model_dump(),
         "domain_views": list(params.domains[problem.target].views),
-        "model": params.models[params.vision].model_dump(mode="json"),
+        "model": params.models[params.vision].model_dump(mode="json", exclude={"views"}),
     }
 
 

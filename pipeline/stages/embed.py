@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import ImageRow, read_images, rows_digest
-from pipeline.extraction.embedding_settings import ROWS_VERSION, views_in_both
+from pipeline.extraction.embedding_settings import ROWS_VERSION, settings_of_view, views_in_both
 from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
 from pipeline.image_files.read import file_of
@@ -23,11 +23,15 @@ from pipeline.store.imported_embeddings import STORE, embeddings_file, import_st
 
 
 def settings(params: Params, domain: str, model: str) -> dict[str, Any]:
-    """Return what decides the rows: the views, and the model."""
+    """Return what decides the rows: the views that are extracted, each with its own settings, and the model.
+
+    Views and settings that other domains use, or a later version of this package adds, extract nothing again.
+    """
+    spec = params.models[model]
+    views = views_in_both(domain, params.domains[domain].views, model, spec.views)
     return {
-        "views": params.views.model_dump(mode="json"),
-        "domain_views": params.domains[domain].views,
-        "model": params.models[model].model_dump(mode="json", exclude_none=True),
+        "views": {view: settings_of_view(view, params.views) for view in views},
+        "model": spec.model_dump(mode="json", exclude={"views"}, exclude_none=True),
     }
 
 

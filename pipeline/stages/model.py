@@ -20,13 +20,19 @@ from ruamel.yaml import YAML
 from pipeline import paths
 from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
 from pipeline.errors import ModelError
+from pipeline.params import Params
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside
 
 NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
 
 
-@stage(per=("models",), reads=("models",), version=1)
+def settings(params: Params, name: str) -> dict[str, Any]:
+    """Return what decides which weights are read."""
+    return params.models[name].model_dump(mode="json", include={"library", "name", "origin"})
+
+
+@stage(per=("models",), reads=("models",), version=1, settings=settings)
 def model(context: Context, name: str) -> str:
     """Write cache/models/MODEL.json."""
     spec = context.params.models[name]
@@ -75,7 +81,7 @@ def recorded_facts(name: str, origin: str) -> dict[str, Any] | None:
     # one block of text: parsing a whole dvc.lock of 21 problems takes seconds
     block = re.search(rf"^  model@{name}:\n(?:    .*\n?)*", text, re.MULTILINE)
     entry = YAML(typ="safe", pure=True).load(block[0])[f"model@{name}"] if block else {}
-    if entry.get("params", {}).get("suite.yaml", {}).get(f"models.{name}.origin") != origin:
+    if origin not in (dependency["path"] for dependency in entry.get("deps", ())):
         return None
     import dvc.api  # a second, where a model is recorded for another time only
     from dvc.exceptions import DvcException

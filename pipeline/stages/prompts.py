@@ -29,7 +29,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     return {
         "class_names": params.datasets[domain.dataset].class_names,
         "templates": domain.templates,
-        "model": params.models[params.language].model_dump(mode="json", exclude_none=True),
+        "model": params.models[params.language].model_dump(mode="json", exclude={"views"}, exclude_none=True),
     }
 
 

@@ -8,10 +8,9 @@ from ruamel.yaml import YAML
 
 from pipeline import paths
 from pipeline.params import load_params
-from pipeline.settings import Settings
+from pipeline.settings import RandomFourierFeatures, Settings
 from pipeline.stage import BY_NAME, DeclaredParams, find_stage, main, stage_names
 from pipeline.stages import code
-from pipeline.suite import Model
 
 ROOT = Path(__file__).parents[2]
 STAGES = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -157,11 +156,24 @@ def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_f
 
 def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(write_code_files, monkeypatch):
     before = write_code_files()
-    assert "stored_as" not in (ROOT / "suite.yaml").read_text()
-    monkeypatch.setattr(Model.model_fields["stored_as"], "default", "float32")
+    monkeypatch.setattr(RandomFourierFeatures.model_fields["orthogonal"], "default", True)
     after = write_code_files()
-    assert [name for name in before if after[name] != before[name]] == ["model"]
+    assert "source" in [name for name in before if after[name] != before[name]]
+    assert "stored_as" not in (ROOT / "suite.yaml").read_text()
     assert b'"stored_as": "float16"' in before["embed-uci-vit"]  # settings hold all values
+
+
+def test_a_view_or_a_setting_that_a_store_does_not_have_extracts_nothing_again(write_code_files):
+    suite, params = Path("suite.yaml"), Path("params.yaml")
+    head, views, tail = suite.read_text().rpartition("[original, zeros, rand]")  # of the domain `print`
+    suite.write_text(f"{head}[original, zeros]{tail}")
+    before = write_code_files()
+    suite.write_text(suite.read_text().replace("library: timm", f"library: timm\n    views: {views}"))
+    params.write_text(params.read_text().replace("noise: matched", "noise: unit"))
+    after = write_code_files()
+    changed = {name for name in before if after[name] != before[name]}
+    costly = {name for name in changed if name.startswith(("embed", "model", "prompts"))}
+    assert costly == {f"embed-{domain}-{model}" for domain in ("mnist", "uci") for model in ("vit", "clip")}
 
 
 def test_settings_that_only_manifest_reads_run_nothing_else(write_code_files):
