@@ -3,8 +3,8 @@
 Three kinds have the same methods, one for each column of the table in docs/method.md:
 
 - `ExactStatistics`: sums that add (this module), the default;
-- `PrintedStatistics`: eqs. (16) and (17) to the letter, in `printed_statistics`;
-- `TaskCentredStatistics`: the released code's, in `task_centred_statistics`.
+- `PrintedStatistics`: eqs. (16) and (17) to the letter, in `statistics_kinds`;
+- `TaskCentredStatistics`: the released code's, in `statistics_kinds`.
 
 `kernel_lda.solve` makes a classifier of the means and the within-class scatter. Everything is in deviation coordinates,
 δ = z − pivot.
