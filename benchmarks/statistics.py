@@ -21,8 +21,8 @@ from pipeline.extraction.executor import side_by_side
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.scatter_products import ROWS, add_product
 from pipeline.method.variants import CALIBRATED, variant
+from pipeline.method.within_scatter import ROWS, add_product
 from pipeline.problem.seed import Seed
 
 Result = TypeVar("Result")

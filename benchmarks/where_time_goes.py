@@ -19,7 +19,7 @@ from pipeline.method.variants import variant
 # a part, and the function whose time, with what it calls, is the part's
 PARTS = {
     "map to Fourier features, eq. (7)": ("random_fourier_features.py", "deviations"),
-    "scatter of the rows, eqs. (10), (17)": ("scatter_products.py", "add_product"),
+    "scatter of the rows, eqs. (10), (17)": ("within_scatter.py", "add_product"),
     "directions that count": ("kernel_directions.py", "_directions"),
     "Cholesky factors": ("cholesky.py", "factor"),
     "forward solves, eq. (11)": ("cholesky.py", "forward"),

@@ -95,7 +95,8 @@ def empty_task_centred(D: int, ridge: float | None) -> TaskCentredStatistics:
 class PrintedStatistics:
     """Eqs. (16) and (17) as printed: the mean (1/n) Σωz, and a running covariance that mixes N and Σω.
 
-    (16) is not linear in deviations: it shrinks z itself towards zero, so the pivot is needed. The paper starts from zeros and has no prior. Its equations do not say what a class that comes back would do.
+    (16) is not linear in deviations: it shrinks z itself towards zero, so the pivot is needed. The paper
+    starts from zeros and has no prior. Its equations do not say what a class that comes back would do.
     """
 
     pivot: Vector64  # (D,)

@@ -25,8 +25,7 @@ from pipeline.method.kernel_rows import deviations_of
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Labels, Matrix64, Vector64, row_blocks
-from pipeline.method.scatter_products import ROWS
-from pipeline.method.within_scatter import DenseScatter, Scatter
+from pipeline.method.within_scatter import ROWS, DenseScatter, Scatter
 
 Arithmetic = Literal["float32", "float64"]
 

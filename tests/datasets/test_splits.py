@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.datasets.splits import is_test
+from pipeline.datasets.tasks import is_test
 from reference.naive_splits import naive_test_contents
 
 ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("pqrstuvwxyz")), max_size=40)

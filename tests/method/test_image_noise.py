@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import torch
 
-from pipeline.method.image_noise import draw_words, normal, quantiles
+from pipeline.method.frequency_views import draw_words, normal, quantiles
 from reference.frequency_views import normal_values
 
 KEYS = [hashlib.sha256(bytes([i])).digest() for i in range(3)]

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from pipeline.method.mutual_attention import attend, mutual_attention
+from pipeline.extraction.view_refiner import attend, mutual_attention
 from reference import mutual_attention as oracle
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.method.paired_accuracy import image_covariance
+from pipeline.method.continual_metrics import image_covariance
 from reference import paired_accuracy as naive
 
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
-from pipeline.method.presence import ITERATIONS, LEAST, present_classes
 from pipeline.method.referee import Referee
 from pipeline.method.rejection import EDGES, RejectionState, empty_state, otsu_threshold, reject, rejector
 from pipeline.method.rows import TargetTask, UnlabelledRows
-from pipeline.method.task_preparation import prepared_tasks
+from pipeline.method.task_preparation import ITERATIONS, LEAST, prepared_tasks, present_classes
 from pipeline.method.variants import variant
 from tests.reference import rejection as oracle
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline import paths
-from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.referee_variants import referee_variant
-from pipeline.comparison.registry import compared_method
+from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import InputError
 from pipeline.problem.project import Project
 from pipeline.stage import main
