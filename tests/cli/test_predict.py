@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_tasks
 from pipeline.stage import main as run_stage
 from pipeline.stages import evaluate
-from pipeline.store.basis_file import basis_digest, read_bases, write_bases
 
 pytestmark = pytest.mark.slow
 
@@ -232,14 +230,3 @@ def test_imported_features_have_no_encoder(lookalike, capsys):
     line = refused(capsys, SEVEN)
     assert "models.vit: its embeddings were computed elsewhere" in line
     assert "referee export" in line
-
-
-def test_a_model_of_other_bases_is_not_used(lookalike, digits, capsys):
-    """A basis drawn anew, an adaptation not yet made: features and classifier would not belong together."""
-    Path("cache/bases").unlink()
-    bases = read_bases(digits / "cache/bases/mnist.json")
-    recipe = replace(bases.recipe, seeds=tuple(seed + 1 for seed in bases.recipe.seeds))
-    drawn = [basis_digest(recipe.draw(index)) for index in range(len(recipe.seeds))]
-    write_bases(Path("cache/bases/mnist.json"), recipe, drawn)
-    line = refused(capsys, SEVEN)
-    assert "cache/target/mnist-uci.zarr: made with other bases than cache/bases/mnist.json" in line
