@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
 from pipeline.datasets.task_files import ClassRow, Tasks
@@ -149,15 +148,3 @@ def arrange(
     test = [is_test(domain, seed, labels, contents, test_fraction=test_fraction) for seed in seeds]
     task = np.array([task_of[name] for name in labels], dtype=np.int64)
     return classes, Tasks(task, tuple(seeds), np.stack(test, axis=1))
-
-
-def task_classes(classes: Sequence[ClassRow]) -> list[npt.NDArray[np.intp]]:
-    """Return the class set of each of the T tasks: the labels of its classes.
-
-    Examples
-    --------
-    >>> task_classes([ClassRow(0, "bike", 0), ClassRow(1, "mug", 1), ClassRow(2, "pen", 1)])
-    [array([0]), array([1, 2])]
-    """
-    tasks = np.array([row.task for row in classes])
-    return [np.flatnonzero(tasks == task) for task in range(int(tasks.max()) + 1)]

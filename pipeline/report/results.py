@@ -31,6 +31,7 @@ from pipeline.errors import StoreError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+
 Content = TypeVar("Content")
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
@@ -41,6 +42,13 @@ CHOICES = {
     **dict.fromkeys(("setting", "score", "chosen", "best"), str),
     "regret": float,
     "rank_correlation": str,  # empty where it is not defined
+}
+# what to do where a classifier only guesses
+REMEDIES = {
+    "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "
+    "suite.yaml), or use other weights of the language model",
+    "the vision model": "use other weights of the vision model, or check its preprocessing",
+    "the source model": "use other weights of the vision model, or check the labels of the source",
 }
 # group of a method in results files: its heading in tables
 GROUPS = {
@@ -222,3 +230,26 @@ def _read_text(path: Path, stage: str) -> str:
         raise StoreError(f"{path}: no such file; run dvc repro {stage}, or dvc pull --allow-missing") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{path}: cannot be read ({error}); run dvc repro {stage}") from None
+
+
+def at_chance(accuracy: float, classes: int, images: int) -> bool:
+    """Say whether an accuracy in percent is within three standard errors of guessing one of the classes, or below.
+
+    Examples
+    --------
+    >>> at_chance(9.6, classes=10, images=1000), at_chance(30.0, classes=10, images=1000)
+    (True, False)
+    """
+    chance = 1 / classes
+    return accuracy / 100 <= chance + 3 * math.sqrt(chance * (1 - chance) / max(images, 1))
+
+
+def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
+    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do."""
+    n = figures.classes
+    return [
+        f"{who} guesses on {where}: {accuracy:.1f}% right, where guessing one of {n} classes gives "
+        f"{100 / n:.1f}%; {REMEDIES[who]}"
+        for who, (accuracy, images) in figures.classifiers().items()
+        if accuracy is not None and at_chance(accuracy, n, images)
+    ]

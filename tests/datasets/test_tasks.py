@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.datasets.task_files import ClassRow
-from pipeline.datasets.tasks import class_order, is_test, task_classes, task_of_classes
+from pipeline.datasets.tasks import class_order, is_test, task_of_classes
 from pipeline.errors import InputError
 from reference.naive_splits import naive_test_contents
 from reference.naive_tasks import naive_tasks
@@ -35,12 +34,6 @@ def test_against_the_oracle(classes, per_task):
     task_of = task_of_classes(classes, per_task)
     tasks = naive_tasks(classes, per_task)
     assert task_of == {name: t for t, names in enumerate(tasks) for name in names}
-
-
-def test_the_class_sets_of_the_tasks():
-    task_of = task_of_classes("abcdefg", 3)
-    rows = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
-    assert [labels.tolist() for labels in task_classes(rows)] == [[0, 1, 2], [3, 4, 5, 6]]
 
 
 def test_classes_are_sorted_capitals_first_and_given_names_replace_those_found():

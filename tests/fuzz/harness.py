@@ -4,14 +4,12 @@ import copy
 import random
 import resource
 from collections import Counter
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import RefereeError
 
 tried: Counter[str] = Counter()
-Attempt = Callable[[random.Random], None]  # writes one spoilt input and reads it
 
 
 @contextmanager
