@@ -21,17 +21,12 @@ def project(project_copy, monkeypatch):
 
 
 @pytest.fixture
-def refused(project, capsys):
+def refused(project, refused):
     """Run a stage that must fail; return its one line, after seeing that it wrote and left nothing."""
 
     def run(*arguments):
-        capsys.readouterr()
         before = files(project)
-        assert main(arguments) == 2
-        printed = capsys.readouterr()
-        (line,) = printed.err.strip().splitlines()
-        assert printed.out == ""
-        assert line.startswith("referee: error: ")
+        line = refused(main, *arguments)
         assert files(project) == before
         return line
 
