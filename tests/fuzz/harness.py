@@ -3,13 +3,10 @@
 import copy
 import random
 import resource
-from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import RefereeError
-
-tried: Counter[str] = Counter()
 
 
 @contextmanager
@@ -44,7 +41,6 @@ def try_inputs(name, attempt, count, seed):
             except Exception as error:
                 error.add_note(f"attempt {number} of {name}, seed {seed}")
                 raise
-            tried[name] += 1
 
 
 def spoil_bytes(content, chosen, others=()):
