@@ -22,7 +22,7 @@ from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask
 from pipeline.method.source_model import fit_source
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 
 PICTURE = Path(__file__).parents[1] / "docs" / "growth.png"
 WIDTH = 256
@@ -58,7 +58,7 @@ def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, 
     x = (rng.normal(size=(C, WIDTH))[y] + rng.normal(size=(len(y), WIDTH))).astype(np.float32)
     tasks = [per_task * t + np.arange(per_task) for t in range(T)]
     views = dict.fromkeys(("original", "zeros", "rand"), x)
-    basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), variant("no_clip")
+    basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), VARIANTS["no_clip"]
     cosines = rng.normal(size=(len(y), C))
     target = [
         TargetTask(classes=classes, views=dict.fromkeys(views, x[part]), cosines=cosines[part])

@@ -20,10 +20,9 @@ import numpy as np
 
 from benchmarks.timing import seconds
 from pipeline import paths
-from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.referee_variants import first_labels
-from pipeline.comparison.registry import compared_method
+from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import RefereeError
 from pipeline.params import load_params
 from pipeline.problem.problem import LabelledProblem

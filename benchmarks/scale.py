@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from benchmarks.imported_project import STATISTICS, VIEWS, ImportedProject, default_params
 from pipeline import paths
-from pipeline.datasets import splits
 from pipeline.datasets.manifest_files import ImageRow, Manifest, rows_digest, write_manifest
 from pipeline.datasets.task_files import ClassRow, Tasks, write_tasks
+from pipeline.datasets.tasks import is_test
 from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embeddings
 from pipeline.store.prompt_store import Prompts, write_prompts
 
@@ -62,7 +62,7 @@ class RandomDomain:
         manifest = self.manifest()
         write_manifest(manifest, folder / paths.manifest(self.name))
         contents = [image.sha256 for image in manifest.images]
-        test = splits.is_test(self.name, 0, manifest.labels, contents, test_fraction=0.1)
+        test = is_test(self.name, 0, manifest.labels, contents, test_fraction=0.1)
         classes = [ClassRow(c, name, c // PER_TASK) for c, name in enumerate(manifest.class_names)]
         tasks = Tasks(self.labels // PER_TASK, (0,), test[:, None])
         write_tasks(tasks, classes, folder / paths.manifest(self.name))

@@ -21,8 +21,8 @@ from pipeline.extraction.executor import side_by_side
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.scatter_products import ROWS, add_product
-from pipeline.method.variants import CALIBRATED, variant
+from pipeline.method.variants import CALIBRATED, VARIANTS
+from pipeline.method.within_scatter import ROWS, add_product
 from pipeline.problem.seed import Seed
 
 Result = TypeVar("Result")
@@ -74,9 +74,9 @@ def against_the_released_code(D: int) -> list[Row]:
     test = (np.float64(seed.target.test.views["original"]), seed.target.test.cosines)
     omega, beta = np.float64(seed.basis.omega), np.float64(seed.basis.beta)
     expected, naive, note = until_it_converges(lambda: released_algorithm.run(source, target, test, omega, beta))
-    predicted = run_variant(forgetting(seed), variant("released"))
+    predicted = run_variant(forgetting(seed), VARIANTS["released"])
     released, calibrated = best_in_turns(
-        lambda: run_variant(forgetting(seed), variant("released")),
+        lambda: run_variant(forgetting(seed), VARIANTS["released"]),
         lambda: run_variant(forgetting(seed), CALIBRATED),
         rounds=4,
     )

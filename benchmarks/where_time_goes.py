@@ -14,12 +14,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.office31_sized import random_seed
 from pipeline.comparison.referee_variants import run_variant
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 
 # a part, and the function whose time, with what it calls, is the part's
 PARTS = {
     "map to Fourier features, eq. (7)": ("random_fourier_features.py", "deviations"),
-    "scatter of the rows, eqs. (10), (17)": ("scatter_products.py", "add_product"),
+    "scatter of the rows, eqs. (10), (17)": ("within_scatter.py", "add_product"),
     "directions that count": ("kernel_directions.py", "_directions"),
     "Cholesky factors": ("cholesky.py", "factor"),
     "forward solves, eq. (11)": ("cholesky.py", "forward"),
@@ -34,10 +34,10 @@ INSIDE_THE_LAST = ("forward solves, eq. (11)",)
 def shares(name: str, D: int) -> tuple[float, dict[str, float]]:
     """Return the seconds of a variant at ``D``, and those of its parts."""
     seed = random_seed(D)
-    run_variant(seed.with_basis(seed.basis), variant(name))  # warm
+    run_variant(seed.with_basis(seed.basis), VARIANTS[name])  # warm
     profile = cProfile.Profile(time.process_time)
     with threadpool_limits(1):
-        profile.runcall(run_variant, seed, variant(name))
+        profile.runcall(run_variant, seed, VARIANTS[name])
     stats = pstats.Stats(profile)
     cumulative = {
         (key[0].rsplit("/", 1)[-1], key[2]): value[3]

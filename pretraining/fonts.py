@@ -8,7 +8,7 @@ such as Liberation Serif, Nimbus Roman, FreeSerif; Computer Modern designs).
 
 from pathlib import Path
 
-from pipeline.datasets import glyphs
+from pipeline.datasets import digits
 
 DEBIAN_FONTS = Path("/usr/share/fonts")
 LIST = Path(__file__).with_name("fonts.txt")
@@ -17,7 +17,7 @@ PACKAGES = Path(__file__).with_name("font_packages.txt").read_text().split()
 
 def pretraining_fonts(*, matplotlib_only: bool = False) -> list[Path]:
     """Every font file of the pretraining, in a fixed order; a missing one ends the run."""
-    own = [glyphs.font_path(name) for name in glyphs.PRETRAINING_FONTS]
+    own = [digits.font_path(name) for name in digits.PRETRAINING_FONTS]
     if matplotlib_only:
         return own
     debian = [DEBIAN_FONTS / line for line in LIST.read_text().splitlines() if line]

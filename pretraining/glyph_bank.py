@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import ImageFont
 from scipy.ndimage import distance_transform_edt
 
-from pipeline.datasets.glyphs import render_glyph
+from pipeline.datasets.digits import render_glyph
 
 FIELD_SIZE = 64
 FILL = 0.7  # the longer side of a glyph, as a share of the field

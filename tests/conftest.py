@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,19 @@ def project_copy(finished: Path, tmp_path: Path) -> SmallProject:
     """Return a copy of the finished project for one test."""
     shutil.copytree(finished, tmp_path / "project", symlinks=True)
     return SmallProject(tmp_path / "project")
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command, which must refuse: status 2 and one line, which it returns."""
+
+    def run(main: Callable[[list[str]], int], *arguments: str) -> str:
+        capsys.readouterr()
+        assert main(list(arguments)) == 2
+        printed = capsys.readouterr()
+        (line,) = printed.err.strip().splitlines()
+        assert printed.out == ""
+        assert line.startswith("referee: error: ")
+        return line
+
+    return run

@@ -93,6 +93,10 @@ def test_class_names_may_be_a_block_of_text():
         ("generated.emnist", {"folder": "f"}, "domains"),
         ("generated.uci.folder", "x", "domains.uci.images"),
         *(("language", "vit", "'vit'"), ("vision", "vitt", "did you mean 'vit'?")),
+        ("joined", [{"name": "both", "first": "vit", "second": "resnet"}], "joined.0.second"),
+        ("joined", [{"name": "vit", "first": "vit", "second": "clip"}], "joined.0.name"),
+        ("joined", [{"name": "both", "first": "both", "second": "vit"}], "joined.0.first"),
+        ("problems.mnist-uci.label_space", "opne", ""),
         ("problems.p", {"source": "uci", "target": "uci"}, "'uci'"),
         ("problems.p", {"source": "uci", "target": "usps"}, "target: 'usps'"),
         *(("problems.a b", {}, "letters, digits"), ("suite", "../x", "letters, digits")),
@@ -106,6 +110,33 @@ def test_a_mistake_is_named_by_file_and_key(path, value, remedy):
     file = "suite.yaml" if path.split(".")[0] in Suite.model_fields else "params.yaml"
     lines = refused(*changed(*path.split("."), value=value))
     assert any(line.startswith(f"{file}: {path}") and remedy in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        ({"source_private": ["bike"], "target_private": ["bike"]}, ("'bike'", "twice")),
+        ({"target_private": ["mugg"]}, ("'mugg'", "'mug'")),
+        ({"source_private": ["bike"], "target_private": ["mug", "pen"]}, ("share no class",)),
+        ({"shared": 0, "source_private": 3}, ("share no class",)),
+        ({"shared": 2, "source_private": 2}, ("2 more", "1 of 3")),
+        ({"shared": ["bike"], "target_private": 1}, ("nobody has pen",)),
+    ],
+)
+def test_a_bad_label_space_is_one_line(lists, words):
+    names = {name: name for name in ("bike", "mug", "pen")}
+    dataset = {"classes_per_task": 1, "class_names": names, "label_spaces": {"mine": lists}}
+    (line,) = refused(*changed("datasets", "digits", value=dataset))
+    assert line.startswith("suite.yaml: datasets.digits.label_spaces.mine")
+    assert all(word in line for word in words)
+
+
+def test_joined_models_are_not_refined():
+    params, suite = changed("joined", value=[{"name": "both", "first": "vit", "second": "other"}])
+    suite |= {"models": suite["models"] | {"other": suite["models"]["vit"]}, "vision": "both"}
+    params["refinement"]["steps"] = 1
+    (line,) = refused(params, suite)
+    assert line.startswith("params.yaml: refinement: ")
 
 
 def test_mistakes_of_both_files_are_listed_together():

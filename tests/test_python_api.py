@@ -152,7 +152,7 @@ def test_an_s3_remote_is_read_likewise(project_copy, cache, tmp_path, monkeypatc
         (lambda cache: cache.rows("left", "vit", "blurred"), ("vit.zarr", "original, zeros, rand")),
         (lambda cache: cache.rows("left", "vit").split(7), ("seed 7", "0, 1")),
         (lambda cache: cache.model("left-wrong"), ("problems", "'left-right'")),
-        (lambda cache: cache.model("left-right", after=3), ("after task 3", "1 to 2")),
+        *((lambda cache, t=t: cache.model("left-right", after=t), (f"after task {t}", "1 to 2")) for t in (0, 3)),
         (lambda cache: cache.compare("calibrate"), ("calibrate", "'calibrated'")),
     ],
 )

@@ -20,7 +20,7 @@ from pipeline.method.rejection import rejector
 from pipeline.method.rows import Labels, UnlabelledRows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.task_preparation import PreparedTask, prepared_tasks
-from pipeline.method.variants import CALIBRATED, MethodOptions, variant
+from pipeline.method.variants import CALIBRATED, VARIANTS, MethodOptions
 from pipeline.problem.seed import Seed
 
 # Options that only adapting and predicting read; `source_views` acts through `views_of_source`.
@@ -54,7 +54,7 @@ TITLES: dict[str, tuple[str, Group]] = {
 def referee_variant(name: str) -> ComparedMethod:
     """Return the variant of that name (see `pipeline.method.variants`) as a compared method."""
     title, group = TITLES.get(name, (name, "referee"))
-    options = variant(name)
+    options = VARIANTS[name]
     if options.reject != "none":
         return rejecting_method(lambda seed: rejecting_answers(seed, options), title, group)
     return ComparedMethod(lambda seed: run_variant(seed, options), title, group)

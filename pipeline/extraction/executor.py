@@ -22,10 +22,9 @@ from typing import Any, TypeVar
 from threadpoolctl import threadpool_limits
 
 from pipeline.extraction.cluster import Cluster, cluster_from_environment
-from pipeline.extraction.cluster_reduction import ClusterReduction, with_one_thread
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.kernel_rows import kept_in_memory
-from pipeline.method.row_reduction import RowReduction, reduce_here
+from pipeline.method.row_reduction import RowReduction, reduce_here, row_ranges
 
 Result = TypeVar("Result")
 Opened = TypeVar("Opened")
@@ -33,6 +32,7 @@ Item = TypeVar("Item")
 
 MEMORY = 4 * 2**30  # for the matrices of the seeds that are under way
 MATRICES = 5  # of width × width float64 that a seed has at once, at most
+PER_THREAD = 2  # ranges of rows on a cluster: a slow worker takes one where the others take three
 
 
 @dataclass(frozen=True)
@@ -199,3 +199,45 @@ def keep_freed_memory() -> None:
         (arena_max, 1),  # the arenas of threads are too small for matrices
     ):
         mallopt(parameter, value)
+
+
+@dataclass(frozen=True)
+class ClusterReduction:
+    """A `RowReduction` on a Dask cluster: ranges of rows are handed out; only the total comes back.
+
+    Workers read the rows from the stores themselves. What all ranges share is sent once, as a task:
+    the scheduler can have it made again if the worker that holds it is lost.
+    """
+
+    cluster: Cluster
+    on_worker: RowReduction = reduce_here  # how a worker reduces its range: itself, or on its GPU
+
+    def __call__(
+        self, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+    ) -> Any:
+        """Return ``function(shared, part)`` of ranges of ``rows``, combined; see `RowReduction`."""
+        ranges = row_ranges(len(rows), max(1, PER_THREAD * self.cluster.threads()))
+        if not ranges:
+            return function(shared, rows)
+        submit = self.cluster.submit
+        sent = submit(_itself, shared)
+        level = [submit(with_one_thread, self.on_worker, function, sent, rows.take(index), combine) for index in ranges]
+        while len(level) > 1:
+            pairs = zip(level[::2], level[1::2], strict=False)
+            odd = level[len(level) // 2 * 2 :]
+            level = [submit(combine, left, right) for left, right in pairs] + odd
+        return self.cluster.result(level[0])
+
+
+def _itself(shared: Any) -> Any:
+    return shared
+
+
+def with_one_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in a process whose BLAS uses one thread from now on.
+
+    A cluster's parallelism is over tasks, and bits must not depend on cores. The limit is not taken
+    back, because other tasks may be at work.
+    """
+    threadpool_limits(limits=1)
+    return function(*args)

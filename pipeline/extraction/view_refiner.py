@@ -6,6 +6,7 @@ rerun with other workers ends with the same bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from pipeline.extraction.image_embedder import CPU_ROWS
 from pipeline.extraction.images import Crops
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
 from pipeline.method.frequency_views import ViewSettings, frequency_views
-from pipeline.method.mutual_attention import mutual_attention
 
 
 class ViewRefiner:
@@ -127,3 +127,22 @@ class TokenModel:
             return torch.allclose(self.pool(tokens), self._encoder.embed(black), atol=1e-2)
         except (AttributeError, RuntimeError, TypeError, ValueError):  # other models' halves differ
             return False
+
+
+def attend(queries: Tensor, keys: Tensor) -> Tensor:
+    """Return softmax(q kᵀ / √d) k, (n, L, d), of queries (n, L, d) and keys (n, M, d), image by image."""
+    likeness = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+    return torch.softmax(likeness, dim=-1) @ keys
+
+
+def mutual_attention(original: Tensor, view: Tensor) -> Tensor:
+    """Return the tokens (n, L, d) that the original's and the view's tokens (n, L, d) agree on.
+
+    The paper's text asks for it ("stresses the correlated features while suppressing other unrelated information",
+    below eq. (15)) without a formula; its algorithm and the released code do without. Ours has no parameters, as
+    nothing is trained: tokens are queries, keys and values themselves. Each token of one picture becomes a mean of the
+    other's tokens, weighted by likeness; what the two share survives, what only one of them has is averaged away.
+
+    The mean of both directions, original to view and view to original, position by position: symmetric in the two.
+    """
+    return (attend(original, view) + attend(view, original)) / 2

@@ -7,7 +7,7 @@ covariance are derived when asked for.
 Deviations from the paper, as in docs/method.md: the mean is Σωz / Σω, where (16) divides by n and so shrinks it; the
 covariance is scatter / Σω, where (17) mixes N and Σω.
 
-The rows' type decides the arithmetic, see `scatter_products`: float32 rows are multiplied in float32 and blocks of them
+The rows' type decides the arithmetic, see `add_product`: float32 rows are multiplied in float32 and blocks of them
 summed in float64; float64 rows are float64 throughout, and then any batching gives the same numbers to 1e-9 and better.
 The scatter is symmetric: only its lower triangle is computed, and what stands above the diagonal means nothing.
 """
@@ -23,7 +23,7 @@ import numpy as np
 
 from pipeline.errors import InputError, ParamsError
 from pipeline.method.rows import Labels, Matrix, Matrix64, Shares, Vector64
-from pipeline.method.scatter_products import ROWS, add_product
+from pipeline.method.within_scatter import ROWS, add_product
 
 
 @dataclass(frozen=True, eq=False)  # two D×D matrices are not compared by ==

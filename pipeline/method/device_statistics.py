@@ -1,7 +1,7 @@
 """Statistics by torch, features and scatter both on one device: for a GPU, and the same code on the CPU.
 
 Embeddings go to the device, D×D sums come back; features, which are eight times as large, never leave it. float32
-products with TensorFloat-32 off, float64 sums, as in `scatter_products`: equal to it but for the order of summation.
+products with TensorFloat-32 off, float64 sums, as in `add_product`: equal to it but for the order of summation.
 """
 
 from __future__ import annotations

@@ -6,25 +6,32 @@ the detail sub-bands LH, HL, HH of all levels become zeros (view ``zeros``) or n
 
 The released code draws unit noise from a global generator, so that most pixels of ``rand`` clip.
 Here the scale is a setting, and the noise of an image is a function of (seed, sha256 of the image)
-alone (`image_noise`): the same whatever the batch, the worker or the order. Its words stand for the
+alone (`draw_words`): the same whatever the batch, the worker or the order. Its words stand for the
 coarsest level first; within a level LH, HL, HH; within those channel, row, column.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 
 from pipeline.errors import ParamsError
-from pipeline.method.image_noise import Words, draw_words, normal
 from pipeline.method.wavelet_transform import detail_shape, join, largest_level, split
 
 Size = tuple[int, int]
+Words = npt.NDArray[np.int16]
+
+VALUES = 2**16  # of a word
+WORDS_PER_DRAW = 4  # PCG64 gives 64 bits at a time
 
 
 @dataclass(frozen=True)
@@ -138,3 +145,37 @@ def _sizes(size: Sequence[int], settings: ViewSettings) -> list[Size]:
     for _ in range(settings.level - 1):
         sizes.append(detail_shape(sizes[-1], settings.wavelet))
     return sizes
+
+
+def draw_words(seed: int, keys: Sequence[bytes], count: int) -> Words:
+    """Return ``count`` random words of 16 bits for each of n images with these sha256 digests: (n, count).
+
+    A word stands for one of 65,536 equally likely values of the normal distribution. Drawing bits and looking values
+    up takes a sixth of the time of drawing normal numbers one by one (their drawing was half of what the views cost).
+    The words are drawn on the CPU, the look-up is on the images' own device. The values end at 4.2 standard deviations;
+    a pixel of 8 bits has room for less.
+    """
+    words = np.empty((len(keys), count), np.int16)
+    for row, key in zip(words, keys, strict=True):
+        stream = np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(seed,))
+        drawn = np.random.PCG64(stream).random_raw(-(-count // WORDS_PER_DRAW))
+        row[:] = drawn.astype("<u8", copy=False).view("<i2")[:count]
+    return words
+
+
+def normal(words: Tensor) -> Tensor:
+    """Return the values, float32, that int16 ``words`` of any shape stand for; they grow with the words."""
+    index = words.flatten().int().add_(VALUES // 2)
+    return torch.index_select(quantiles(words.device), 0, index).view(words.shape)
+
+
+@functools.cache
+def quantiles(device: torch.device) -> Tensor:
+    """Return the values of all words, from -32,768 on: the middle of each of 65,536 parts of equal probability.
+
+    Symmetric about zero to the bit, and of variance 1.
+    """
+    upper = ndtri((np.arange(VALUES // 2, VALUES) + 0.5) / VALUES)
+    upper /= math.sqrt(np.mean(upper**2))
+    values = np.concatenate([-upper[::-1], upper]).astype(np.float32)
+    return torch.from_numpy(values).to(device)

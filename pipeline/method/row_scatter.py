@@ -24,7 +24,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.method.cholesky import Factor, factor
 from pipeline.method.rows import Matrix64
-from pipeline.method.scatter_products import add_product
+from pipeline.method.within_scatter import add_product
 
 DIGITS = 1e9  # of float64's 1e16: what is left agrees with the D×D solution to about 1e-7
 ROWS_PER_FEATURE = 1.25  # by multiplications, at five equal tasks: above it D×D is cheaper

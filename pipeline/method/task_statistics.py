@@ -3,8 +3,8 @@
 Three kinds have the same methods, one for each column of the table in docs/method.md:
 
 - `ExactStatistics`: sums that add (this module), the default;
-- `PrintedStatistics`: eqs. (16) and (17) to the letter, in `printed_statistics`;
-- `TaskCentredStatistics`: the released code's, in `task_centred_statistics`.
+- `PrintedStatistics`: eqs. (16) and (17) to the letter, in `statistics_kinds`;
+- `TaskCentredStatistics`: the released code's, in `statistics_kinds`.
 
 `kernel_lda.solve` makes a classifier of the means and the within-class scatter. Everything is in deviation coordinates,
 δ = z − pivot.
@@ -25,8 +25,7 @@ from pipeline.method.kernel_rows import deviations_of
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.row_reduction import RowReduction, reduce_here
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Labels, Matrix64, Vector64, row_blocks
-from pipeline.method.scatter_products import ROWS
-from pipeline.method.within_scatter import DenseScatter, Scatter
+from pipeline.method.within_scatter import ROWS, DenseScatter, Scatter
 
 Arithmetic = Literal["float32", "float64"]
 

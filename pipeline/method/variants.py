@@ -2,7 +2,7 @@
 
 `calibrated` is the default. `paper` is the equations as printed, `released` what the authors' code
 computes; both are kept so that a published number can be traced. Ablations and reference rows are
-variants too. A user may override any single option: ``replace(variant("paper"), ridge=0.1)``.
+variants too. A user may override any single option: ``replace(VARIANTS["paper"], ridge=0.1)``.
 """
 
 from __future__ import annotations
@@ -226,10 +226,3 @@ VARIANTS: dict[str, MethodOptions] = {
     "source_only": replace(CALIBRATED, predictor="source"),
     "nearest_mean": replace(CALIBRATED, predictor="nearest_mean"),
 }
-
-
-def variant(name: str) -> MethodOptions:
-    """Return the options of a named variant."""
-    if name not in VARIANTS:
-        raise ParamsError(f"variant: no {name!r}{did_you_mean(name, VARIANTS)}")
-    return VARIANTS[name]

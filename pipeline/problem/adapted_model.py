@@ -19,8 +19,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
-from pipeline.store.classifier_store import read_classifiers
-from pipeline.store.target_store import open_target, read_rejections
+from pipeline.store.target_store import open_target, read_classifiers, read_rejections
 
 
 @runtime_checkable

@@ -28,7 +28,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.corrections import read_corrections
 from pipeline.problem.domain import Domain
-from pipeline.problem.stream_origin import origin_of, require_same_origin, require_same_prompts
+from pipeline.problem.stream_model import origin_of, require_same_origin, require_same_prompts
 from pipeline.store.basis_file import read_bases
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.source_store import read_backbones, read_source_after, read_source_classes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.datasets.checked_csv import write_table
 from pipeline.method.confidence_quality import BINS, confidence_bins, weight_bins
 from pipeline.method.continual_metrics import accuracy_after_each_task, forgetting_per_task
 from pipeline.method.evaluation import BRANCHES
@@ -99,11 +99,8 @@ def write_problem_tables(folder: Path, tables: Mapping[str, CsvTable]) -> None:
     """Write tables into a folder as CSV files, all or none; a folder that exists is replaced."""
     with write_aside(folder) as aside:
         aside.mkdir()
-        for name, (header, rows) in tables.items():
-            with (aside / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(header)
-                writer.writerows(rows)
+        for name, table in tables.items():
+            write_table(aside / f"{name}.csv", *table)
 
 
 def _per_task(problem: EvaluatedProblem) -> Rows:

@@ -1,20 +1,38 @@
-"""What `probe`, `evaluate`, `compare` and `sensitivity` measured, as the readers of their files see it; in percent."""
+"""What `probe`, `evaluate`, `compare` and `sensitivity` measured, as the readers of their files see it; in percent.
+
+Every error names the file and the stage to run again.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from pipeline import paths
-from pipeline.report.result_file import read_json, read_table
+from pipeline.errors import StoreError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+
+Content = TypeVar("Content")
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
 Classifiers = dict[str, tuple[float | None, int]]  # -> accuracy in percent, if known; of n images
@@ -24,6 +42,13 @@ CHOICES = {
     **dict.fromkeys(("setting", "score", "chosen", "best"), str),
     "regret": float,
     "rank_correlation": str,  # empty where it is not defined
+}
+# what to do where a classifier only guesses
+REMEDIES = {
+    "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "
+    "suite.yaml), or use other weights of the language model",
+    "the vision model": "use other weights of the vision model, or check its preprocessing",
+    "the source model": "use other weights of the vision model, or check the labels of the source",
 }
 # group of a method in results files: its heading in tables
 GROUPS = {
@@ -158,3 +183,73 @@ def read_sweeps(suite: str, problem: str) -> Sweeps:
         read_table(chosen / "choices.csv", CHOICES, stage),
         read_json(swept / "made_with.json", dict[str, Any], stage),
     )
+
+
+def read_json(path: Path, kind: type[Content], stage: str) -> Content:
+    """Return the content of a JSON file that the DVC stage ``stage`` writes, validated as a ``kind``."""
+    try:
+        return TypeAdapter(kind).validate_json(_read_text(path, stage), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise _malformed(path, f"{key}: {first['msg']}" if key else first["msg"], stage) from None
+
+
+def read_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> DataFrame:
+    """Return a CSV file that the DVC stage ``stage`` writes.
+
+    Its first columns are ``columns``, of these types; those that follow hold floats. No cell is
+    missing and every number is finite.
+    """
+    import pandas as pd
+
+    header, *lines = list(csv.reader(io.StringIO(_read_text(path, stage)))) or [[]]
+    if header[: len(columns)] != list(columns):
+        raise _malformed(path, f"its columns do not begin with {','.join(columns)}", stage)
+    if any(len(line) != len(header) for line in lines):
+        raise _malformed(path, f"a line does not have {len(header)} values", stage)
+    try:
+        # not pd.read_csv, which takes a class called NA for a missing value
+        table = pd.DataFrame(lines, columns=header, dtype=str).astype(dict.fromkeys(header, float) | dict(columns))
+    except ValueError as error:
+        raise _malformed(path, str(error), stage) from None
+    if not np.isfinite(table.select_dtypes("number").to_numpy()).all():
+        raise _malformed(path, "a number is not finite", stage)
+    return table
+
+
+def _malformed(path: Path, what: str, stage: str) -> StoreError:
+    """Return the error that a file is not as ``stage`` writes it, in one line."""
+    return StoreError(f"{path}: {' '.join(what.split())}; run dvc repro --force {stage}")
+
+
+def _read_text(path: Path, stage: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StoreError(f"{path}: no such file; run dvc repro {stage}, or dvc pull --allow-missing") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path}: cannot be read ({error}); run dvc repro {stage}") from None
+
+
+def at_chance(accuracy: float, classes: int, images: int) -> bool:
+    """Say whether an accuracy in percent is within three standard errors of guessing one of the classes, or below.
+
+    Examples
+    --------
+    >>> at_chance(9.6, classes=10, images=1000), at_chance(30.0, classes=10, images=1000)
+    (True, False)
+    """
+    chance = 1 / classes
+    return accuracy / 100 <= chance + 3 * math.sqrt(chance * (1 - chance) / max(images, 1))
+
+
+def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
+    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do."""
+    n = figures.classes
+    return [
+        f"{who} guesses on {where}: {accuracy:.1f}% right, where guessing one of {n} classes gives "
+        f"{100 / n:.1f}%; {REMEDIES[who]}"
+        for who, (accuracy, images) in figures.classifiers().items()
+        if accuracy is not None and at_chance(accuracy, n, images)
+    ]

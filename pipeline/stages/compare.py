@@ -20,12 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
-from pipeline.comparison.ceiling import seen_by
-from pipeline.comparison.registry import compared_method
+from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import InputError, RefereeError, StoreError, one_line
 from pipeline.extraction.executor import Executor, for_each_item
+from pipeline.method.continual_metrics import image_covariance
 from pipeline.method.label_space_measures import LabelSpaceScores
-from pipeline.method.paired_accuracy import image_covariance
 from pipeline.method.row_reduction import RowReduction
 from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem

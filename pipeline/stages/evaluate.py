@@ -31,8 +31,7 @@ from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, labe
 from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
 from pipeline.stage import Context, stage
 from pipeline.store.array_store import ArrayStore
-from pipeline.store.classifier_store import read_classifiers
-from pipeline.store.target_store import labels_at, open_target, read_pseudo_labels, read_rejections
+from pipeline.store.target_store import labels_at, open_target, read_classifiers, read_pseudo_labels, read_rejections
 from pipeline.write_aside import write_json
 
 

@@ -18,8 +18,7 @@ from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import cosines
 from pipeline.problem.domain import Domain, LabelledDomain
-from pipeline.report.chance import guessing
-from pipeline.report.results import ProbeFigures
+from pipeline.report.results import ProbeFigures, guessing
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import EmbeddingStore
 from pipeline.write_aside import write_json

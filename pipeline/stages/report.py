@@ -18,10 +18,10 @@ from pipeline import paths
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
 from pipeline.params import Params
-from pipeline.report.chance import guessing
 from pipeline.report.made_with import MadeWith, made_with, stale_notes
 from pipeline.report.page.provenance import Provenance, StoreHash, figures_digest, lock_hashes
 from pipeline.report.published import read_published
+from pipeline.report.results import guessing
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table, method_tables
 from pipeline.stage import BY_NAME, Context, stage

@@ -3,7 +3,7 @@
 No row and no label of the source is in it.
 
 ==================  ====================  =========================================================
-``W``, ``b``        (S, D, K), (S, K)     classifiers of all D features, see `classifier_store`
+``W``, ``b``        (S, D, K), (S, K)     classifiers of all D features, see `write_classifiers`
 ``means``           (S, C, r)             class means less the pivot, along the r directions kept
 ``embedding_means`` (S, C, d)             class means of the unit embeddings
 ``scatter``         (S, T, r(r+1)/2)      lower triangle by columns, float32; only if pooled
@@ -29,8 +29,8 @@ from pipeline.errors import StoreError
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store.array_layout import stated_layout
 from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
-from pipeline.store.classifier_store import read_classifiers, write_classifiers
 from pipeline.store.seal import unusable
+from pipeline.store.target_store import read_classifiers, write_classifiers
 
 SCHEMA = "referee-source/6"
 _WRITTEN = np.zeros(0, np.float32)

@@ -7,6 +7,7 @@ order of the target's manifest. A row that is no train image of a seed has the l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ import numpy.typing as npt
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
-from pipeline.store.array_store import ArrayStore, open_arrays, writing
-from pipeline.store.classifier_store import write_classifiers
+from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
+from pipeline.store.seal import unusable
 
 SCHEMA = "referee-target/4"
 NO_LABEL = -1
+CLASSES_SEEN = "classes_seen"
 REJECTION = ("rejection_embedding", "rejection_moments", "rejection_histogram")
 
 Index = npt.NDArray[np.intp]
@@ -101,3 +103,27 @@ def labels_at(labels: PseudoLabels, index: Index, classes: int) -> PseudoLabels:
     return PseudoLabels(
         labels.label[index].astype(np.intp), labels.fused[index, :classes], labels.weight[index], labels.kept[index]
     )
+
+
+def write_classifiers(store: ArrayWriter, seeds: Sequence[Sequence[Classifier]]) -> None:
+    """Write the classifiers after each task (inner) of each seed (outer), as arrays of a source or target store.
+
+    The classifier after task t has one column per class seen, so the columns of all tasks stand side by side: W is
+    (S, D, K) and b (S, K) with K = Σ_t K_t, float64: at gamma = 1e-4 scores are small differences of large terms. The
+    attribute ``classes_seen`` holds the K_t.
+    """
+    W = np.stack([np.hstack([task.W for task in tasks]) for tasks in seeds])
+    b = np.stack([np.concatenate([task.b for task in tasks]) for tasks in seeds])
+    store.write({"W": W, "b": b})
+    store.describe({CLASSES_SEEN: [len(task.b) for task in seeds[0]]})
+
+
+def read_classifiers(store: ArrayStore, seed_index: int) -> list[Classifier]:
+    """Return the classifiers after each task of one seed: W (D, K_t), b (K_t,)."""
+    classes_seen = store.attribute(CLASSES_SEEN, list, of=int)
+    if not classes_seen or classes_seen != sorted(classes_seen) or classes_seen[0] < 1:
+        raise unusable(store.path, f"its {CLASSES_SEEN} do not grow")
+    W = store.read("W", seed_index, shape=(None, sum(classes_seen)))
+    b = store.read("b", seed_index, shape=(sum(classes_seen),))
+    edges = np.concatenate([[0], np.cumsum(classes_seen)])
+    return [Classifier(W[:, start:stop], b[start:stop]) for start, stop in pairwise(edges)]

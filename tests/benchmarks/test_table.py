@@ -1,9 +1,13 @@
 """The table of benchmarks, and that the baseline of the released code computes the same. No timing is a test."""
 
+import importlib
 import json
+
+import pytest
 
 from benchmarks import run, statistics
 from benchmarks.row import Row, at_least, at_most
+from small_project import ROOT
 
 ROWS = [
     Row("this", 12.0, "that: 24 s", "≥ 10×", True, "2 s", module="statistics"),
@@ -39,3 +43,12 @@ def test_a_run_in_which_one_failed_leaves_the_docs_alone(tmp_path, monkeypatch, 
     assert "old" in page.read_text()
     assert "failed" in capsys.readouterr().err
     assert json.loads((tmp_path / "benchmarks.json").read_text())[0]["ratio"] is None
+
+
+MODULES = sorted(file.stem for file in (ROOT / "benchmarks").glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_benchmark_can_be_imported(name):
+    module = importlib.import_module(f"benchmarks.{name}")
+    assert module.__doc__

@@ -155,9 +155,10 @@ def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, va
     np.testing.assert_allclose(names["classify"](views, rows), expected, atol=2e-5)
 
 
-def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, capsys):
+def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, refused):
     adapted_as({"variant": "nearest_mean"})
     path = tmp_path / "no.safetensors"
-    assert main(["export", "--problem", "mnist-uci", "-o", str(path)]) == 2
-    assert "predictor: nearest_mean is no linear classifier" in capsys.readouterr().err
+    assert "predictor: nearest_mean is no linear classifier" in refused(
+        main, "export", "--problem", "mnist-uci", "-o", str(path)
+    )
     assert not path.exists()

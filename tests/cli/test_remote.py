@@ -56,13 +56,6 @@ def clone(pushed, tmp_path, monkeypatch):
     return tmp_path / "remote"
 
 
-def refused(capsys, *args):
-    assert main(list(args)) == 2
-    line = capsys.readouterr().err
-    assert len(line.splitlines()) == 1, line
-    return line
-
-
 def test_a_store_is_read_and_not_pulled(clone, capsys):
     assert main(["inspect", "--remote", STORE]) == 0
     text = capsys.readouterr().out
@@ -76,26 +69,26 @@ def test_a_store_is_read_and_not_pulled(clone, capsys):
         assert not (clone.parent / "project" / folder).exists()
 
 
-def test_what_is_not_there(clone, capsys):
-    assert "cache/none.zarr: " in refused(capsys, "inspect", "--remote", "cache/none.zarr")
-    line = refused(capsys, "inspect", "--remote", "results/probes/left.json")
+def test_what_is_not_there(clone, refused):
+    assert "cache/none.zarr: " in refused(main, "inspect", "--remote", "cache/none.zarr")
+    line = refused(main, "inspect", "--remote", "results/probes/left.json")
     assert "results/probes/left.json: not a Zarr store" in line
     shutil.rmtree(clone)
-    line = refused(capsys, "inspect", "--remote", STORE)
+    line = refused(main, "inspect", "--remote", STORE)
     assert STORE in line
     assert "dvc push" in line
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"[{}]", b"7", None], ids=str)
-def test_a_damaged_object_is_one_line(clone, capsys, content):
+def test_a_damaged_object_is_one_line(clone, refused, content):
     """The list of a store's files, and (None) the files, are not what their names say."""
     for file in [file for file in clone.rglob("*") if file.is_file()]:
         if (content is None) != file.name.endswith(".dir"):
             file.chmod(0o644)
             file.write_bytes(file.read_bytes()[:-1] + b"!" if content is None else content)
-    assert STORE in refused(capsys, "inspect", "--remote", STORE)
+    assert STORE in refused(main, "inspect", "--remote", STORE)
 
 
-def test_no_remote(clone, capsys):
+def test_no_remote(clone, refused):
     (clone.parent / "project/.dvc/config").write_text("")
-    assert "referee share URL" in refused(capsys, "inspect", "--remote", STORE)
+    assert "referee share URL" in refused(main, "inspect", "--remote", STORE)

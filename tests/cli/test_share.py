@@ -45,15 +45,17 @@ def configured():
     return Path(".dvc/config").read_text(), local.read_text() if local.exists() else ""
 
 
-def refused(capsys, *args):
+@pytest.fixture
+def refused(refused):
     """Return the line of a call that must fail and leave the configuration as it was."""
-    before = configured() if Path(".dvc").exists() else None
-    assert main(["share", *args]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.splitlines()) == 1, captured.err
-    assert before is None or configured() == before
-    return captured.err
+
+    def run(*arguments):
+        before = configured() if Path(".dvc").exists() else None
+        line = refused(main, "share", *arguments)
+        assert before is None or configured() == before
+        return line
+
+    return run
 
 
 def with_keys(monkeypatch, server, **changed):
@@ -88,28 +90,28 @@ def test_s3_keys_are_kept_out_of_git(repository, s3, monkeypatch, capsys):
     assert [path for path in files.find("team") if "referee-share" in path] == []
 
 
-def test_s3_that_refuses(repository, s3, monkeypatch, capsys):
+def test_s3_that_refuses(repository, s3, monkeypatch, refused):
     url = ("s3://team/features", "--endpoint-url", s3.endpoint)
     with_keys(monkeypatch, s3, AWS_SECRET_ACCESS_KEY="wrong")
-    line = refused(capsys, *url, "--save-keys")
+    line = refused(*url, "--save-keys")
     assert "s3://team/features: cannot be written" in line
     assert "AWS_SECRET_ACCESS_KEY" in line
     with_keys(monkeypatch, s3)
-    assert "check the bucket" in refused(capsys, "s3://nobody", "--endpoint-url", s3.endpoint)
+    assert "check the bucket" in refused("s3://nobody", "--endpoint-url", s3.endpoint)
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    assert "--save-keys: AWS_ACCESS_KEY_ID" in refused(capsys, *url, "--save-keys")
+    assert "--save-keys: AWS_ACCESS_KEY_ID" in refused(*url, "--save-keys")
 
 
 @pytest.mark.parametrize("scheme", ["s3", "ssh"])
-def test_an_address_where_nobody_listens(repository, monkeypatch, capsys, scheme):
+def test_an_address_where_nobody_listens(repository, monkeypatch, refused, scheme):
     (port,) = free_ports(1)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "a")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     if scheme == "s3":
-        line = refused(capsys, "s3://team/x", "--endpoint-url", f"http://127.0.0.1:{port}")
+        line = refused("s3://team/x", "--endpoint-url", f"http://127.0.0.1:{port}")
     else:
-        line = refused(capsys, f"ssh://127.0.0.1:{port}/x")
+        line = refused(f"ssh://127.0.0.1:{port}/x")
     assert "cannot be written" in line
     assert str(port) in line
 
@@ -127,9 +129,9 @@ def test_ssh_user_and_key_file_are_kept_out_of_git(repository, ssh, tmp_path, ca
     assert list((tmp_path / "there").iterdir()) == []
 
 
-def test_a_folder_is_made_only_when_asked(repository, tmp_path, capsys):
+def test_a_folder_is_made_only_when_asked(repository, tmp_path, capsys, refused):
     folder = tmp_path / "mnt" / "team"
-    assert "--create" in refused(capsys, str(folder))
+    assert "--create" in refused(str(folder))
     assert not folder.exists()
     assert main(["share", str(folder), "--create"]) == 0
     assert f"team: {folder} can be read and written" in capsys.readouterr().out
@@ -137,11 +139,11 @@ def test_a_folder_is_made_only_when_asked(repository, tmp_path, capsys):
     assert f"url = {folder}" in configured()[0]
 
 
-def test_another_url_does_not_replace_the_teams(repository, tmp_path, capsys):
+def test_another_url_does_not_replace_the_teams(repository, tmp_path, capsys, refused):
     (tmp_path / "first").mkdir()
     assert main(["share", str(tmp_path / "first")]) == 0
     capsys.readouterr()
-    assert "dvc remote remove team" in refused(capsys, str(tmp_path / "second"))
+    assert "dvc remote remove team" in refused(str(tmp_path / "second"))
 
 
 @pytest.mark.parametrize(
@@ -155,15 +157,15 @@ def test_another_url_does_not_replace_the_teams(repository, tmp_path, capsys):
         (["abc://b/x"], "check the options and the URL"),
     ],
 )
-def test_what_cannot_be_meant(repository, capsys, args, message):
-    line = refused(capsys, *args)
+def test_what_cannot_be_meant(repository, refused, args, message):
+    line = refused(*args)
     assert message in line
     assert "secret" not in line
 
 
-def test_outside_a_repository(tmp_path, monkeypatch, capsys):
+def test_outside_a_repository(tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
-    assert "no DVC repository here" in refused(capsys, "/mnt/x")
+    assert "no DVC repository here" in refused("/mnt/x")
 
 
 @pytest.mark.parametrize("level", ["--project", "--local"])

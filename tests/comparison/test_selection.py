@@ -8,7 +8,7 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.referee_variants import adapted_classifiers
 from pipeline.comparison.selection import SCORES, choices, label_free_scores
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def scored(seed, options):
 
 
 def test_a_ruined_setting_scores_below_the_default(seed):
-    good, bad = variant("calibrated"), replace(variant("calibrated"), ridge=1e4, source_ridge=1e4)
+    good, bad = VARIANTS["calibrated"], replace(VARIANTS["calibrated"], ridge=1e4, source_ridge=1e4)
     better, worse = scored(seed, good), scored(seed, bad)
     assert set(better) == set(SCORES)
     assert np.isfinite(list(better.values())).all()
@@ -30,7 +30,7 @@ def test_a_ruined_setting_scores_below_the_default(seed):
 
 
 def test_a_single_view_has_no_agreement_of_views_and_that_score_chooses_nothing(seed):
-    scores = scored(seed, variant("no_augmentation"))
+    scores = scored(seed, VARIANTS["no_augmentation"])
     assert np.isnan(scores["views_agree"])
     found = choices({1: 0.5, 2: 0.6}, {1: scores, 2: scores})
     assert "views_agree" not in [choice.score for choice in found]

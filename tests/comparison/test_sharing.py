@@ -10,13 +10,13 @@ from pipeline.comparison.referee_variants import run_variant
 from pipeline.comparison.selection import source_likelihood
 from pipeline.method.kernel_rows import not_shared
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.variants import CALIBRATED, variant
+from pipeline.method.variants import CALIBRATED, VARIANTS
 from pipeline.problem.seed import Seed
 
 # they differ in the features, in the source fit, in views and in what is estimated of the target
 OPTIONS = {
-    **{name: variant(name) for name in ("calibrated", "paper", "released", "no_clip", "no_rounds")},
-    **{name: variant(name) for name in ("no_augmentation", "rejecting", "source_only")},
+    **{name: VARIANTS[name] for name in ("calibrated", "paper", "released", "no_clip", "no_rounds")},
+    **{name: VARIANTS[name] for name in ("no_augmentation", "rejecting", "source_only")},
     "another ridge": replace(CALIBRATED, ridge=1.0),
     "another weight of CLIP": replace(CALIBRATED, clip_in_kernel=1.0),
     "float64": replace(CALIBRATED, arithmetic="float64"),

@@ -12,7 +12,7 @@ from pipeline.comparison.referee_variants import run_variant
 from pipeline.comparison.sweep import Run, outcomes_of, runs_over
 from pipeline.method import swept_features
 from pipeline.method.random_fourier_features import phases
-from pipeline.method.variants import CALIBRATED, variant
+from pipeline.method.variants import CALIBRATED, VARIANTS
 from pipeline.store.basis_file import BasisRecipe
 
 RFF = {"D": 60, "sigma": 1.0, "convention": "bandwidth"}
@@ -45,7 +45,7 @@ def test_settings_that_lead_to_the_same_run_are_equal(problem):
 @pytest.mark.parametrize("name", ["calibrated", "released", "source_only"])
 def test_runs_of_a_basis_predict_what_runs_of_their_own_predict(problem, name):
     seed = ShiftedDomains(0, n=105, noise=1.2).build(D=7, clip=True)
-    chosen = [variant(name), replace(variant(name), weight_floor=0.5)]
+    chosen = [VARIANTS[name], replace(VARIANTS[name], weight_floor=0.5)]
     runs = [Run(recipe(None, **RFF), options) for options in chosen]
     for run, outcome in zip(runs, outcomes_of(problem, runs[1:], 0, seed, runs, recipes=[runs[0].recipe]), strict=True):
         alone = run_variant(seed.with_basis(run.recipe.draw(0)), run.options)

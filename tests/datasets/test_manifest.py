@@ -49,22 +49,6 @@ def test_duplicates_are_reported_and_those_across_classes_flagged():
     assert [group["across_classes"] for group in report["duplicates"]] == [False]
 
 
-def test_all_unreadable_files_are_listed():
-    found = images(a=["1.png", "bad1.png"], b=["bad2.png", "2.png"])
-    with pytest.raises(InputError) as caught:
-        build_manifest(found)
-    first, *others = str(caught.value).splitlines()
-    assert first.startswith("data/d: 2 files")
-    assert "data.unreadable: skip" in first
-    assert others == ["  data/d/a/bad1.png: truncated", "  data/d/b/bad2.png: truncated"]
-
-
-def test_unreadable_files_are_skipped_and_recorded():
-    manifest = build_manifest(images(a=["1.png", "bad1.png"], b=["2.png"]), unreadable="skip")
-    assert [row.path for row in manifest.images] == ["data/d/a/1.png", "data/d/b/2.png"]
-    assert manifest.report["unreadable"] == {"data/d/a/bad1.png": "truncated"}
-
-
 def test_files_that_the_system_refuses_are_unreadable_too():
     def refuse(path):
         raise PermissionError(13, "Permission denied", str(path))

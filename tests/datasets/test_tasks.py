@@ -1,12 +1,13 @@
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.datasets.task_files import ClassRow
-from pipeline.datasets.tasks import class_order, task_classes, task_of_classes
+from pipeline.datasets.tasks import class_order, is_test, task_of_classes
 from pipeline.errors import InputError
+from reference.naive_splits import naive_test_contents
 from reference.naive_tasks import naive_tasks
 
 
@@ -35,12 +36,6 @@ def test_against_the_oracle(classes, per_task):
     assert task_of == {name: t for t, names in enumerate(tasks) for name in names}
 
 
-def test_the_class_sets_of_the_tasks():
-    task_of = task_of_classes("abcdefg", 3)
-    rows = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
-    assert [labels.tolist() for labels in task_classes(rows)] == [[0, 1, 2], [3, 4, 5, 6]]
-
-
 def test_classes_are_sorted_capitals_first_and_given_names_replace_those_found():
     assert class_order(["b", "a", "b", "T"]) == ("T", "a", "b")
     assert class_order(["b"], {"c": "", "a": ""}) == ("a", "c")
@@ -67,3 +62,69 @@ def test_a_class_order_seed_shuffles_as_continual_learning_papers_do():
     assert [int(name) for name in shuffled][:5] == [68, 56, 78, 8, 23]  # iCaRL's order of CIFAR-100
     assert sorted(shuffled) == names
     assert list(shuffled.values()) == [i // 10 for i in range(100)]
+
+
+ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("pqrstuvwxyz")), max_size=40)
+
+
+def split(contents, *, classes=None, domain="amazon", seed=0, fraction=0.1):
+    classes = ["bike"] * len(contents) if classes is None else classes
+    return is_test(domain, seed, classes, contents, test_fraction=fraction)
+
+
+def unique(n):
+    return [f"image {i}" for i in range(n)]
+
+
+@given(ROWS, st.integers(0, 5), st.sampled_from([0.1, 0.3, 0.5, 0.9]))
+def test_each_class_is_split_as_the_oracle_splits_it(rows, seed, fraction):
+    classes, contents = [row[0] for row in rows], [row[1] for row in rows]
+    test = split(contents, classes=classes, seed=seed, fraction=fraction)
+    for name in set(classes):
+        own = [content for c, content in rows if c == name]
+        others = {content for c, content in rows if c != name}
+        found = {row[1] for row, t in zip(rows, test, strict=True) if t and row[0] == name}
+        assert found == set(naive_test_contents("amazon", seed, own, fraction, others))
+
+
+@given(ROWS)
+def test_copies_fall_on_the_same_side_even_in_two_classes(rows):
+    test = split([row[1] for row in rows], classes=[row[0] for row in rows], fraction=0.5)
+    sides = {}
+    for (_, content), side in zip(rows, test, strict=True):
+        assert sides.setdefault(content, side) == side
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_the_order_does_not_matter(rows, random):
+    shuffled = random.sample(rows, len(rows))
+    sides = [
+        dict(zip(order, split([r[1] for r in order], classes=[r[0] for r in order]), strict=True))
+        for order in (rows, shuffled)
+    ]
+    assert sides[0] == sides[1]
+
+
+@pytest.mark.parametrize(
+    ("n", "fraction", "expected"),
+    [(1, 0.9, 0), (2, 0.99, 1), (2, 0.01, 1), (9, 0.1, 1), (100, 0.1, 10), (1000, 0.1, 100)],
+)
+def test_the_fraction_is_never_all_and_never_none_of_two(n, fraction, expected):
+    assert split(unique(n), fraction=fraction).sum() == expected
+
+
+def test_seeds_and_domains_differ_and_are_reproduced():
+    first = split(unique(500))
+    assert not np.array_equal(first, split(unique(500), seed=1))
+    assert not np.array_equal(first, split(unique(500), domain="dslr"))
+    np.testing.assert_array_equal(first, split(unique(500)))
+
+
+def test_a_split_is_the_same_in_every_version():
+    """Published numbers rest on the splits: the ranks of the images must never change."""
+    assert np.flatnonzero(split(unique(100))).tolist() == [0, 21, 28, 35, 46, 53, 78, 81, 88, 94]
+
+
+def test_adding_images_moves_few_others():
+    before, after = split(unique(1000)), split(unique(1050))[:1000]
+    assert np.mean(before != after) < 0.01

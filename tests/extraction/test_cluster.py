@@ -12,7 +12,7 @@ from dask_cluster import RealCluster, wait_until
 from pipeline.errors import ClusterError, InputError
 from pipeline.extraction import cluster as cluster_module
 from pipeline.extraction.cluster import ADDRESS, cluster_from_environment, connected
-from pipeline.extraction.cluster_reduction import ClusterReduction
+from pipeline.extraction.executor import ClusterReduction
 from pipeline.extraction.worker_checks import CODE, code_digest, difference
 from pipeline.method.row_reduction import concatenate, reduce_here
 from pipeline.method.rows import BLOCK_IMAGES

@@ -1,7 +1,6 @@
 """Images in, rows out: through the progress log, for new images and for refinement, by the same code."""
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
@@ -147,30 +146,6 @@ def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_p
     monkeypatch.setattr(embed.ImageEmbedder, "embed", damaged)
     with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit"):
         embed_new_images(images[:3], ("original",), settings, store=store, model="vit")
-
-
-def test_a_changed_image_is_refused(images, settings, tmp_path):
-    copy = tmp_path / "photo.png"
-    shutil.copy(images[1].path, copy)
-    changed = dataclasses.replace(images[0], path=copy)
-    with pytest.raises(InputError, match=r"photo\.png: changed.*dvc repro"):
-        rows_of([changed], settings, tmp_path / "log")
-
-
-def test_images_are_found_in_folders_and_unreadable_ones_listed(tmp_path, photos):
-    (tmp_path / "deep").mkdir()
-    shutil.copy(photos[0], tmp_path / "deep" / "a.png")
-    (tmp_path / "deep" / "b.png").write_text("no image")
-    found = find_images([tmp_path, tmp_path / "deep" / "a.png"])
-    assert [path.name for path in found] == ["a.png", "b.png"]
-    read = read_images(found, max_pixels=10**6, workers=1)
-    assert [image.path.name for image in read.images] == ["a.png"]
-    assert [path.name for path in read.unreadable] == ["b.png"]
-    with pytest.raises(InputError, match="nowhere: no such file or folder"):
-        find_images([tmp_path / "nowhere"])
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty: no image in this folder"):
-        find_images([tmp_path / "empty"])
 
 
 def test_a_view_depends_on_its_own_settings_only():

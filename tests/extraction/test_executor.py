@@ -9,8 +9,14 @@ from threadpoolctl import threadpool_info
 
 from pipeline.errors import ModelError
 from pipeline.extraction.cluster import ADDRESS
-from pipeline.extraction.cluster_reduction import ClusterReduction
-from pipeline.extraction.executor import Executor, executor, for_each_item, reduce_on_device, side_by_side
+from pipeline.extraction.executor import (
+    ClusterReduction,
+    Executor,
+    executor,
+    for_each_item,
+    reduce_on_device,
+    side_by_side,
+)
 from pipeline.method.row_reduction import reduce_here
 
 SMALL = {"D": 10, "images": 100, "views": 1}

@@ -11,11 +11,12 @@ from encoders import small_models
 from encoders.small_models import encoder_of
 from pipeline.encoders.clip_encoder import ClipEncoder
 from pipeline.errors import ModelError
-from pipeline.extraction.view_refiner import TokenModel, ViewRefiner
+from pipeline.extraction.view_refiner import TokenModel, ViewRefiner, attend, mutual_attention
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
+from reference import mutual_attention as oracle
 
 VIEWS = ("zeros", "rand")
 
@@ -122,3 +123,26 @@ def test_memory_that_runs_out_halves_the_batch(vit, monkeypatch):
     monkeypatch.setattr(refiner, "_refined", lambda *args: limited(*args, most=0))
     with pytest.raises(ModelError, match="does not hold one image"):
         refiner(crops, digests, ("zeros",), **options)
+
+
+def tokens(seed, n=3, length=5, d=4):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn((n, length, d), generator=generator, dtype=torch.float64)
+
+
+def test_both_agree_with_the_oracle():
+    original, view, other = tokens(0), tokens(1), tokens(2, length=7)
+    for i in range(3):
+        np.testing.assert_allclose(attend(original, other)[i], oracle.attend(original[i].tolist(), other[i].tolist()))
+        np.testing.assert_allclose(
+            mutual_attention(original, view)[i], oracle.mutual(original[i].tolist(), view[i].tolist())
+        )
+
+
+def test_it_is_symmetric_and_moves_with_a_common_permutation():
+    original, view = tokens(0), tokens(1)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    shared = mutual_attention(original, view)
+    torch.testing.assert_close(mutual_attention(view, original), shared)
+    permuted = mutual_attention(original[:, order], view[:, order])
+    torch.testing.assert_close(permuted, shared[:, order])

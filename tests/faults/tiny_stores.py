@@ -25,12 +25,11 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import embedding_store
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
-from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
 from pipeline.store.source_store import read_source, write_scatters, writing_source
-from pipeline.store.target_store import open_target, read_pseudo_labels, write_target
+from pipeline.store.target_store import open_target, read_classifiers, read_pseudo_labels, write_target
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}

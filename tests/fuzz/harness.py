@@ -3,15 +3,10 @@
 import copy
 import random
 import resource
-from collections import Counter
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import RefereeError
-
-tried: Counter[str] = Counter()
-Attempt = Callable[[random.Random], None]  # writes one spoilt input and reads it
 
 
 @contextmanager
@@ -46,7 +41,6 @@ def try_inputs(name, attempt, count, seed):
             except Exception as error:
                 error.add_note(f"attempt {number} of {name}, seed {seed}")
                 raise
-            tried[name] += 1
 
 
 def spoil_bytes(content, chosen, others=()):

@@ -9,14 +9,14 @@ from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
 from pipeline.method.referee import Referee
 from pipeline.method.source_model import fit_source
 from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.variants import VARIANTS, variant
+from pipeline.method.variants import VARIANTS
 from reference import released as released_oracle
 from shifted_problem import SCALE, TASKS, M, Problem
 
 
 @pytest.mark.parametrize(("seed", "D", "n"), [(0, 16, 84), (1, 16, 84), (2, 80, 28)])  # D×D and dual form
 def test_released_agrees_with_its_re_implementation_sample_by_sample(seed, D, n):
-    problem, options = Problem(seed, D=D, n=n), variant("released")
+    problem, options = Problem(seed, D=D, n=n), VARIANTS["released"]
     sources = problem.sources(options)
     adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
     source_rows = []
@@ -55,7 +55,7 @@ def test_every_variant_beats_chance_and_calibrated_beats_the_source_alone():
 
 
 def test_earlier_tasks_are_never_read_again():
-    problem, options = Problem(2), variant("calibrated")
+    problem, options = Problem(2), VARIANTS["calibrated"]
     sources = problem.sources(options)
 
     def spoiling():
@@ -73,7 +73,7 @@ def test_earlier_tasks_are_never_read_again():
 
 @pytest.mark.parametrize(("arithmetic", "tolerance"), [("float64", 1e-6), ("float32", 1e-3)])
 def test_the_order_of_images_does_not_matter_to_calibrated(arithmetic, tolerance):
-    problem, options = Problem(3), replace(variant("calibrated"), arithmetic=arithmetic)
+    problem, options = Problem(3), replace(VARIANTS["calibrated"], arithmetic=arithmetic)
     sources = problem.sources(options)
     plain = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), sources)
     order = np.random.default_rng(0).permutation
@@ -87,7 +87,7 @@ def test_the_order_of_images_does_not_matter_to_calibrated(arithmetic, tolerance
 def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     problem = Problem(4)
     options = replace(
-        variant("calibrated"), rounds=0, prior_count=0.0, source_covariance=False,
+        VARIANTS["calibrated"], rounds=0, prior_count=0.0, source_covariance=False,
         responsibilities="hard",
     )  # fmt: skip
     (source, *_), task = problem.sources(options), next(problem.tasks())
@@ -102,14 +102,14 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
 
 def test_the_gate_leaves_uncertain_images_out():
     problem = Problem(6)
-    options = replace(variant("calibrated"), threshold=0.9, rounds=0)
+    options = replace(VARIANTS["calibrated"], threshold=0.9, rounds=0)
     adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), problem.sources(options))
     kept = np.concatenate([after.labels.kept for after in adapted])
     assert 0 < kept.mean() < 1
 
 
 def test_mistakes_are_named():
-    problem, options = Problem(0), variant("calibrated")
+    problem, options = Problem(0), VARIANTS["calibrated"]
     with pytest.raises(InputError, match="order of arrival"):
         next(fit_source(problem.basis, problem.source_views, problem.source_y, TASKS[::-1], options))
     few = problem.source_y != 3

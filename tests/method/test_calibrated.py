@@ -12,7 +12,7 @@ from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 from pipeline.method.zero_shot import cosines
 from reference import calibrated as oracle
 
@@ -49,7 +49,7 @@ def problem(n, D, seed):
 
 def shipped(basis, source, target, test):
     """Run the default; return after each task the first labels, the final labels and the test prediction."""
-    options = variant("calibrated")
+    options = VARIANTS["calibrated"]
     statistics = empty_statistics(basis, options)
     models = fit_source(basis, source.views, source.y, TASKS, options, clip=source.clip)
     test_rows = UnlabelledRows(test.views, test.cosines, test.clip)

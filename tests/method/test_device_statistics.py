@@ -14,7 +14,7 @@ from pipeline.method.referee import Referee
 from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import LabelledRows
 from pipeline.method.task_statistics import sum_rows
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 from shifted_problem import SCALE, Problem
 
 ON_CPU = partial(reduce_on, "cpu")
@@ -39,7 +39,7 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
 
 
 def test_a_whole_problem_is_the_same_on_a_device():
-    problem, options = Problem(0, D=40), replace(variant("calibrated"), clip_in_kernel=0.0)
+    problem, options = Problem(0, D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
     sources = problem.sources(options)
     on_device, here = (
         adapt_tasks(Referee(problem.basis, options, SCALE, by), problem.tasks(), sources)

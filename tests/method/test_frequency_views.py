@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 
 from pipeline.errors import ParamsError
 from pipeline.method import frequency_views as module
-from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words, removed
+from pipeline.method.frequency_views import (
+    ViewSettings,
+    draw_words,
+    frequency_views,
+    noise_words,
+    normal,
+    quantiles,
+    removed,
+)
 from pipeline.method.view_names import VIEWS
 from pipeline.method.wavelet_transform import join, matrix_join, matrix_split, split
-from reference.frequency_views import standard_noise, views
+from reference.frequency_views import normal_values, standard_noise, views
 
 ROUNDING = 5e-6  # float32 against the oracle's float64
 WAVELETS = ("haar", "db2", "sym4", "bior3.5", "coif1")
@@ -154,3 +162,33 @@ def test_what_does_not_fit_the_image_is_refused(view, how, message):
     with pytest.raises(ParamsError) as refusal:
         frequency_views(photos(1, 3, 32, 48), (view,), how, digests(1))
     assert message in str(refusal.value)
+
+
+KEYS = [hashlib.sha256(bytes([i])).digest() for i in range(3)]
+EVERY_WORD = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
+
+
+def test_every_word_stands_for_a_quantile():
+    values = normal(EVERY_WORD).double().numpy()
+    np.testing.assert_allclose(values, normal_values(), rtol=1e-7)
+    assert np.array_equal(values, -values[::-1])
+    assert (np.diff(values) > 0).all()
+    assert abs(np.mean(values**2) - 1) < 1e-7
+    assert 4.1 < values.max() < 4.4
+
+
+def test_an_image_has_its_own_noise_in_every_batch():
+    together = draw_words(5, KEYS, 1001)
+    assert together.dtype == np.int16
+    for i, key in enumerate(KEYS):
+        assert np.array_equal(draw_words(5, [key], 1001)[0], together[i])
+        assert np.array_equal(draw_words(5, [key], 998)[0], together[i, :998])
+    assert len({row.tobytes() for row in together}) == 3
+    assert not np.array_equal(draw_words(6, KEYS, 1001), together)
+    assert draw_words(0, [], 7).shape == (0, 7)
+
+
+def test_the_bits_are_these():
+    """What teammates share depends on them: a change here is a change of every `rand` view."""
+    assert draw_words(0, [bytes(32)], 6).tolist() == [[30446, -12961, 23295, -3740, 21910, 359]]
+    assert hashlib.sha256(quantiles(torch.device("cpu")).numpy().tobytes()).hexdigest()[:16] == "8babbcaf96568f10"

@@ -13,7 +13,7 @@ from pipeline.method.adversarial_refinement import SourceBranch
 from pipeline.method.kernel_rows import JointRows, joined_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.source_model import fit_source
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 
 
 def unit(x):
@@ -83,7 +83,7 @@ def test_refinement_uses_the_same_joint_features():
     g, c = rows(3)
     basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
     labels = np.arange(40) % 3
-    options = replace(variant("calibrated"), views=("original",))
+    options = replace(VARIANTS["calibrated"], views=("original",))
     (source,) = fit_source(basis, {"original": g}, labels, [np.arange(3)], options, clip=c)
     branch = SourceBranch(basis, source.classifier, np.arange(3), c, 0.5)
     images = torch.arange(40)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
-from pipeline.method.presence import ITERATIONS, LEAST, present_classes
 from pipeline.method.referee import Referee
 from pipeline.method.rejection import EDGES, RejectionState, empty_state, otsu_threshold, reject, rejector
 from pipeline.method.rows import TargetTask, UnlabelledRows
-from pipeline.method.task_preparation import prepared_tasks
-from pipeline.method.variants import variant
+from pipeline.method.task_preparation import ITERATIONS, LEAST, prepared_tasks, present_classes
+from pipeline.method.variants import VARIANTS
 from tests.reference import rejection as oracle
 
 
@@ -47,7 +46,7 @@ def test_rejected_images_are_no_part_of_the_task_that_is_learnt(images):
     rows, _, means = images
     task = TargetTask(rows.views, rows.cosines, classes=np.arange(3))
     _, unknown = reject(empty_state(8), task, means)
-    (prepared,) = prepared_tasks(Referee(None, variant("rejecting"), 1.0), [task], [None], class_means=means)
+    (prepared,) = prepared_tasks(Referee(None, VARIANTS["rejecting"], 1.0), [task], [None], class_means=means)
     np.testing.assert_array_equal(prepared.accepted, np.flatnonzero(~unknown))
     np.testing.assert_array_equal(prepared.images.views["original"], rows.views["original"][~unknown])
 

@@ -8,10 +8,10 @@ import pytest
 from pipeline.method import relabelling
 from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.referee import Referee
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 from shifted_problem import SCALE, Problem
 
-BASE = replace(variant("calibrated"), arithmetic="float64")
+BASE = replace(VARIANTS["calibrated"], arithmetic="float64")
 CASES = {
     "calibrated": BASE,
     "one round": replace(BASE, rounds=1),

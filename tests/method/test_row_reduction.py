@@ -17,7 +17,7 @@ from pipeline.method.row_reduction import row_ranges
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import sum_rows
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 
 N, D = 3 * BLOCK_IMAGES + 100, 24
 BASIS = draw_basis(6, D, 1.0, "bandwidth", 0)
@@ -71,7 +71,7 @@ def test_statistics_of_ranges_are_those_of_all_rows(count, arithmetic):
 def test_probabilities_of_ranges_are_those_of_all_rows(vote):
     rng = np.random.default_rng(2)
     classifier = Classifier(rng.normal(size=(D, 3)), rng.normal(size=3))
-    options = replace(variant("calibrated"), views=VIEWS)
+    options = replace(VARIANTS["calibrated"], views=VIEWS)
     arguments = (KernelRows(BASIS, views()), classifier, np.arange(3), options)
     pieces = InPieces(3)
     in_pieces = klda_probabilities(*arguments, vote=vote, reduce_rows=pieces)
@@ -86,7 +86,7 @@ def test_scores_of_ranges_are_those_of_all_rows():
     rows = UnlabelledRows(views(), rng.uniform(-1, 1, (N, 4)))
     labels = rng.integers(0, 4, N)
     arguments = (rows, labels, np.zeros(N, int), [source], [classifier])
-    options, pieces = replace(variant("calibrated"), views=VIEWS), InPieces(2)
+    options, pieces = replace(VARIANTS["calibrated"], views=VIEWS), InPieces(2)
     here = score(Referee(BASIS, options, 5.0), *arguments)
     in_pieces = score(Referee(BASIS, options, 5.0, pieces), *arguments)
     assert pieces.parts == 2

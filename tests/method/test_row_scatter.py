@@ -7,7 +7,7 @@ from pipeline.method import row_scatter
 from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.referee import Referee
 from pipeline.method.row_scatter import RowScatter
-from pipeline.method.variants import variant
+from pipeline.method.variants import VARIANTS
 from shifted_problem import SCALE, Problem
 
 
@@ -42,7 +42,7 @@ def test_a_ridge_too_small_for_the_rows_is_refused(spoilt):
 @pytest.mark.parametrize("rows_per_feature", [0.6, 1.25, 9.0])
 def test_the_released_variant_is_the_same_by_rows_and_by_features(monkeypatch, rows_per_feature):
     # 0.6: the rows of the first tasks only, then the scatter is formed; 9: never formed, more rows than features
-    problem, options = Problem(0, D=100), variant("released")
+    problem, options = Problem(0, D=100), VARIANTS["released"]
 
     def classifiers():
         sources = problem.sources(options)

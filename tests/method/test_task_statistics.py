@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.method.class_statistics import symmetric
-from pipeline.method.printed_statistics import empty_printed
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.rows import LabelledRows
-from pipeline.method.task_centred_statistics import empty_task_centred
+from pipeline.method.statistics_kinds import empty_printed, empty_task_centred
 from pipeline.method.task_statistics import LabelledTask, empty_exact, sum_rows
 from reference import class_statistics as exact_oracle
 from reference import paper as paper_oracle

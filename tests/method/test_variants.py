@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from pipeline.errors import ParamsError
-from pipeline.method.variants import VARIANTS, MethodOptions, variant
+from pipeline.method.variants import VARIANTS, MethodOptions
+from pipeline.problem.method_options import method_options
 
 
 def test_the_named_variants_and_the_default():
@@ -12,7 +13,7 @@ def test_the_named_variants_and_the_default():
         "no_weight_floor", "no_alignment", "no_neighbours", "no_votes", "no_rounds", "hard_labels", "clip_at_test",
         "rejecting", "clip_zero_shot", "source_only", "nearest_mean",
     }  # fmt: skip
-    assert variant("calibrated") == MethodOptions()
+    assert VARIANTS["calibrated"] == MethodOptions()
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_the_named_variants_and_the_default():
     ],
 )
 def test_an_ablation_differs_from_calibrated_in_what_its_name_says(name, changed):
-    a, b = vars(variant("calibrated")), vars(variant(name))
+    a, b = vars(VARIANTS["calibrated"]), vars(VARIANTS[name])
     assert {key for key in a if a[key] != b[key]} == changed
 
 
@@ -59,8 +60,10 @@ def test_a_mistake_names_its_option(option, value, remedy):
         replace(MethodOptions(), **{option: value})
 
 
-def test_an_unknown_variant_names_the_nearest():
-    with pytest.raises(ParamsError, match="did you mean 'released'"):
-        variant("relased")
+def test_an_unknown_variant_or_option_names_the_nearest():
+    with pytest.raises(ParamsError, match=r"method\.variant.*did you mean 'released'"):
+        method_options("relased", {})
+    with pytest.raises(ParamsError, match=r"method\.options\.rigde.*did you mean 'ridge'"):
+        method_options("paper", {"rigde": 1})
     with pytest.raises(ParamsError, match="needs statistics: exact"):
-        replace(variant("released"), shrinkage="oas")
+        replace(VARIANTS["released"], shrinkage="oas")

@@ -1,16 +1,11 @@
 """A domain in shards gives the manifest's rows and the store's bytes that the same files give in a folder."""
 
 import json
-import shutil
-import tarfile
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_classes, read_tasks
-from pipeline.stage import main
 from shards import files_in, write_parquet, write_tar
 from small_project import SmallProject, draw_image, tree_digest
 
@@ -109,43 +104,6 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
     project.write_params(params)
     project.run_here(("order", "left"), ("tasks", "left"))
     assert [row.class_name for row in read_classes(manifest)][:2] == ["cat", "dog"]
-
-
-def cut_off(file):
-    write_tar(file.with_suffix(".tar"), {"ant/1.png": b"x" * 2000})
-    file.with_suffix(".tar").write_bytes(file.with_suffix(".tar").read_bytes()[:1000])
-
-
-def a_name_twice(file):
-    with tarfile.open(write_tar(file.with_suffix(".tar"), {"ant/1.png": b"x"}), "a") as tar:
-        tar.addfile(tarfile.TarInfo("./ant/1.png"))
-
-
-@pytest.mark.parametrize(
-    ("spoil", "named"),
-    [
-        (cut_off, "x.tar: cut off"),
-        (a_name_twice, "x.tar: has 'ant/1.png' twice"),
-        (lambda file: pq.write_table(pa.table({"label": ["ant"]}), file), "no column 'image'"),
-        (lambda file: write_parquet(file, [b"x"], label=[4]), "x.parquet: row 0: label 4 is out of"),
-        (lambda file: write_parquet(file, [b"x"], lable=[0]), "no column 'label'; did you mean"),
-        (lambda file: file.write_bytes(b"PAR1 and no more"), "x.parquet: cut off"),
-    ],
-)
-def test_a_bad_file_is_one_line_and_nothing_is_lost(folder, tmp_path, monkeypatch, capsys, spoil, named):
-    project = in_shards(folder, tmp_path, "parquet")
-    project.run_here(("manifest", "left"))
-    before = tree_digest(tmp_path / "cache")
-    shutil.rmtree(tmp_path / "shards")
-    (tmp_path / "shards").mkdir()
-    spoil(tmp_path / "shards/x.parquet")
-    capsys.readouterr()
-    monkeypatch.chdir(tmp_path)
-    assert main(["manifest", "left"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert named in error
-    assert tree_digest(tmp_path / "cache") == before
 
 
 def test_a_damaged_image_in_a_shard_is_named_or_left_out(folder, tmp_path, capsys):

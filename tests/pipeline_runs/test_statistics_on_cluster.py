@@ -14,7 +14,7 @@ import zarr
 from benchmarks.imported_project import ImportedProject
 from dask_cluster import RealCluster
 from pipeline import paths
-from pipeline.extraction.cluster_reduction import ClusterReduction
+from pipeline.extraction.executor import ClusterReduction
 from pipeline.method import kernel_rows
 from pipeline.method.rows import BLOCK_IMAGES
 from pipeline.stage import main

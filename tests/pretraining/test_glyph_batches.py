@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pipeline.datasets import glyphs
+from pipeline.datasets import digits
 from pretraining import captions, fonts
 from pretraining.glyph_bank import GlyphBank, build_bank
 from pretraining.glyph_batches import GlyphBatches
@@ -11,7 +11,7 @@ from pretraining.glyph_batches import GlyphBatches
 
 @pytest.fixture(scope="module")
 def bank() -> GlyphBank:
-    some = [glyphs.font_path("DejaVuSans.ttf"), glyphs.font_path("DejaVuSerif.ttf")]
+    some = [digits.font_path("DejaVuSans.ttf"), digits.font_path("DejaVuSerif.ttf")]
     return build_bank(some, captions.CHARACTERS)
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline import paths
-from pipeline.comparison.ceiling import seen_by
 from pipeline.comparison.referee_variants import referee_variant
-from pipeline.comparison.registry import compared_method
+from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import InputError
 from pipeline.problem.project import Project
 from pipeline.stage import main
@@ -78,10 +77,9 @@ def test_sensitivity_says_what_each_score_chooses_and_what_labels_would_have(pro
     assert {row["score"] for row in choices} >= {"information", "source_likelihood"}
 
 
-def test_sensitivity_names_an_option_that_is_none(project, capsys):
+def test_sensitivity_names_an_option_that_is_none(project, refused):
     project.change_params(select={"options": {"ridgee": [0.1]}})
-    assert main(["sensitivity", PROBLEM]) == 2
-    assert "ridge" in capsys.readouterr().err
+    assert "ridge" in refused(main, "sensitivity", PROBLEM)
 
 
 def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
@@ -134,11 +132,10 @@ def test_no_method_but_the_ceiling_sees_another_problem(project):
 
 
 @pytest.mark.parametrize(("methods", "key"), [(["calibratd"], "compare.methods"), (["paper"], f"compare {PROBLEM}")])
-def test_where_no_method_can_run_the_stage_fails_and_writes_nothing(project, monkeypatch, capsys, methods, key):
+def test_where_no_method_can_run_the_stage_fails_and_writes_nothing(project, monkeypatch, refused, methods, key):
     use_methods(project, monkeypatch, refuse, *methods)
     before = result(project, "comparison.json")
-    assert main(["compare", PROBLEM]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(main, "compare", PROBLEM)
     assert key in line
     assert result(project, "comparison.json") == before
 

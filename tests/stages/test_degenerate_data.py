@@ -68,16 +68,19 @@ def files(project):
     return sorted(file for file in (project.folder / "cache").rglob("*") if file.is_file())
 
 
-def refused(project, capsys, stages):
+@pytest.fixture
+def refused(project, refused):
     """Run stages of which the last must fail; return its line. It writes nothing."""
-    for stage in stages[:-1]:
-        assert main(stage) == 0, stage
-    capsys.readouterr()
-    before = files(project)
-    assert main(stages[-1]) == 2
-    assert files(project) == before
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return line
+
+    def run(*stages):
+        for stage in stages[:-1]:
+            assert main(stage) == 0, stage
+        before = files(project)
+        line = refused(main, *stages[-1])
+        assert files(project) == before
+        return line
+
+    return run
 
 
 def test_plain_rows_go_through(project):
@@ -102,9 +105,9 @@ def test_one_class_per_task(project):
     assert metrics(project)["A_T"] > 80
 
 
-def test_constant_features_are_refused_with_a_remedy_that_works(project, capsys):
+def test_constant_features_are_refused_with_a_remedy_that_works(project, refused):
     project.give(rows(8, 0, spread=0), rows(8, 1, spread=0))
-    line = refused(project, capsys, [*BEFORE, STATISTICS[0]])
+    line = refused(*BEFORE, STATISTICS[0])
     assert "no feature varies within a class" in line
     assert "method.options.ridge_kind: absolute" in line
     project.change(method={"variant": "calibrated", "options": {"ridge_kind": "absolute"}})
@@ -113,29 +116,29 @@ def test_constant_features_are_refused_with_a_remedy_that_works(project, capsys)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_an_embedding_that_is_not_finite_stops_at_the_door(project, capsys, bad):
+def test_an_embedding_that_is_not_finite_stops_at_the_door(project, bad, refused):
     a, b = rows(8, 0), rows(8, 1)
     b[5, 2] = bad
     project.give(a, b)
     embed = ("embed", "b", "vit")
-    line = refused(project, capsys, [*BEFORE[: BEFORE.index(embed)], embed])
+    line = refused(*BEFORE[: BEFORE.index(embed)], embed)
     assert "vision.npz" in line or "not finite" in line
 
 
-def test_one_image_per_class_of_the_source_is_refused(project, capsys):
+def test_one_image_per_class_of_the_source_is_refused(project, refused):
     project.give(rows(1, 0), rows(8, 1))
-    line = refused(project, capsys, [*BEFORE, STATISTICS[0]])
+    line = refused(*BEFORE, STATISTICS[0])
     assert "one row per class" in line
 
 
-def test_one_image_per_class_of_the_target_adapts_and_cannot_be_scored(project, capsys):
+def test_one_image_per_class_of_the_target_adapts_and_cannot_be_scored(project, refused):
     project.give(rows(8, 0), rows(1, 1))
-    line = refused(project, capsys, [*BEFORE, *STATISTICS])
+    line = refused(*BEFORE, *STATISTICS)
     assert "task 1 of 2 has no test image to score" in line
     assert "data.test_fraction" in line
 
 
-def test_a_task_without_images_keeps_the_source_s_means(project, capsys):
+def test_a_task_without_images_keeps_the_source_s_means(project, refused):
     named = {"classes_per_task": 1, "class_names": {name: name for name in NAMES}}
     project.give(
         rows(12, 0),
@@ -144,15 +147,14 @@ def test_a_task_without_images_keeps_the_source_s_means(project, capsys):
         datasets={"toy": named},
         data={"seeds": [0], "test_fraction": 0.25, "empty_class": "report"},
     )
-    line = refused(project, capsys, [*BEFORE, *STATISTICS])
+    line = refused(*BEFORE, *STATISTICS)
     assert "task 4 of 4 has no test image to score" in line
-    assert main(["compare", "a-b"]) == 2
-    assert "task 4 of 4 has no test image to score" in capsys.readouterr().err
+    assert "task 4 of 4 has no test image to score" in refused(("compare", "a-b"))
 
 
-def test_a_source_of_other_classes_is_not_compared(project, capsys):
+def test_a_source_of_other_classes_is_not_compared(project, refused):
     project.give(rows(12, 0), rows(12, 1), of_b=(*NAMES[1:], "another"))
-    line = refused(project, capsys, [*BEFORE, ("source", "a"), ("compare", "a-b")])
+    line = refused(*BEFORE, ("source", "a"), ("compare", "a-b"))
     assert "cache/manifests/a/tasks/classes.csv" in line
 
 
@@ -169,11 +171,11 @@ def test_a_method_that_asks_for_a_view_that_is_not_there_fails_alone(project, ca
     assert entries["no_augmentation"]["A_T"] > 80
 
 
-def test_labels_of_other_images_are_not_scored_with(project, capsys):
+def test_labels_of_other_images_are_not_scored_with(project, refused):
     project.give(rows(12, 0), rows(12, 1))
     for stage in (*BEFORE, *STATISTICS[:-1]):
         assert main(stage) == 0, stage
     project.give(rows(12, 0), rows(11, 1))
-    line = refused(project, capsys, [("manifest", "b"), ("order", "b"), ("tasks", "b"), STATISTICS[-1]])
+    line = refused(("manifest", "b"), ("order", "b"), ("tasks", "b"), STATISTICS[-1])
     assert "cache/embeddings/b/vit.zarr" in line
     assert "dvc repro" in line

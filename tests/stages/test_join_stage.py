@@ -93,31 +93,3 @@ def test_joined_models_are_exported_and_label_a_stream(joined):
         p = names["classify"](given, torch.from_numpy(np.asarray(clip[:])))
         np.testing.assert_allclose(p.numpy(), expected, atol=2e-6)
         assert [part["name"] for part in names["about"]["vision"]["model"]["parts"]] == ["vit", "other"]
-
-
-def test_names_that_do_not_exist_are_refused(project_copy, capsys):
-    from pipeline.stage import main
-
-    for joined, vision, key in (
-        ([{"name": "both", "first": "vit", "second": "resnet"}], "both", "joined.0.second"),
-        ([{"name": "vit", "first": "vit", "second": "clip"}], "vit", "joined.0.name"),
-        ([{"name": "both", "first": "both", "second": "vit"}], "both", "joined.0.first"),
-        (JOINED[:0], "both", "vision"),
-    ):
-        project_copy.write_params(project_copy.read_params() | {"joined": joined, "vision": vision})
-        with chdir(project_copy.folder):
-            assert main(["source", "left"]) == 2
-        assert f"suite.yaml: {key}: " in capsys.readouterr().err
-
-
-def test_refinement_is_refused(project_copy, capsys):
-    from pipeline.stage import main
-
-    params = project_copy.read_params()
-    params["models"]["other"] = params["models"]["vit"]
-    params |= {"joined": JOINED, "vision": "both"}
-    params["refinement"]["steps"] = 1
-    project_copy.write_params(params)
-    with chdir(project_copy.folder):
-        assert main(["adapt", PROBLEM]) == 2
-    assert "params.yaml: refinement: " in capsys.readouterr().err

@@ -83,22 +83,20 @@ def test_a_class_that_goes_and_comes_back_has_its_place(project):
 
 
 @pytest.mark.parametrize("content", ["<<<<<<< HEAD\n[]", "{}x", '[{"asked": {}}]', "[[1]]"])
-def test_a_damaged_file_is_named_with_the_remedy(project, content, capsys):
+def test_a_damaged_file_is_named_with_the_remedy(project, content, refused):
     tasks_of_classes()
     file = project.folder / "orders/right.json"
     file.write_text(content)
-    assert run_stage(["order", "left"]) == 2
-    error = capsys.readouterr().err
+    error = refused(run_stage, "order", "left")
     assert "orders/right.json" in error
     assert "git" in error
     file.write_text(json.dumps([]))
     assert run_stage(["order", "left"]) == 0
 
 
-def test_a_class_that_only_one_domain_has_is_named_before_extraction(project, capsys):
+def test_a_class_that_only_one_domain_has_is_named_before_extraction(project, refused):
     draw_domain(project.folder / "data/left", ("eel",), 2, 7)
     for domain in ("left", "right"):
-        assert run_stage(["manifest", domain]) == 2
-        error = capsys.readouterr().err
+        error = refused(run_stage, "manifest", domain)
         assert "data/right: has no class folder 'eel', but data/left has" in error
         assert "class_names" in error

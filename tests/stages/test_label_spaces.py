@@ -7,10 +7,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from benchmarks.imported_project import STATISTICS, ImportedProject, default_params
+from benchmarks.imported_project import STATISTICS, ImportedProject
 from pipeline.cli.main import main as cli
-from pipeline.errors import ParamsError
-from pipeline.params import load_params, parse_params
+from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.project import Project
@@ -18,7 +17,6 @@ from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
 from pipeline.store.source_store import read_source_classes
-from tests.small_project import SUITE_SECTIONS
 
 NAMES = [f"c{c:04d}" for c in range(6)]
 SPACES = {
@@ -117,29 +115,6 @@ def test_without_rejection_all_images_enter(project, capsys):
     assert "rejection_histogram" not in {p.name for p in (project.folder / "cache/target/a-b.zarr").iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("lists", "words"),
-    [
-        ({"source_private": ["bike"], "target_private": ["bike"]}, ("'bike'", "twice")),
-        ({"target_private": ["mugg"]}, ("'mugg'", "'mug'")),
-        ({"source_private": ["bike"], "target_private": ["mug", "pen"]}, ("share no class",)),
-        ({"shared": 0, "source_private": 3}, ("share no class",)),
-        ({"shared": 2, "source_private": 2}, ("2 more", "1 of 3")),
-        ({"shared": ["bike"], "target_private": 1}, ("nobody has pen",)),
-    ],
-)
-def test_a_bad_label_space_is_one_line(lists, words):
-    params = default_params(1)
-    names = {name: name for name in ("bike", "mug", "pen")}
-    params["datasets"]["toy"] |= {"class_names": names, "label_spaces": {"mine": lists}}
-    suite = {key: params.pop(key) for key in SUITE_SECTIONS if key in params}
-    with pytest.raises(ParamsError) as error:
-        parse_params(params, suite)
-    (line,) = str(error.value).splitlines()
-    for word in ("suite.yaml", "toy", "label_spaces.mine", *words):
-        assert word in line
-
-
 def test_without_class_names_the_stage_says_it(project, capsys):
     project.change(
         datasets={
@@ -154,14 +129,6 @@ def test_without_class_names_the_stage_says_it(project, capsys):
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "label_spaces.mine" in line
     assert "'mug'" in line
-
-
-def test_a_problem_in_no_label_space_of_its_dataset():
-    params = default_params(1)
-    params["problems"]["a-b"]["label_space"] = "opne"
-    suite = {key: params.pop(key) for key in SUITE_SECTIONS if key in params}
-    with pytest.raises(ParamsError, match=r"problems\.a-b\.label_space"):
-        parse_params(params, suite)
 
 
 def test_measures_and_baselines_reach_metrics_and_tables(project, capsys):

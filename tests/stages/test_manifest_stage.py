@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -88,16 +87,6 @@ def test_a_list_without_class_names_has_the_classes_it_lists(project):
     assert class_of_rows("listed") == {"data/photos/b/0.png": "b"}
 
 
-def test_paths_of_an_npz_where_the_images_are_absent(project):
-    names = np.array(["absent/y/1.jpg", "absent/x/1.jpg", "other/x/1.jpg"])
-    np.savez("data/x.npz", paths=names, original=np.zeros((3, 2)))
-    assert main(["manifest", "absent"]) == 0
-    image = read_images(Path("cache/manifests/absent"))[0]
-    assert (image.width, image.height) == (0, 0)
-    report = json.loads(Path("cache/manifests/absent/report.json").read_text())
-    assert report["made_from"] == "paths"
-
-
 def test_generated_images(project):
     assert main(["generate", "uci"]) == 0
     assert main(["manifest", "uci"]) == 0
@@ -113,9 +102,10 @@ def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest
     Path("data/photos/b/cut.png").write_bytes(whole[: len(whole) // 2])
     capsys.readouterr()
     assert main(["manifest", "photos"]) == 2
-    error = capsys.readouterr().err
-    assert "data/photos/a/bad.png" in error
-    assert "data/photos/b/cut.png" in error
+    first, *others = capsys.readouterr().err.splitlines()
+    assert "data/photos: 2 files" in first
+    assert "data.unreadable: skip" in first
+    assert [line.split(": ")[0].strip() for line in others] == ["data/photos/a/bad.png", "data/photos/b/cut.png"]
     assert files() == before
     project.change_params(data={"unreadable": "skip"})
     assert main(["manifest", "photos"]) == 0
@@ -130,20 +120,10 @@ def test_a_decompression_bomb_is_unreadable(project, capsys):
     assert "6 files" in capsys.readouterr().err
 
 
-def test_an_empty_class_stops_unless_it_may_be_reported(project, capsys):
-    names = {"a": "apple", "b": "ball", "c": "cup"}
-    project.change_params(datasets={"mine": {"classes_per_task": 1, "class_names": names}})
-    assert main(["manifest", "photos"]) == 2
-    assert "data/photos: 1 class has no images: c" in capsys.readouterr().err
-    project.change_params(data={"empty_class": "report"})
-    assert main(["manifest", "photos"]) == 0
-
-
-def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(project, capsys):
+def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(project, refused):
     put(Path("data/free/x/1.png"))
     Path("data/free/y").mkdir()
-    assert main(["manifest", "free"]) == 2
-    assert "data/free: 1 class has no images: y" in capsys.readouterr().err
+    assert "data/free: 1 class has no images: y" in refused(main, "manifest", "free")
 
 
 @pytest.mark.parametrize(
@@ -156,14 +136,7 @@ def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(projec
         ("generate", "photos", "generated: there is no 'photos'"),
     ],
 )
-def test_unknown_keys_and_missing_inputs_are_named(project, capsys, stage, key, named):
-    assert main([stage, key]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_unknown_keys_and_missing_inputs_are_named(project, refused, stage, key, named):
+    line = refused(main, stage, key)
     assert named in line
     assert not Path("cache").exists()
-
-
-def test_an_unknown_key_of_params_is_named(project, capsys):
-    project.write_params(project.read_params() | {"siute": "x"})
-    assert main(["manifest", "photos"]) == 2
-    assert "siute" in capsys.readouterr().err

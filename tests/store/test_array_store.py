@@ -8,9 +8,15 @@ from pipeline.errors import StoreError
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.store.array_store import open_arrays, write_arrays
-from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.target_store import NO_LABEL, labels_at, open_target, read_pseudo_labels, write_target
+from pipeline.store.target_store import (
+    NO_LABEL,
+    labels_at,
+    open_target,
+    read_classifiers,
+    read_pseudo_labels,
+    write_target,
+)
 
 RNG = np.random.default_rng(0)
 SCHEMA = "test/1"

@@ -10,8 +10,8 @@ from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import unit_rows
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
-from pipeline.problem.new_classes import first_labels, source_with_new_classes
 from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.problem.step_adaptation import first_labels, source_with_new_classes
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
 from stream_project import NAMES, change_step, prepare, run, state

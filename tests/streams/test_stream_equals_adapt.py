@@ -19,9 +19,8 @@ from pipeline.method.zero_shot import cosines
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.stage import open_project
-from pipeline.store.classifier_store import read_classifiers
 from pipeline.store.stream_state import read_stream_state
-from pipeline.store.target_store import open_target
+from pipeline.store.target_store import open_target, read_classifiers
 from shards import files_in
 from stream_project import CLASSES, prepare, run, step_entry, with_domain
 

@@ -1,15 +1,10 @@
 """A stream that rejects images: they are answered `unknown` and enter no statistics; the next step goes on."""
 
 import json
-from contextlib import chdir
 
-import numpy as np
 import pytest
 
-from pipeline.params import load_params
-from pipeline.problem.method_options import method_options
-from pipeline.problem.stream_model import open_stream_model
-from pipeline.stage import open_project
+from pipeline import open_cache
 from stream_project import answers, run, state
 
 
@@ -40,22 +35,11 @@ def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
 
 
 def test_predict_says_of_a_streams_images_what_the_step_said(rejecting):
-    with chdir(rejecting.folder):
-        params = load_params()
-        model = open_stream_model(
-            "camera-week2",
-            "week2",
-            method_options("rejecting", {}),
-            params.rff.model_dump(),
-            vision=params.vision,
-            language=params.language,
-        )
-        domain = open_project(params).domain("week2")
-        every = np.arange(12)
-        found = model.predict(domain.views_at(every, model.views), domain.clip_rows[every])
+    cache = open_cache(rejecting.folder)
+    rows = cache.rows("week2", "vit")
+    found = cache.stream_model("camera").predict(rows, cache.rows("week2", "clip"))
     said = answers(rejecting, "camera-week2")
-    names = sorted(said)
-    assert found.rejected.tolist() == [said[name]["class"] == "unknown" for name in names]
+    assert found.rejected.tolist() == [said[path]["class"] == "unknown" for path in rows.paths]
 
 
 def test_a_corrected_image_is_never_unknown(rejecting):

@@ -28,8 +28,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
-from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, symmetric
 from pipeline.method.rows import Labels, Matrix64, Vector64, row_blocks, unit_rows

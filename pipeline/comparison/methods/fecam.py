@@ -29,8 +29,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pipeline.comparison.labelled_tasks import TaskRows, source_tasks, target_test_rows
-from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, source_tasks, target_test_rows
 from pipeline.errors import InputError
 from pipeline.method.cholesky import factor
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, unit_rows

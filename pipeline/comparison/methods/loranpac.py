@@ -22,10 +22,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pipeline.comparison.labelled_tasks import TaskRows
+from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods
 from pipeline.comparison.methods.ranpac import Regression, random_features
 from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC
-from pipeline.comparison.peer import Fallback, peer_methods
 from pipeline.method.rows import Matrix64, Vector64
 from pipeline.problem.seed import Seed
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
-from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
 from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.rows import Labels, Matrix64, unit_rows
 from pipeline.problem.seed import Seed

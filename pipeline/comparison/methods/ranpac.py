@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
-from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
 from pipeline.comparison.ridge_solutions import ridge_solutions
 from pipeline.errors import InputError
 from pipeline.method import cholesky

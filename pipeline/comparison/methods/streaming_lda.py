@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.comparison.labelled_tasks import TaskRows, target_test_rows
-from pipeline.comparison.peer import Fallback, peer_methods
+from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
 from pipeline.method import class_statistics, kernel_lda
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rows import Labels, Matrix64, unit_rows

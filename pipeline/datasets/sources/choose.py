@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.datasets.sources.folder import find_in_folder, is_hidden, visible_folders
-from pipeline.datasets.sources.npz_paths import find_in_npz
 from pipeline.datasets.sources.source import DomainSettings, FoundImages
-from pipeline.datasets.sources.table import find_in_tables
+from pipeline.datasets.sources.table import find_in_list, find_in_npz, find_in_tables
 from pipeline.datasets.sources.tar_shards import find_in_tars
-from pipeline.datasets.sources.text_list import find_in_list
 from pipeline.errors import InputError
 from pipeline.image_files.read import PARQUET, TAR
 

@@ -1,16 +1,21 @@
-"""Tables with one row per image: CSV or Parquet with a column of paths, and Parquet with the images themselves.
+"""Files that list images: tables with one row per image, text files, and the paths of imported embeddings.
 
-The latter is what Hugging Face's `datasets` writes: ``image: {bytes, path}`` and ``label``, with the classes' names in
+A table is CSV or Parquet with a column of paths, or Parquet with the images themselves.
+
+That is what Hugging Face's `datasets` writes: ``image: {bytes, path}`` and ``label``, with the classes' names in
 the file's description. Further columns may say the domain and the task of each image.
 """
 
 from __future__ import annotations
 
 import csv
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pipeline.array_files import is_domain, read_paths
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
 from pipeline.errors import InputError, did_you_mean, listed, one_line
 from pipeline.image_files.parquet_file import ParquetFile, open_parquet
@@ -103,3 +108,71 @@ class CsvFile:
                 yield from lines
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{self.path}: not a CSV file in UTF-8 ({one_line(error)})") from None
+
+
+def find_in_npz(file: Path, settings: DomainSettings) -> FoundImages:
+    """Return the ``paths`` of an .npz, DOMAIN/CLASS/FILE, that stand in for absent images; those of this domain."""
+    paths = read_paths(file)
+    if paths is None:
+        raise InputError(f"{file}: has no array 'paths'; add one of DOMAIN/CLASS/FILE strings")
+    ours = Counter(text for text in paths if is_domain(text.partition("/")[0], settings.domain))
+    if not ours:
+        domains = sorted({text.partition("/")[0] for text in paths})
+        raise InputError(
+            f"{file}: paths: none begins with {settings.domain}/ (there are: {listed(domains)}); "
+            "the domain's key in suite.yaml must be the DOMAIN of its paths"
+        )
+    collected = Collected(settings)
+    for text, count in ours.items():
+        where = f"{file}: paths: {text!r}"
+        if count > 1:
+            raise InputError(f"{where} is there twice")
+        class_name = text.split("/")[1]
+        settings.require_known(where, class_name)
+        collected.add(Path(text), class_name)
+    return collected.found(file, has_bytes=False)
+
+
+def find_in_list(file: Path, settings: DomainSettings) -> FoundImages:
+    """Return the images of ``path label`` lines, as VisDA and DomainNet ship them: exactly the listed ones.
+
+    Paths start from the list's folder and may hold spaces; one may be listed twice.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: not a text file (UTF-8)") from None
+    collected = Collected(settings)
+    # not splitlines(): it also splits at characters that may stand in a file name
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        where = f"{file}: line {number}"
+        parsed = re.fullmatch(r"(.*\S) +([0-9]{1,9})", line.strip())
+        if parsed:
+            where = f"{where}: {parsed[1]}"
+            path = image_below(file.parent, parsed[1], where)
+            class_name = _class_of(parsed[1], int(parsed[2]), where, settings) if settings.labelled else ""
+            collected.add(path, class_name, where=where)
+        elif line.strip():
+            raise InputError(f"{where}: must read 'path label' with a whole number as label: {line.strip()!r}")
+    found = collected.found(file)
+    if not found.images:
+        raise InputError(f"{file}: the image list is empty")
+    return found
+
+
+def _class_of(path: str, label: int, where: str, settings: DomainSettings) -> str:
+    """Return the class of a listed image: its parent folder where that is one, else by its number.
+
+    The folder goes first because DomainNet numbers its classes in an order of its own (capitals and hyphens
+    ignored); the number is for folders that are no classes: VisDA's ``test/trunc07``.
+    """
+    by_number = settings.class_of(label, where) if settings.class_names else ""
+    parent = PurePosixPath(path).parent.name
+    if settings.class_names and parent not in settings.class_names:
+        return by_number
+    if not parent:
+        raise InputError(
+            f"{where}: has no class folder; name the classes in datasets.*.class_names, in the order of the "
+            "list's labels"
+        )
+    return parent

@@ -16,8 +16,7 @@ from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_charts import gains, problem_charts
 from pipeline.report.page.problem_results import ProblemResults
 from pipeline.report.page.provenance import Provenance
-from pipeline.report.page.stream_charts import stream_charts
-from pipeline.report.page.stream_results import StreamResults
+from pipeline.report.page.stream_results import StreamResults, stream_charts
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.results import LabelSpaceFigures
 from pipeline.report.suite_tables import FULL

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pandas import DataFrame
 
 from pipeline import paths
-from pipeline.report.chance import guessing
 from pipeline.report.figures import format_figure
 from pipeline.report.page.chart import Chart, draw
 from pipeline.report.page.problem_results import Origin, ProblemResults
-from pipeline.report.results import GROUPS, VALUES, Sweeps
+from pipeline.report.results import GROUPS, VALUES, Sweeps, guessing
 from pipeline.report.suite_tables import HEADLINE
 
 MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}

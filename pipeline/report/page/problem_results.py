@@ -10,8 +10,15 @@ from pandas import DataFrame
 
 from pipeline import paths
 from pipeline.report.problem_tables import COLUMNS
-from pipeline.report.result_file import read_table
-from pipeline.report.results import Comparison, ProblemFigures, Sweeps, read_comparison, read_evaluation, read_sweeps
+from pipeline.report.results import (
+    Comparison,
+    ProblemFigures,
+    Sweeps,
+    read_comparison,
+    read_evaluation,
+    read_sweeps,
+    read_table,
+)
 
 
 class Origin(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the steps of a stream wrote, read for the page."""
+"""What the steps of a stream wrote, read for the page, and its charts; templates/charts says how they are drawn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pandas import DataFrame
 from pydantic import BaseModel, FiniteFloat
 
 from pipeline import paths
-from pipeline.problem.step_results import COLUMNS
+from pipeline.problem.step_results import COLUMNS, ESTIMATE_ERROR
+from pipeline.report.page.chart import Chart, draw
 from pipeline.report.page.pictures import THUMBNAIL, add_picture, read_image
 from pipeline.report.page.problem_results import Origin
-from pipeline.report.result_file import read_json, read_table
+from pipeline.report.results import read_json, read_table
 
 SHOWN = 12  # least certain images
 
@@ -87,3 +89,57 @@ def read_streams(
         before = [steps[name] for name in last.steps_before if name in steps]
         streams.append(StreamResults(suite, [*before, last], rows, note))
     return streams
+
+
+FIGURES = {
+    "estimated_accuracy": "estimated accuracy",
+    "mean_confidence": "mean confidence",
+    "agreement": "branches agree",
+}
+SHOWN_CLASSES = 30
+
+
+def stream_charts(results: StreamResults) -> list[Chart]:
+    """Return the charts of a stream, in the page's order."""
+    return [confidence_over_time(results), class_shares(results)]
+
+
+def confidence_over_time(results: StreamResults) -> Chart:
+    """Draw what can be said of each step without labels."""
+    table = DataFrame([step.model_dump(include={*FIGURES}) for step in results.steps])
+    table = (100 * table[[*FIGURES]]).round(1).rename(columns=FIGURES)
+    table.insert(0, "step", results.step_names())
+    values = table.melt("step", var_name="figure", ignore_index=False)
+    return draw(
+        "stream",
+        values.sort_index(kind="stable"),
+        results.origin("json"),
+        key="confidence",
+        rows=table,
+        figures=list(FIGURES.values()),
+        last=table.iloc[-1, 1:].tolist(),
+        steps=len(table),
+        off=ESTIMATE_ERROR,
+    )
+
+
+def class_shares(results: StreamResults) -> Chart:
+    """Draw the share of every class among the labels of each step."""
+    names = results.step_names()
+    shares = 100 * DataFrame([step.shares for step in results.steps], index=names).T.sort_index()
+    largest = shares.max(axis=1).sort_values(ascending=False, kind="stable")
+    shown = sorted(largest.index[:SHOWN_CLASSES])
+    rows = shares.round(1).astype(object).where(shares.notna(), "")
+    values = shares.loc[shown].round(1).rename_axis("class").reset_index()
+    values = values.melt("class", names, "step", "share").dropna()
+    return draw(
+        "shares",
+        values,
+        results.origin("json"),
+        rows=rows.reset_index(),
+        steps=names,
+        classes=shown,
+        top=float(largest.iloc[0]),
+        most=shares[names[-1]].idxmax(),
+        left_out=len(shares) - len(shown),
+    )

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pipeline.method import scatter_products
-from pipeline.method.scatter_products import add_product
+from pipeline.method import within_scatter
+from pipeline.method.within_scatter import add_product
 
 
 def naive(rows, weights):
@@ -16,8 +16,8 @@ def naive(rows, weights):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-14)])
 @pytest.mark.parametrize(("columns", "rows"), [(512, 2048), (5, 7), (1, 1)])
 def test_the_lower_triangle_is_the_sum_of_outer_products(monkeypatch, order, dtype, tolerance, columns, rows):
-    monkeypatch.setattr(scatter_products, "COLUMNS", columns)
-    monkeypatch.setattr(scatter_products, "ROWS", rows)
+    monkeypatch.setattr(within_scatter, "COLUMNS", columns)
+    monkeypatch.setattr(within_scatter, "ROWS", rows)
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(23, 11)).astype(dtype), rng.uniform(0, 2, 23)
     into = np.asarray(np.ones((11, 11)), order=order)
@@ -38,7 +38,7 @@ def test_no_rows_add_nothing_and_no_weights_are_ones():
 
 def test_blocks_of_float32_are_summed_in_float64(monkeypatch):
     # 2**24 + 1 is no float32: a sum in float32 would lose every row after the first
-    monkeypatch.setattr(scatter_products, "ROWS", 1)
+    monkeypatch.setattr(within_scatter, "ROWS", 1)
     rows = np.ones((101, 1), dtype=np.float32)
     rows[0] = 2.0**12
     into = np.zeros((1, 1))
