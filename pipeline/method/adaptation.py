@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from pipeline.method import kernel_lda, relabelling
 from pipeline.method.alignment import aligned, expected_shares
-from pipeline.method.entropy_weights import entropy_weights
-from pipeline.method.fusion import fuse, gate
+from pipeline.method.fusion import entropy_weights, fuse, gate
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
 from pipeline.method.kernel_rows import KernelRows
 from pipeline.method.neighbours import nearest_neighbours, smoothed

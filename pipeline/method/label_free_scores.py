@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.method.entropy_weights import entropies
+from pipeline.method.fusion import entropies
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, row_blocks
 
 TEMPERATURE = 0.05  # of `neighbourhood_density`, the value of its authors

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.entropy_weights import entropy_weights
+from pipeline.method.fusion import entropy_weights
 from pipeline.method.prediction import Prediction
 
 DIGITS = 6  # decimals of a probability
