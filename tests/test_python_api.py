@@ -43,20 +43,6 @@ def test_rows_are_those_of_the_store_with_what_the_manifest_says(cache, finished
     assert not set(train.paths) & set(test.paths)
 
 
-def test_a_large_view_is_read_in_parts(cache, monkeypatch):
-    whole = cache.rows("left", "vit").numpy()
-    monkeypatch.setattr("pipeline.store.stored_rows.WHOLE_BYTES", 0)
-    rows = cache.rows("left", "vit")
-    reads = []
-    read = type(rows._opened.vision).read
-    monkeypatch.setattr(
-        "pipeline.store.embedding_store.EmbeddingStore.read",
-        lambda *arguments: reads.append(arguments[2:]) or read(*arguments),
-    )
-    np.testing.assert_array_equal(rows[[9, 4, 9]], whole[[9, 4, 9]])
-    assert reads == [(4, 10)]
-
-
 def test_the_dataset_is_read_by_batches(cache, monkeypatch):
     dataset = cache.dataset("right", "vit", part="train", seed=1)
     assert isinstance(dataset, torch.utils.data.Dataset)

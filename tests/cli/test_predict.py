@@ -119,20 +119,6 @@ def test_every_format_has_the_same_predictions(here, capsys):
     assert line.endswith(f"{first['top'][1]['class']} {100 * first['top'][1]['confidence']:.1f}%")
 
 
-def test_a_confidence_is_the_fusion_of_both_branches(adapted_as, capsys):
-    """Eq. (14) by hand, from the branches' own figures, where the options ask for it at test."""
-    adapted_as({"options": {"fusion_test": "max_probability"}})
-    capsys.readouterr()  # what the stages said
-    output = predict(capsys, "--format", "json", "--top", "10", "data/digits/uci/3")
-    for image in json.loads(output)["images"]:
-        sure, certain = (image[branch]["probability"] for branch in ("klda", "clip"))
-        alpha = sure / (sure + certain)
-        for c in image["top"]:
-            fused = alpha * c["klda"] + (1 - alpha) * c["clip"]
-            assert c["confidence"] == pytest.approx(fused, abs=3e-6)
-        assert sum(c["confidence"] for c in image["top"]) == pytest.approx(1, abs=1e-5)
-
-
 def test_a_folder_with_a_photo_of_another_kind_and_files_that_are_none(here, capsys, tmp_path):
     with Image.open(SEVEN) as digit:
         digit.convert("RGB").resize((300, 200)).save(tmp_path / "photo.JPG")

@@ -145,15 +145,6 @@ def test_domains_of_other_classes_are_no_problem_and_their_prompts_are_refused(c
         _ = changed.domain("right").prompts
 
 
-def test_an_adapted_model_predicts_the_classes_seen_so_far(project):
-    problem = project.problem(NAME)
-    model = open_adapted_model(problem, OPTIONS, rff(), after_task=1)
-    assert model.classes_seen == ("ant", "bee")
-    views = {view: problem.target.vision_rows(view)[np.arange(5)] for view in model.views}
-    predicted = model.predict(views, problem.target.clip_rows[np.arange(5)])
-    assert set(predicted.label) <= {0, 1}
-
-
 def test_a_model_of_other_bases_is_refused(changed, project_copy):
     project_copy.change_params(rff={"sigma": 1e-3})
     assert main(["source", "left"]) == 0

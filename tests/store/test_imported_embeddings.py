@@ -71,12 +71,3 @@ def test_paths_that_do_not_fit(file, paths, message):
 def test_arrays_that_do_not_fit(file, array, rows, message):
     with pytest.raises(InputError, match=message):
         import_rows(file, array, np.arange(3), file_rows=rows, dtype="float16")
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_finite(tmp_path, bad):
-    x = X.copy()
-    x[2, 1] = bad
-    np.save(tmp_path / "f.npy", x)
-    with pytest.raises(InputError, match="row 2 is not finite"):
-        import_rows(tmp_path / "f.npy", None, np.arange(4), file_rows=4, dtype="float16")

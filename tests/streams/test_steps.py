@@ -168,12 +168,3 @@ def test_an_unlabelled_domain_has_no_labels_and_says_so(weeks, capsys):
     line = refusal(weeks, capsys, "evaluate left-week1")
     assert "problems.left-week1" in line
     assert "stream add" in line
-
-
-def test_an_empty_folder_is_one_line(weeks, capsys):
-    shutil.rmtree(weeks.folder / "data/week1")
-    (weeks.folder / "data/week1").mkdir()
-    (weeks.folder / "data/week1/a.svg").write_text("")
-    line = refusal(weeks, capsys, "manifest week1")
-    assert "data/week1" in line
-    assert ".svg" in line
