@@ -22,12 +22,6 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def add_suite(project, old, new, name="mine"):
-    text = (project / "suites/template.yaml").read_text()
-    assert old in text
-    (project / f"suites/{name}.yaml").write_text(text.replace(old, new))
-
-
 @pytest.mark.parametrize("suite", ["digits", "template", "office_caltech10"])
 def test_a_suite_is_copied_byte_for_byte(project, suite):
     use(suite)
@@ -97,20 +91,3 @@ def test_an_unknown_suite_names_the_nearest(project, refused):
     assert "suites: there is no suite 'ofice31'; did you mean 'office31'" in refused(main, "use", "ofice31")
     with pytest.raises(ParamsError, match=r"gone.yaml: no such file"):
         use("gone.yaml")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("vision: vit\n", "vision: vti\n", "vision: 'vti' is not in models or joined; did you mean 'vit'"),
-        ("dataset: mine", "dataset: [", "not valid YAML"),
-        ("    images: data/mine/photos ", "    images: []  #", "domains.photos.images: "),
-        ("suite: template", "data: {}\nsuite: template", "data: belong in params.yaml"),
-    ],
-)
-def test_a_bad_suite_changes_nothing(project, old, new, message):
-    add_suite(project, old, new)
-    before = Path("suite.yaml").read_bytes()
-    with pytest.raises(ParamsError, match=rf"suites/mine.yaml: .*{message}"):
-        use("mine")
-    assert Path("suite.yaml").read_bytes() == before

@@ -128,11 +128,6 @@ def test_attributes_are_json_and_bring_it_back():
     assert ours.mean == (0.0, 0.5, 1.0)
 
 
-def test_override_names_the_nearest_field():
-    with pytest.raises(ModelError, match=r"preprocessing\.crop_pc: .*did you mean 'crop_pct'"):
-        make(crop_pc=1.0)
-
-
 BAD = {
     "height": (0, True),
     "width": (3.5, 10**9),

@@ -100,14 +100,6 @@ def test_a_class_without_pseudo_labels_falls_back_to_the_source_mean():
     assert len(before.means()) == 0  # what came in is left as it was
 
 
-def test_the_gate_leaves_uncertain_images_out():
-    problem = Problem(6)
-    options = replace(VARIANTS["calibrated"], threshold=0.9, rounds=0)
-    adapted = adapt_tasks(Referee(problem.basis, options, SCALE), problem.tasks(), problem.sources(options))
-    kept = np.concatenate([after.labels.kept for after in adapted])
-    assert 0 < kept.mean() < 1
-
-
 def test_mistakes_are_named():
     problem, options = Problem(0), VARIANTS["calibrated"]
     with pytest.raises(InputError, match="order of arrival"):

@@ -1,4 +1,4 @@
-"""Where the images of a domain come from, one module each: what a source finds is the same from all of them.
+"""Where the images of a domain come from: what a source finds is the same from all of them.
 
 =================  ===========================================================================================
 `folder`           ``domain/class/image``, or images of no class at any depth
