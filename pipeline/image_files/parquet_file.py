@@ -7,7 +7,6 @@ read by row groups; those read last are kept, because the next images are in the
 from __future__ import annotations
 
 import bisect
-import functools
 import itertools
 import json
 import threading
@@ -62,7 +61,7 @@ def open_parquet(file: Path) -> ParquetFile:
     return _open(file, stat.st_mtime_ns, stat.st_size)
 
 
-@functools.lru_cache(maxsize=64)
+@cached(LRUCache(64), condition=threading.Condition())  # threads wait for the one that reads
 def _open(file: Path, _modified: int, _size: int) -> ParquetFile:
     with _opened(file) as opened:
         metadata, schema = opened.metadata, opened.schema_arrow
@@ -101,7 +100,6 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     return {column: [str(name) for name in names] for column, names in named.items()}
 
 
-# the condition: threads that want the same row group wait for the one that reads it
 @cached(
     # a larger one is kept alone
     LRUCache(KEPT_BYTES, getsizeof=lambda images: min(images.nbytes, KEPT_BYTES)),
