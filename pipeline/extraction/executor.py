@@ -1,10 +1,10 @@
 """Who computes a stage's statistics: this process, its GPU, or a Dask cluster.
 
-Seeds are independent: they run side by side in threads, with one BLAS thread each, so that bytes do not depend on the
-number of cores and no threads spin beside others that work. NumPy lets go of Python's global lock in its products and
-factors (see `method/cholesky.py`). Where the matrices of all seeds together would take more than `MEMORY`, fewer run at
-once, and each is given more BLAS threads. Compared methods and values of a sweep are independent too: no core is idle
-while the last of five seeds runs.
+Seeds are independent: they run side by side in threads, with one BLAS thread each: OpenBLAS's products and factors have
+other last bits with every number of threads, and bytes must not depend on the number of cores. NumPy lets go of Python's
+global lock in them (see `method/cholesky.py`). Where the matrices of all seeds together would take more than `MEMORY`,
+fewer run at once, and the other cores are idle. Compared methods and values of a sweep are independent too: no core is
+idle while the last of five seeds runs.
 """
 
 from __future__ import annotations
@@ -175,10 +175,8 @@ def for_each_item(
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
     """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     keep_freed_memory()
-    cores = worker_count(workers)
-    wanted = min(cores, count)
-    at_once = max(1, min(wanted, MEMORY // (MATRICES * 8 * D * D)))
-    with threadpool_limits(limits=1 if at_once == wanted else cores // at_once):
+    at_once = max(1, min(worker_count(workers), count, MEMORY // (MATRICES * 8 * D * D)))
+    with threadpool_limits(limits=1):
         return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))
 
 

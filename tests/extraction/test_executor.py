@@ -50,13 +50,14 @@ def test_as_many_seeds_run_at_once_as_memory_holds(D, most):
     assert max(counts) == most
 
 
-def test_each_seed_has_one_blas_thread():
+@pytest.mark.parametrize("D", [10, 10_000])  # the second: memory holds one seed at a time
+def test_each_seed_has_one_blas_thread(D):
     np.ones((2, 2)) @ np.ones((2, 2))
 
     def blas_threads(_index):
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    counts = side_by_side(blas_threads, 2, D=10)
+    counts = side_by_side(blas_threads, 2, D=D, workers=2)
     assert counts[0]
     assert {n for each in counts for n in each} == {1}
 
