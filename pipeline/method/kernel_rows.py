@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -34,8 +35,8 @@ Value = TypeVar("Value")
 class Sharing(Protocol):
     """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
 
-    What is shared is kept under the `id` of the object that holds the images. Where that object may be freed earlier,
-    pass `not_shared`.
+    A key names the object that holds the images, and keeps it in memory with what is shared. Where that object would
+    be freed earlier, pass `not_shared`.
     """
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
@@ -97,6 +98,7 @@ class KeptFeatures:
         self.rows = rows
         self.mapped = mapped or all_deviations
         self._features: Matrix32 | None = None
+        self._lock = Lock()  # a second thread waits for the features instead of computing them too
         self._lookup = lookup  # not a method of this object: a cycle would keep the features alive
 
     def __len__(self) -> int:
@@ -114,8 +116,9 @@ class KeptFeatures:
         """Return the features z − pivot (b, D) of the rows at ``index`` (b,)."""
         if self._lookup is not None:
             return self._lookup(index)
-        if self._features is None:
-            self._features = self.mapped(self.basis, self.rows)
+        with self._lock:
+            if self._features is None:
+                self._features = self.mapped(self.basis, self.rows)
         return self._features[index]
 
     def take(self, index: Index) -> KeptFeatures:
@@ -160,7 +163,7 @@ class KernelRows:
 
 def kernel_rows(basis: Basis, images: UnlabelledRows, share: float, shared: Sharing = not_shared) -> KernelRows:
     """Return the kernel's input rows of unlabelled images, see `joined_rows`."""
-    key = ("features", id(images), share, basis.width)
+    key = ("features", images, share, basis.width)
     return shared(key, lambda: joined_rows(basis, images.views, images.clip, share))
 
 

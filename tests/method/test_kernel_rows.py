@@ -1,6 +1,8 @@
 """The kernel's input rows: CLIP beside the vision model, features kept in memory or computed again."""
 
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +12,9 @@ import torch
 from pipeline.errors import InputError
 from pipeline.method import kernel_rows as module
 from pipeline.method.adversarial_refinement import SourceBranch
-from pipeline.method.kernel_rows import JointRows, joined_rows
+from pipeline.method.kernel_rows import JointRows, KeptFeatures, joined_rows, kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import VARIANTS
 
@@ -97,3 +100,26 @@ def test_refinement_uses_the_same_joint_features():
     )
     with pytest.raises(InputError, match="which images"):
         branch.scores(torch.from_numpy(g))
+
+
+def test_images_that_are_gone_are_not_taken_for_others():
+    basis, kept = draw_basis(6, 30, 0.3, "gamma", 0), {}
+    for seed in range(3):  # the second would be at the address of the first, were that freed
+        images = UnlabelledRows({"original": rows(seed)[0]}, np.zeros((40, 2)))
+        features = kernel_rows(basis, images, 0.0, lambda key, make: kept.setdefault(key, make()))
+        expected = deviations(basis, rows(seed)[0])
+        np.testing.assert_array_equal(features.deviations("original", np.arange(40)), expected)
+        del images
+
+
+def test_threads_compute_features_once():
+    calls = []
+
+    def slow(basis, rows):
+        calls.append(time.sleep(0.05))
+        return deviations(basis, rows)
+
+    features = KeptFeatures(draw_basis(6, 30, 0.3, "gamma", 0), rows(0)[0], mapped=slow)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(features.deviations, [np.arange(3), np.arange(4)]))
+    assert len(calls) == 1
