@@ -184,7 +184,8 @@ def keep_freed_memory() -> None:
     """Have the C library keep the memory of freed matrices for the next ones.
 
     glibc returns matrices of some MB to the system and fetches them anew, page by page: a tenth of the processor time
-    of `compare`, in which other threads wait.
+    of `compare`, in which other threads wait. It holds for the whole process until its end: only stages, which are
+    processes of their own, run seeds side by side. The Python API and `referee predict` do not.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:  # another C library
