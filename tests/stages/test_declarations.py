@@ -117,7 +117,7 @@ def test_imports_are_followed_through_functions_and_modules(package):
 @pytest.mark.parametrize("name", ["source", "adapt", "step", "evaluate", "compare"])
 def test_sums_on_a_gpu_and_on_a_cluster_are_part_of_the_code_of_stages_that_may_use_them(name):
     files = {path.as_posix() for path in code.imported_files(name)}
-    assert {"pipeline/method/device_statistics.py", "pipeline/extraction/cluster_reduction.py"} <= files
+    assert {"pipeline/method/device_statistics.py", "pipeline/extraction/executor.py"} <= files
     assert "pipeline/extraction/cluster.py" not in files  # who sends work changes no number
 
 
