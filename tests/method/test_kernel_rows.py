@@ -30,23 +30,23 @@ def rows(seed, n=40, d=6, d_clip=4):
 
 def test_the_joint_kernel_is_the_printed_one():
     g, c = rows(0)
-    gamma, share = 0.3, 0.5
+    gamma, clip_weight = 0.3, 0.5
     basis = draw_basis(6, 200_000, gamma, "gamma", 0, d_clip=4)
-    features = joined_rows(basis, {"original": g[:8]}, c[:8], share)
+    features = joined_rows(basis, {"original": g[:8]}, c[:8], clip_weight)
     z = features.deviations("original", np.arange(8)).astype(np.float64) + basis.pivot
     for i in range(8):
         for j in range(8):
             apart = ((unit(g)[i] - unit(g)[j]) ** 2).sum()
-            apart += share**2 * ((unit(c)[i] - unit(c)[j]) ** 2).sum()
-            assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + share**2)), abs=0.01)
+            apart += clip_weight**2 * ((unit(c)[i] - unit(c)[j]) ** 2).sum()
+            assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + clip_weight**2)), abs=0.01)
 
 
 def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone():
     g, c = rows(1)
     basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
     plain = deviations(draw_basis(6, 30, 0.3, "gamma", 0), g)
-    for clip, share in ((c, 0.0), (None, 0.5)):
-        features = joined_rows(basis, {"original": g}, clip, share)
+    for clip, clip_weight in ((c, 0.0), (None, 0.5)):
+        features = joined_rows(basis, {"original": g}, clip, clip_weight)
         np.testing.assert_array_equal(features.deviations("original", np.arange(40)), plain)
 
 
