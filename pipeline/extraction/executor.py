@@ -3,7 +3,7 @@
 Seeds are independent: they run side by side in threads, with one BLAS thread each. OpenBLAS's products and factors have
 other last bits with every number of threads, and bytes must not depend on the number of cores. NumPy lets go of
 Python's global lock in them (see `method/cholesky.py`). Where the matrices of all seeds together would take more than
-`MEMORY`, fewer run at once, and the other cores are idle. Compared methods and values of a sweep are independent too:
+`MEMORY` per thread, fewer run at once, and the other cores are idle. Compared methods and values of a sweep are independent too:
 no core is idle while the last of five seeds runs.
 """
 
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 Opened = TypeVar("Opened")
 Item = TypeVar("Item")
 
-MEMORY = 4 * 2**30  # for the matrices of the seeds that are under way
+MEMORY = 3 * 2**29  # per thread, for the matrices of the seeds that are under way: enough for float64 at D = 6000
 MATRICES = 5  # of width × width float64 that a seed has at once, at most
 PER_THREAD = 2  # ranges of rows on a cluster: a slow worker takes one where the others take three
 
@@ -131,7 +131,8 @@ def for_each_item(
     """Run a function for every item of every seed, side by side in threads of this process.
 
     As many seeds are under way as there are threads, so that threads rarely wait for what the items of a seed share
-    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last.
+    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last, so that no
+    more are under way than memory holds.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def for_each_item(
     """
     opened, lock = dict[int, Opened](), Lock()
     left = [len(items)] * seeds
-    together = worker_count(workers)
+    together = seeds_at_once(D, workers)
     jobs = [
         (index, position)
         for first in range(0, seeds, together)
@@ -175,9 +176,15 @@ def for_each_item(
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
     """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     keep_freed_memory()
-    at_once = max(1, min(worker_count(workers), count, MEMORY // (MATRICES * 8 * D * D)))
+    at_once = min(count, seeds_at_once(D, workers))
     with threadpool_limits(limits=1):
         return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))
+
+
+def seeds_at_once(D: int, workers: int) -> int:
+    """Return how many seeds may be under way: as many as there are threads, or as their matrices fit into memory."""
+    threads = worker_count(workers)
+    return max(1, min(threads, threads * MEMORY // (MATRICES * 8 * D * D)))
 
 
 def keep_freed_memory() -> None:
