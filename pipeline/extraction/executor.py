@@ -3,8 +3,8 @@
 Seeds are independent: they run side by side in threads, with one BLAS thread each. OpenBLAS's products and factors have
 other last bits with every number of threads, and bytes must not depend on the number of cores. NumPy lets go of
 Python's global lock in them (see `method/cholesky.py`). Where the matrices of all seeds together would take more than
-`MEMORY` per thread, fewer run at once, and the other cores are idle. Compared methods and values of a sweep are independent too:
-no core is idle while the last of five seeds runs.
+`MEMORY` per thread, fewer run at once, and the other cores are idle. Compared methods and values of a sweep are
+independent too: no core is idle while the last of five seeds runs.
 """
 
 from __future__ import annotations
