@@ -110,13 +110,13 @@ def executor(
 
 
 def reduce_on_device(
-    device: str, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+    device: str, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
 ) -> Any:
     """Reduce rows on a device of this process, see `RowReduction`; an absent device is a `ModelError`."""
     from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
     from pipeline.method.device_statistics import reduce_on
 
-    return reduce_on(str(choose_device(device)), function, shared, rows, combine)
+    return reduce_on(str(choose_device(device)), function, common, rows, combine)
 
 
 def for_each_item(
