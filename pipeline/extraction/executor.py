@@ -211,7 +211,7 @@ def keep_freed_memory() -> None:
 class ClusterReduction:
     """A `RowReduction` on a Dask cluster: ranges of rows are handed out; only the total comes back.
 
-    Workers read the rows from the stores themselves. What all ranges share is sent once, as a task:
+    Workers read the rows from the stores themselves. What is common to all ranges is sent once, as a task:
     the scheduler can have it made again if the worker that holds it is lost.
     """
 
@@ -219,14 +219,14 @@ class ClusterReduction:
     on_worker: RowReduction = reduce_here  # how a worker reduces its range: itself, or on its GPU
 
     def __call__(
-        self, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+        self, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
     ) -> Any:
-        """Return ``function(shared, part)`` of ranges of ``rows``, combined; see `RowReduction`."""
+        """Return ``function(common, part)`` of ranges of ``rows``, combined; see `RowReduction`."""
         ranges = row_ranges(len(rows), max(1, PER_THREAD * self.cluster.threads()))
         if not ranges:
-            return function(shared, rows)
+            return function(common, rows)
         submit = self.cluster.submit
-        sent = submit(_itself, shared)
+        sent = submit(_itself, common)
         level = [submit(with_one_thread, self.on_worker, function, sent, rows.take(index), combine) for index in ranges]
         while len(level) > 1:
             pairs = zip(level[::2], level[1::2], strict=False)
@@ -235,8 +235,8 @@ class ClusterReduction:
         return self.cluster.result(level[0])
 
 
-def _itself(shared: Any) -> Any:
-    return shared
+def _itself(common: Any) -> Any:
+    return common
 
 
 def with_one_thread(function: Callable[..., Any], *args: Any) -> Any:
