@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from threadpoolctl import threadpool_limits
+
 from pipeline import paths
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
@@ -222,6 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for section, key in zip(declared.per, keys, strict=True):
         entries = getattr(params, section)
         named(section, entries if isinstance(entries, dict) else {e.name: e for e in entries}, key)
-    message = declared.function(context_of(params, declared, *keys), *keys)
+    with threadpool_limits(limits=1, user_api="blas"):  # its last bits depend on the number of threads
+        message = declared.function(context_of(params, declared, *keys), *keys)
     sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")
     return 0

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def cache(finished):
+def cache(finished, monkeypatch):
+    monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # of stages: not in a user's notebook
     return pipeline.open_cache(finished)  # not the current folder
 
 

@@ -58,11 +58,12 @@ def convert_manifest(folder: Path) -> None:
     former = folder / IMAGES.name
     if not former.is_file():
         return
-    if (folder / NAMES.name).is_file():  # the same tables, all in one folder
-        for path in (IMAGES, LABELS, NAMES):
+    if (folder / NAMES.name).is_file() or (folder / NAMES).is_file():  # the same tables, all in one folder
+        for path in (LABELS, NAMES, IMAGES):
             (folder / path).parent.mkdir(exist_ok=True)
-            for file in (path, digest_file(path)):
-                (folder / file.name).replace(folder / file)
+            for file in (digest_file(path), path):  # the file that is looked for above comes last
+                if (folder / file.name).is_file():  # or an earlier run, which was killed, has moved it
+                    (folder / file.name).replace(folder / file)
         return
     if is_pointer(former):
         raise InputError(

@@ -102,7 +102,7 @@ def adapted_classifiers(
         return [None] * len(sources)
     basis = kernel_basis(seed, options)
     images = [task.images for task in tasks or prepared(seed, options)]
-    # what is shared is known by the object of its images: only the seed's own tasks live as long as the seed
+    # what is shared stays in memory with the object of its images: only the seed's own tasks are there anyway
     own = all(one is other for one, other in zip(images, seed.target.tasks, strict=True))
     shared = sharing(seed, basis) if own else not_shared
     referee = Referee(basis, options, seed.target.clip_scale, shared=shared)

@@ -84,7 +84,7 @@ class SweptSeed(Seed):
         widest = widest if basis.d == widest.d else widest.joint()
 
         def mapped(view: str) -> SweptFeatures:
-            return self.opened.shared((*images, id(self.widest), view), lambda: SweptFeatures(widest, self.widths))
+            return self.opened.shared((*images, self.widest, view), lambda: SweptFeatures(widest, self.widths))
 
         return KernelRows(
             basis,

@@ -13,8 +13,7 @@ test image is judged alone, as by every other method. Each of them has two forms
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,13 @@ class UnlabelledTask:
     prior: Matrix64  # (n, c) first opinion ŷ: probabilities of the task's classes
     anchors: Matrix64  # (c, d) unit embeddings of the classes: texts or source means
 
-    @cached_property
-    def neighbours(self) -> tuple[Labels, Matrix64]:
-        """The nearest other rows of each row and their cosines, (n, `NEAREST`), best first; for all methods."""
-        return nearest(self.rows, self.rows, NEAREST, same=True)
+    # the nearest other rows of each row and their cosines, (n, `NEAREST`), best first; here, and not when a method
+    # asks, because methods are threads
+    neighbours: tuple[Labels, Matrix64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the neighbours."""
+        object.__setattr__(self, "neighbours", nearest(self.rows, self.rows, NEAREST, same=True))
 
     @property
     def classes_seen(self) -> int:

@@ -1,10 +1,10 @@
 """Who computes a stage's statistics: this process, its GPU, or a Dask cluster.
 
-Seeds are independent: they run side by side in threads, with one BLAS thread each, so that bytes do not depend on the
-number of cores and no threads spin beside others that work. NumPy lets go of Python's global lock in its products and
-factors (see `method/cholesky.py`). Where the matrices of all seeds together would take more than `MEMORY`, fewer run at
-once, and each is given more BLAS threads. Compared methods and values of a sweep are independent too: no core is idle
-while the last of five seeds runs.
+Seeds are independent: they run side by side in threads, with one BLAS thread each. OpenBLAS's products and factors have
+other last bits with every number of threads, and bytes must not depend on the number of cores. NumPy lets go of
+Python's global lock in them (see `method/cholesky.py`). Where the matrices of all seeds together would take more than
+`MEMORY` per thread, fewer run at once, and the other cores are idle. Compared methods and values of a sweep are
+independent too: no core is idle while the last of five seeds runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 Opened = TypeVar("Opened")
 Item = TypeVar("Item")
 
-MEMORY = 4 * 2**30  # for the matrices of the seeds that are under way
+MEMORY = 3 * 2**29  # per thread, for the matrices of the seeds that are under way: enough for float64 at D = 6000
 MATRICES = 5  # of width × width float64 that a seed has at once, at most
 PER_THREAD = 2  # ranges of rows on a cluster: a slow worker takes one where the others take three
 
@@ -110,13 +110,13 @@ def executor(
 
 
 def reduce_on_device(
-    device: str, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+    device: str, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
 ) -> Any:
     """Reduce rows on a device of this process, see `RowReduction`; an absent device is a `ModelError`."""
     from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
     from pipeline.method.device_statistics import reduce_on
 
-    return reduce_on(str(choose_device(device)), function, shared, rows, combine)
+    return reduce_on(str(choose_device(device)), function, common, rows, combine)
 
 
 def for_each_item(
@@ -131,7 +131,8 @@ def for_each_item(
     """Run a function for every item of every seed, side by side in threads of this process.
 
     As many seeds are under way as there are threads, so that threads rarely wait for what the items of a seed share
-    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last.
+    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last, so that no
+    more are under way than memory holds.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def for_each_item(
     """
     opened, lock = dict[int, Opened](), Lock()
     left = [len(items)] * seeds
-    together = worker_count(workers)
+    together = seeds_at_once(D, workers)
     jobs = [
         (index, position)
         for first in range(0, seeds, together)
@@ -175,18 +176,23 @@ def for_each_item(
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
     """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     keep_freed_memory()
-    cores = worker_count(workers)
-    wanted = min(cores, count)
-    at_once = max(1, min(wanted, MEMORY // (MATRICES * 8 * D * D)))
-    with threadpool_limits(limits=1 if at_once == wanted else cores // at_once):
+    at_once = min(count, seeds_at_once(D, workers))
+    with threadpool_limits(limits=1):
         return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))
+
+
+def seeds_at_once(D: int, workers: int) -> int:
+    """Return how many seeds may be under way: as many as there are threads, or as their matrices fit into memory."""
+    threads = worker_count(workers)
+    return max(1, min(threads, threads * MEMORY // (MATRICES * 8 * D * D)))
 
 
 def keep_freed_memory() -> None:
     """Have the C library keep the memory of freed matrices for the next ones.
 
     glibc returns matrices of some MB to the system and fetches them anew, page by page: a tenth of the processor time
-    of `compare`, in which other threads wait.
+    of `compare`, in which other threads wait. It holds for the whole process until its end: only stages, which are
+    processes of their own, run seeds side by side. The Python API and `referee predict` do not.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:  # another C library
@@ -205,7 +211,7 @@ def keep_freed_memory() -> None:
 class ClusterReduction:
     """A `RowReduction` on a Dask cluster: ranges of rows are handed out; only the total comes back.
 
-    Workers read the rows from the stores themselves. What all ranges share is sent once, as a task:
+    Workers read the rows from the stores themselves. What is common to all ranges is sent once, as a task:
     the scheduler can have it made again if the worker that holds it is lost.
     """
 
@@ -213,14 +219,14 @@ class ClusterReduction:
     on_worker: RowReduction = reduce_here  # how a worker reduces its range: itself, or on its GPU
 
     def __call__(
-        self, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+        self, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
     ) -> Any:
-        """Return ``function(shared, part)`` of ranges of ``rows``, combined; see `RowReduction`."""
+        """Return ``function(common, part)`` of ranges of ``rows``, combined; see `RowReduction`."""
         ranges = row_ranges(len(rows), max(1, PER_THREAD * self.cluster.threads()))
         if not ranges:
-            return function(shared, rows)
+            return function(common, rows)
         submit = self.cluster.submit
-        sent = submit(_itself, shared)
+        sent = submit(_itself, common)
         level = [submit(with_one_thread, self.on_worker, function, sent, rows.take(index), combine) for index in ranges]
         while len(level) > 1:
             pairs = zip(level[::2], level[1::2], strict=False)
@@ -229,8 +235,8 @@ class ClusterReduction:
         return self.cluster.result(level[0])
 
 
-def _itself(shared: Any) -> Any:
-    return shared
+def _itself(common: Any) -> Any:
+    return common
 
 
 def with_one_thread(function: Callable[..., Any], *args: Any) -> Any:

@@ -55,17 +55,17 @@ def task_to_refine(
     basis: Basis,
     classifier: Classifier,
     clip_rows: Matrix | None = None,
-    share: float = 0.0,
+    clip_weight: float = 0.0,
 ) -> TaskToRefine:
     """Return a task's train images, row numbers (n,), with the source branch that their views are refined against.
 
-    ``labels`` (n,) are pseudo-labels among the task's ``classes``, which ascend. With a ``share`` of CLIP in the kernel
+    ``labels`` (n,) are pseudo-labels among the task's ``classes``, which ascend. With a weight of CLIP in the kernel
     (``clip_in_kernel``), its part is that of the original image, ``clip_rows`` (n, d'), whatever the view's pixels.
     """
     in_task = np.searchsorted(classes, labels)
-    if share:
+    if clip_weight:
         in_task = np.stack([in_task, np.arange(len(rows))], axis=1)
-    return TaskToRefine(rows, SourceBranch(basis, classifier, classes, clip_rows, share), in_task)
+    return TaskToRefine(rows, SourceBranch(basis, classifier, classes, clip_rows, clip_weight), in_task)
 
 
 def views_to_refine(domain: str, views: Sequence[str], model: str, library: str) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def tasks_to_refine(
             basis=basis,
             classifier=source.classifier,
             clip_rows=np.asarray(target.clip_rows[rows]) if options.clip_in_kernel else None,
-            share=options.clip_in_kernel,
+            clip_weight=options.clip_in_kernel,
         )
 
 

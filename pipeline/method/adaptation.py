@@ -146,7 +146,7 @@ class _Task:
             return None
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
         return self.referee.shared(
-            ("neighbours", id(self.task), k), lambda: nearest_neighbours(self.task.views["original"], k)
+            ("neighbours", self.task, k), lambda: nearest_neighbours(self.task.views["original"], k)
         )
 
     def first_labels(self) -> PseudoLabels:

@@ -40,22 +40,22 @@ class SourceBranch:
     """The source KLDA branch over a task's classes (|C|,) as differentiable functions of embeddings.
 
     Float64 on the CPU, whatever the encoder's device: scores are small differences of large terms, and beside the
-    encoder this costs nothing. Where CLIP is in the kernel (``share`` λ), its rows (n, d') add a part to the phases
-    that no pixel of a view changes, see `kernel_rows`.
+    encoder this costs nothing. Where CLIP is in the kernel (``clip_weight`` λ), its rows (n, d') add a part to the
+    phases that no pixel of a view changes, see `kernel_rows`.
     """
 
     def __init__(
-        self, basis: Basis, classifier: Classifier, classes: Labels, clip: Matrix | None = None, share: float = 0.0
+        self, basis: Basis, classifier: Classifier, classes: Labels, clip: Matrix | None = None, clip_weight: float = 0
     ) -> None:
         self._omega = torch.from_numpy(basis.omega.astype(np.float64))
         self._beta = torch.from_numpy(basis.beta.astype(np.float64))
         self._W = torch.from_numpy(classifier.W[:, classes].astype(np.float64))
         self._b = torch.from_numpy(classifier.b[classes].astype(np.float64))
-        self._scale, self._share = -2 * basis.scale, share
+        self._scale, self._clip_weight = -2 * basis.scale, clip_weight
         self._clip_phases: Tensor | None = None
-        if clip is not None and share:
+        if clip is not None and clip_weight:
             clip_omega = basis.joint().omega[basis.d :].astype(np.float64)
-            self._clip_phases = torch.from_numpy(share * unit_rows(clip) @ clip_omega)
+            self._clip_phases = torch.from_numpy(clip_weight * unit_rows(clip) @ clip_omega)
 
     def deviation(self, embeddings: Tensor, images: Tensor | None = None) -> Tensor:
         """Return z(x) − z(0), (n, D), of L2-normalised rows (n, d): `random_fourier_features.deviations`.
@@ -68,7 +68,7 @@ class SourceBranch:
         if self._clip_phases is not None:
             if images is None:
                 raise InputError("refinement: CLIP is in the kernel, but which images these are is not given")
-            phases = (phases + self._clip_phases[images.cpu()]) / math.sqrt(1 + self._share**2)
+            phases = (phases + self._clip_phases[images.cpu()]) / math.sqrt(1 + self._clip_weight**2)
         half = phases / 2
         return self._scale * torch.sin(half) * torch.sin(half + self._beta)
 

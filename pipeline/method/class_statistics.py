@@ -131,16 +131,6 @@ class ClassStatistics:
             raise ParamsError(f"statistics of {self.C} classes do not shrink to {C}")
         return self + zeros(C, self.D)
 
-    def nested(self, D: int) -> ClassStatistics:
-        """Return the statistics under the first ``D`` columns of the basis: a scaled sub-block."""
-        if not 1 <= D <= self.D:
-            raise ParamsError(f"rff.D: {D} features are not among the {self.D} of these statistics")
-        ratio = self.D / D  # z carries sqrt(2/D), eq. (7)
-        sums = math.sqrt(ratio) * self.sums[:, :D]
-        scatter = np.asfortranarray(ratio * self.scatter[:D, :D])
-        per_class = (self.count.copy(), self.weight.copy(), self.squared_weight.copy())
-        return ClassStatistics(*per_class, sums, scatter)
-
     def means(self) -> Matrix64:
         """Return Σωδ / Σω, (C, D): class means less the pivot, eqs. (9), (16); NaN for a class without weight."""
         weight = np.where(self.weight > 0, self.weight, np.nan)

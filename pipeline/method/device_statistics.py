@@ -20,15 +20,15 @@ from pipeline.method.task_statistics import sum_part
 
 
 def reduce_on(
-    device: str, function: Callable[[Any, Any], Any], shared: Any, rows: Any, combine: Callable[[Any, Any], Any]
+    device: str, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
 ) -> Any:
     """Sum float32 statistics on a ``device`` of torch, such as ``cuda``; do everything else in NumPy.
 
     With the device bound by `functools.partial` it is a `RowReduction`.
     """
-    if function is sum_part and shared.arithmetic == "float32":
-        return statistics_on(device, shared.basis, rows, shared.C)
-    return reduce_here(function, shared, rows, combine)
+    if function is sum_part and common.arithmetic == "float32":
+        return statistics_on(device, common.basis, rows, common.C)
+    return reduce_here(function, common, rows, combine)
 
 
 def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> ClassStatistics:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -34,8 +35,8 @@ Value = TypeVar("Value")
 class Sharing(Protocol):
     """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
 
-    What is shared is kept under the `id` of the object that holds the images. Where that object may be freed earlier,
-    pass `not_shared`.
+    A key names the object that holds the images, and keeps it in memory with what is shared. Where that object would
+    be freed earlier, pass `not_shared`.
     """
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
@@ -58,7 +59,7 @@ class JointRows:
 
     vision: Rows  # (n, d)
     clip: Rows  # (n, d')
-    share: float  # λ, the weight of CLIP's embedding
+    clip_weight: float  # λ, the weight of CLIP's embedding
 
     def __post_init__(self) -> None:
         """Refuse rows that are not of the same images."""
@@ -75,12 +76,12 @@ class JointRows:
         return len(self), self.vision.shape[1] + self.clip.shape[1]
 
     def __getitem__(self, index: Index) -> Matrix:
-        parts = (unit_rows(self.vision[index]), self.share * unit_rows(self.clip[index]))
+        parts = (unit_rows(self.vision[index]), self.clip_weight * unit_rows(self.clip[index]))
         return np.hstack(parts).astype(np.float32)
 
     def take(self, index: Index) -> JointRows:
         """Return the rows at ``index`` without reading them."""
-        return JointRows(take(self.vision, index), take(self.clip, index), self.share)
+        return JointRows(take(self.vision, index), take(self.clip, index), self.clip_weight)
 
 
 class KeptFeatures:
@@ -97,6 +98,7 @@ class KeptFeatures:
         self.rows = rows
         self.mapped = mapped or all_deviations
         self._features: Matrix32 | None = None
+        self._lock = Lock()  # a second thread waits for the features instead of computing them too
         self._lookup = lookup  # not a method of this object: a cycle would keep the features alive
 
     def __len__(self) -> int:
@@ -114,8 +116,9 @@ class KeptFeatures:
         """Return the features z − pivot (b, D) of the rows at ``index`` (b,)."""
         if self._lookup is not None:
             return self._lookup(index)
-        if self._features is None:
-            self._features = self.mapped(self.basis, self.rows)
+        with self._lock:
+            if self._features is None:
+                self._features = self.mapped(self.basis, self.rows)
         return self._features[index]
 
     def take(self, index: Index) -> KeptFeatures:
@@ -158,21 +161,21 @@ class KernelRows:
         return deviations_of(self.basis, self.views[view], index)
 
 
-def kernel_rows(basis: Basis, images: UnlabelledRows, share: float, shared: Sharing = not_shared) -> KernelRows:
+def kernel_rows(basis: Basis, images: UnlabelledRows, clip_weight: float, shared: Sharing = not_shared) -> KernelRows:
     """Return the kernel's input rows of unlabelled images, see `joined_rows`."""
-    key = ("features", id(images), share, basis.width)
-    return shared(key, lambda: joined_rows(basis, images.views, images.clip, share))
+    key = ("features", images, clip_weight, basis.width)
+    return shared(key, lambda: joined_rows(basis, images.views, images.clip, clip_weight))
 
 
-def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, share: float) -> KernelRows:
+def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, clip_weight: float) -> KernelRows:
     """Return the kernel's input rows of images, given their vision embeddings (n, d) by view and CLIP's (n, d').
 
-    ``share`` is λ. With 0, or without CLIP's rows, the kernel is the vision model's alone.
+    ``clip_weight`` is λ. With 0, or without CLIP's rows, the kernel is the vision model's alone.
     """
     inputs = dict(views)
-    if share and clip is not None:
+    if clip_weight and clip is not None:
         basis = basis.joint()
-        inputs = {name: JointRows(rows, clip, share) for name, rows in views.items()}
+        inputs = {name: JointRows(rows, clip, clip_weight) for name, rows in views.items()}
     n = len(next(iter(views.values())))
     if kept_in_memory(n, len(inputs), basis.width):
         inputs = {name: KeptFeatures(basis, rows) for name, rows in inputs.items()}

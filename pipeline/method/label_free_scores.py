@@ -90,10 +90,10 @@ def agreement(predictions: Sequence[Matrix64]) -> float:
     >>> agreement([sure, sure]), agreement([sure, unsure])
     (1.0, 0.5)
     """
-    K = len(predictions)
+    count = len(predictions)
     total = np.sum(predictions, axis=0)
     own = sum(np.einsum("nc,nc->n", p, p) for p in predictions)
-    return float(np.mean(np.einsum("nc,nc->n", total, total) - own) / (K * (K - 1)))
+    return float(np.mean(np.einsum("nc,nc->n", total, total) - own) / (count * (count - 1)))
 
 
 def log_likelihood(p: Matrix64, labels: Labels) -> float:

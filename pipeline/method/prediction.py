@@ -82,8 +82,8 @@ def klda_scores(
     return reduce_rows(_scores, (features.basis, classifier.of(classes)), rows, concatenate)
 
 
-def _scores(shared: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
-    basis, classifier = shared
+def _scores(common: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
+    basis, classifier = common
     scores = np.empty((len(rows.views), len(rows), len(classifier.b)))
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         for v, view in enumerate(rows.views.values()):

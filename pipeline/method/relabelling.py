@@ -2,14 +2,14 @@
 
 Between two rounds only the labels and weights of the current task's m rows change. With everything else fixed,
 
-    K = S_source + S_earlier + κI,      K + UᵀQU,      Q = diag(ω) − R diag(1/N) Rᵀ
+    B = S_source + S_earlier + κI,      A = B + UᵀQU,      Q = diag(ω) − R diag(1/N) Rᵀ
 
-is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them: R
+A is the regularised scatter of a round, U (m, D) the task's rows and Q (m, m) what a round's labels make of them: R
 (m, C) are the responsibilities, ω their sums over the classes, N those over the rows. Every mean of the task is a
 combination of rows of V, U with the source's means below it. So the scores of U need the Gram matrix
-G = V K⁻¹ Vᵀ alone:
+G = V B⁻¹ Vᵀ alone:
 
-    U (K + UᵀQU)⁻¹ Vᵀ = (I + G_UU Q)⁻¹ G_UV                                    (Woodbury)
+    U A⁻¹ Vᵀ = (I + G_UU Q)⁻¹ G_UV                                    (Woodbury)
 
 and a round costs m³ instead of D³/3 + m D². The classifier after the last round comes from the same factor. It is the
 same arithmetic, in another order: tests hold it to the general path.
@@ -42,9 +42,9 @@ class RowSpace:
     the row in each class, all of it in one class if labels are hard.
     """
 
-    factor: Factor  # of K = L·Lᵀ
+    factor: Factor  # of B = L·Lᵀ
     projected: Matrix64  # (D, m + C) L⁻¹Vᵀ
-    gram: Matrix64  # (m + C, m + C) G = V K⁻¹ Vᵀ
+    gram: Matrix64  # (m + C, m + C) G = V B⁻¹ Vᵀ
     rows: int  # m
     prior_count: float  # number of rows that the source's means count as
     total: float  # Σω of the source and of earlier tasks
@@ -69,9 +69,9 @@ class RowSpace:
         """
         means, weight = self.task_means(R)
         m, total = self.rows, self.total_weight(R)
-        projected = self.gram @ means  # V K⁻¹ m_c, (m + C, C)
+        projected = self.gram @ means  # V B⁻¹ m_c, (m + C, C)
         mixed = _solved(self._system(R), projected[:m])  # U A⁻¹ m_c, (m, C)
-        # m_cᵀA⁻¹m_c = m_cᵀK⁻¹m_c − (Q U K⁻¹m_c)ᵀ(U A⁻¹ m_c)
+        # m_cᵀA⁻¹m_c = m_cᵀB⁻¹m_c − (Q U B⁻¹m_c)ᵀ(U A⁻¹ m_c)
         own = np.einsum("vc,vc->c", means, projected)
         own -= np.einsum("mc,mc->c", _weighted(R, projected[:m]), mixed)
         scores = total * (mixed - 0.5 * own)
@@ -85,7 +85,7 @@ class RowSpace:
         m, total = self.rows, self.total_weight(R)
         half = self.factor.forward(means.T)
         rows = self.projected[:, :m]
-        # (K + UᵀQU)⁻¹ = K⁻¹ − K⁻¹Uᵀ (I + QG)⁻¹ Q U K⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
+        # A⁻¹ = B⁻¹ − B⁻¹Uᵀ (I + QG)⁻¹ Q U B⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
         inner = _weighted(R, _solved(self._system(R), rows.T @ half))
         half -= rows @ inner
         W = total * self.factor.backward(half)
@@ -129,7 +129,7 @@ def within_trace(rows: Matrix, R: Matrix64) -> float:
 def row_space(
     fixed: Matrix64, ridge: float, rows: Matrix, source_means: Matrix64, *, prior_count: float, total: float
 ) -> RowSpace:
-    """Factor K = ``fixed`` + ridge·I (D, D; lower triangle, overwritten) and project the task's rows (m, D) on it."""
+    """Factor B = ``fixed`` + ridge·I (D, D; lower triangle, overwritten) and project the task's rows (m, D) on it."""
     fixed[np.diag_indices_from(fixed)] += ridge
     of_fixed = factor(fixed)
     V = np.vstack([rows.astype(np.float64), source_means])

@@ -1,6 +1,6 @@
 """Who applies a function to many rows: this process by default, or a callable that is passed in.
 
-A function over rows is written as ``function(shared, rows)`` and its results combine associatively. A `RowReduction`
+A function over rows is written as ``function(common, rows)`` and its results combine associatively. A `RowReduction`
 may then split the rows into ranges, work on them in other processes and combine the results of neighbouring ranges.
 Ranges are whole blocks of `BLOCK_IMAGES` images: each block is the same float32 arithmetic wherever it is done, and
 only the order of float64 sums differs.
@@ -27,7 +27,7 @@ class SplittableRows(Protocol):
         """Return the images at ascending ``index`` (b,)."""
 
 
-Shared = TypeVar("Shared")
+Common = TypeVar("Common")
 Part = TypeVar("Part", bound=SplittableRows)
 Result = TypeVar("Result")
 
@@ -37,23 +37,23 @@ class RowReduction(Protocol):
 
     def __call__(
         self,
-        function: Callable[[Shared, Part], Result],
-        shared: Shared,
+        function: Callable[[Common, Part], Result],
+        common: Common,
         rows: Part,
         combine: Callable[[Result, Result], Result],
         /,
     ) -> Result:
-        """Return ``function(shared, rows)``, computed in parts if that is better."""
+        """Return ``function(common, rows)``, computed in parts if that is better."""
 
 
 def reduce_here(
-    function: Callable[[Shared, Part], Result],
-    shared: Shared,
+    function: Callable[[Common, Part], Result],
+    common: Common,
     rows: Part,
     combine: Callable[[Result, Result], Result],  # noqa: ARG001  all rows are one part
 ) -> Result:
     """Apply ``function`` to all rows in this process, see `RowReduction`."""
-    return function(shared, rows)
+    return function(common, rows)
 
 
 def concatenate(earlier: Matrix64, later: Matrix64) -> Matrix64:

@@ -118,7 +118,7 @@ def empty_exact(D: int, arithmetic: Arithmetic) -> ExactStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Summation:
-    """What sums of rows share: the basis, the number of classes and the arithmetic."""
+    """What is common to the parts of a sum: the basis, the number of classes and the arithmetic."""
 
     basis: Basis
     C: int
@@ -137,16 +137,16 @@ def sum_rows(
     return statistics
 
 
-def sum_part(shared: Summation, rows: LabelledRows) -> ClassStatistics:
+def sum_part(common: Summation, rows: LabelledRows) -> ClassStatistics:
     """Return the statistics of a part of the rows."""
     views = list(rows.views.values())
     # a power of two, which divides `BLOCK_IMAGES`: the blocks of a range of rows are those of the whole
     images = 2 ** int(math.log2(max(1, min(BLOCK_IMAGES, ROWS // len(views)))))
-    statistics = class_statistics.zeros(shared.C, shared.basis.width)
+    statistics = class_statistics.zeros(common.C, common.basis.width)
     for index in row_blocks(len(rows), images):
         # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
-        features = [deviations_of(shared.basis, view, index) for view in views]
-        z = np.concatenate(features, dtype=shared.arithmetic)
+        features = [deviations_of(common.basis, view, index) for view in views]
+        z = np.concatenate(features, dtype=common.arithmetic)
         part = rows.labels[index]
         labels = np.tile(part, (len(views), *[1] * (part.ndim - 1)))
         statistics.update(z, labels, np.tile(rows.weights[index], len(views)))

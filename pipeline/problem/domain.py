@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from pipeline.store.prompt_store import Prompts, open_prompts
 from pipeline.store.stored_rows import rows_of
 
 COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
+READING = Lock()  # seeds run in threads: a second one waits for a view instead of reading it too
 
 
 @dataclass(eq=False)
@@ -163,9 +165,10 @@ class Domain:
 
     def _rows(self, store: EmbeddingStore, view: str) -> Rows:
         key = (store.path, view)
-        if key not in self._opened:
-            self._opened[key] = rows_of(store, view, lazy=self.lazy)
-        return self._opened[key]
+        with READING:
+            if key not in self._opened:
+                self._opened[key] = rows_of(store, view, lazy=self.lazy)
+            return self._opened[key]
 
     @cached_property
     def _opened(self) -> dict[tuple[Path, str], Rows]:

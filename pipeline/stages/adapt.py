@@ -1,8 +1,9 @@
 """Stage `adapt@PROBLEM`: label the target's train images and add its tasks to the statistics, one after another.
 
 Reads the target's embeddings, prompts, tasks and splits, and the source *model*: no source row, no label of either
-side. Only where `refinement` is on, it also reads target images and the backbone (docs/method.md). Writes
-cache/target/PROBLEM.zarr: the classifier after each task of every seed, and the labels and weights of the images.
+side. Only where `refinement` is on, it also reads target images and the backbone, and images.csv to find the images:
+its paths name class folders, which nothing here looks at (docs/method.md). Writes cache/target/PROBLEM.zarr: the
+classifier after each task of every seed, and the labels and weights of the images.
 """
 
 from __future__ import annotations

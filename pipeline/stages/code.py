@@ -40,9 +40,11 @@ PACKAGE = Path("pipeline")
 # What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
 # how a stage is started or handed to a cluster, which gives the same numbers.
 WITHOUT_EFFECT = frozenset(
-    PACKAGE / f"{name}.py" for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside")
+    PACKAGE / f"{name}.py"
+    for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside", "extraction/cluster")
 )
-PROJECT = PACKAGE / "problem/project.py"  # which the runner gives to a stage that asks for it
+# What the runner gives to a stage that asks for it; the executor imports who sums on a GPU and on a cluster.
+GIVEN = {"context.project": PACKAGE / "problem/project.py", "context.executor": PACKAGE / "extraction/executor.py"}
 # Compared methods are found by their names: whoever imports the registry may run any of them.
 FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": "comparison/methods/*.py"}
 # Files of the package, not Python, that a module reads.
@@ -96,8 +98,7 @@ def imported_files(stage_name: str) -> list[Path]:
     """Return the module of a stage and all modules of ours that it may import, directly or through others."""
     found: set[Path] = set()
     waiting = [PACKAGE / "stages" / f"{stage_name}.py"]
-    if "context.project" in _source(waiting[0]):
-        waiting.append(PROJECT)
+    waiting += [path for asked, path in GIVEN.items() if asked in _source(waiting[0])]
     while waiting:
         path = waiting.pop()
         if path not in found:

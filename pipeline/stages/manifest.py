@@ -24,7 +24,8 @@ from pipeline.stage import Context, domain_images, stage
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return what decides the manifest of a domain: its images, and what is left out.
 
-    Of the classes their names count, in order, since sources may number them; the words for prompts do not.
+    Of the classes their names count, in order: sources may number them, a name may have no images, a folder no name.
+    The words for prompts do not count.
     """
     domain, data = params.domains[name], params.data
     dataset = params.datasets[domain.dataset]

@@ -76,17 +76,15 @@ def sensitivity(context: Context, name: str) -> str:
     of_seed = [[outcome for basis in seed for outcome in basis] for seed in outcomes]
     runs = [one for basis in bases.values() for one in basis]
     by_run = dict(zip(runs, zip(*of_seed, strict=True), strict=True))
-    made = made_with(params.selected())
     n = len(problem.target.test_index(seeds[0]))
     of = f"n = {n} test images, {len(seeds)} seeds, {method.variant}"
     with write_aside(paths.sensitivity(context.suite, name)) as aside:
         aside.mkdir()
-        write_json(aside / "made_with.json", made)
+        write_json(aside / "made_with.json", made_with(params.selected()))
         for setting, other in (("D", f"sigma={params.rff.sigma:g}"), ("sigma", f"D={params.rff.D}")):
             write_sweep(aside / f"{setting}.csv", setting, shown, by_run, f"{of}, {other}")
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
-        write_json(aside / "made_with.json", made)
         means = {one: mean_outcome(by_run[one]) for one in scored}
         write_values(aside / "values.csv", chosen, means, of)
         write_choices(aside / "choices.csv", chosen, means)

@@ -28,6 +28,7 @@ SEVEN = "data/digits/uci/7/00007.png"
 
 @pytest.fixture
 def here(digits, monkeypatch):
+    monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # of stages: not in a user's process
     monkeypatch.chdir(digits)
 
 

@@ -206,6 +206,6 @@ def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, setti
 
 
 def test_with_clip_in_the_kernel_labels_carry_the_image_s_number(classifier):
-    kernel = {"basis": draw_basis(24, 40, 1.0, "gamma", 0, d_clip=16), "clip_rows": np.ones((2, 16)), "share": 0.5}
+    kernel = {"basis": draw_basis(24, 40, 1, "gamma", 0, d_clip=16), "clip_rows": np.ones((2, 16)), "clip_weight": 0.5}
     task = task_to_refine(np.array([7, 9]), np.array([5, 1]), np.array([1, 4, 5]), classifier=classifier, **kernel)
     assert task.labels.tolist() == [[2, 0], [0, 1]]

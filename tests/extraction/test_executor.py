@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -50,13 +51,14 @@ def test_as_many_seeds_run_at_once_as_memory_holds(D, most):
     assert max(counts) == most
 
 
-def test_each_seed_has_one_blas_thread():
+@pytest.mark.parametrize("D", [10, 10_000])  # the second: memory holds one seed at a time
+def test_each_seed_has_one_blas_thread(D):
     np.ones((2, 2)) @ np.ones((2, 2))
 
     def blas_threads(_index):
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    counts = side_by_side(blas_threads, 2, D=10)
+    counts = side_by_side(blas_threads, 2, D=D, workers=2)
     assert counts[0]
     assert {n for each in counts for n in each} == {1}
 
@@ -71,6 +73,22 @@ def test_the_items_of_a_seed_run_side_by_side_while_it_is_open():
     results = for_each_item(lambda index: opened.append([]) or opened[-1], run, 3, "ab", D=10)
     assert results == [[(index, item) for item in "ab"] for index in range(3)]
     assert len(opened) == 3
+
+
+def test_no_more_seeds_are_open_than_memory_holds():
+    opened = []
+
+    def run(index, seed, item):
+        time.sleep(0.01)
+        return seed.number
+
+    class Opened:
+        def __init__(self, number):
+            self.number = number
+            opened.append(weakref.ref(self))
+            assert sum(other() is not None for other in opened) == 1
+
+    assert for_each_item(Opened, run, 3, "ab", D=10_000, workers=4) == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_without_a_cluster_this_process_reduces(tmp_path, monkeypatch):

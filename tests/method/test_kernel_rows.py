@@ -1,6 +1,8 @@
 """The kernel's input rows: CLIP beside the vision model, features kept in memory or computed again."""
 
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +12,9 @@ import torch
 from pipeline.errors import InputError
 from pipeline.method import kernel_rows as module
 from pipeline.method.adversarial_refinement import SourceBranch
-from pipeline.method.kernel_rows import JointRows, joined_rows
+from pipeline.method.kernel_rows import JointRows, KeptFeatures, joined_rows, kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import VARIANTS
 
@@ -27,23 +30,23 @@ def rows(seed, n=40, d=6, d_clip=4):
 
 def test_the_joint_kernel_is_the_printed_one():
     g, c = rows(0)
-    gamma, share = 0.3, 0.5
+    gamma, clip_weight = 0.3, 0.5
     basis = draw_basis(6, 200_000, gamma, "gamma", 0, d_clip=4)
-    features = joined_rows(basis, {"original": g[:8]}, c[:8], share)
+    features = joined_rows(basis, {"original": g[:8]}, c[:8], clip_weight)
     z = features.deviations("original", np.arange(8)).astype(np.float64) + basis.pivot
     for i in range(8):
         for j in range(8):
             apart = ((unit(g)[i] - unit(g)[j]) ** 2).sum()
-            apart += share**2 * ((unit(c)[i] - unit(c)[j]) ** 2).sum()
-            assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + share**2)), abs=0.01)
+            apart += clip_weight**2 * ((unit(c)[i] - unit(c)[j]) ** 2).sum()
+            assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + clip_weight**2)), abs=0.01)
 
 
 def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone():
     g, c = rows(1)
     basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
     plain = deviations(draw_basis(6, 30, 0.3, "gamma", 0), g)
-    for clip, share in ((c, 0.0), (None, 0.5)):
-        features = joined_rows(basis, {"original": g}, clip, share)
+    for clip, clip_weight in ((c, 0.0), (None, 0.5)):
+        features = joined_rows(basis, {"original": g}, clip, clip_weight)
         np.testing.assert_array_equal(features.deviations("original", np.arange(40)), plain)
 
 
@@ -97,3 +100,26 @@ def test_refinement_uses_the_same_joint_features():
     )
     with pytest.raises(InputError, match="which images"):
         branch.scores(torch.from_numpy(g))
+
+
+def test_images_that_are_gone_are_not_taken_for_others():
+    basis, kept = draw_basis(6, 30, 0.3, "gamma", 0), {}
+    for seed in range(3):  # the second would be at the address of the first, were that freed
+        images = UnlabelledRows({"original": rows(seed)[0]}, np.zeros((40, 2)))
+        features = kernel_rows(basis, images, 0.0, lambda key, make: kept.setdefault(key, make()))
+        expected = deviations(basis, rows(seed)[0])
+        np.testing.assert_array_equal(features.deviations("original", np.arange(40)), expected)
+        del images
+
+
+def test_threads_compute_features_once():
+    calls = []
+
+    def slow(basis, rows):
+        calls.append(time.sleep(0.05))
+        return deviations(basis, rows)
+
+    features = KeptFeatures(draw_basis(6, 30, 0.3, "gamma", 0), rows(0)[0], mapped=slow)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(features.deviations, [np.arange(3), np.arange(4)]))
+    assert len(calls) == 1

@@ -7,7 +7,7 @@ from pipeline.method.class_statistics import symmetric
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.rows import LabelledRows
 from pipeline.method.statistics_kinds import empty_printed, empty_task_centred
-from pipeline.method.task_statistics import LabelledTask, empty_exact, sum_rows
+from pipeline.method.task_statistics import LabelledTask, empty_exact
 from reference import class_statistics as exact_oracle
 from reference import paper as paper_oracle
 
@@ -120,10 +120,3 @@ def test_a_class_without_rows_has_no_mean_and_an_update_leaves_the_old_statistic
     assert len(more.means()) == 4
     np.testing.assert_array_equal(known.means(), means)
     np.testing.assert_array_equal(known.within().solve(right, 1e-6), solved)
-
-
-def test_statistics_of_a_nested_basis_are_nested():
-    wide, narrow = (sum_rows(basis, data(), 4, "float64") for basis in (BASIS, BASIS.nested(5)))
-    np.testing.assert_allclose(wide.nested(5).means(), narrow.means(), atol=1e-6)
-    within = wide.nested(5).within_scatter()
-    np.testing.assert_allclose(np.tril(within), np.tril(narrow.within_scatter()), atol=1e-6)

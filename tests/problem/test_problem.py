@@ -2,6 +2,8 @@
 
 import pickle
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed import Target
 from pipeline.stage import main, open_project
-from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import EmbeddingStore, ViewRows, open_embeddings, write_embeddings
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +82,15 @@ def test_a_seed_has_the_rows_of_its_split_and_source_labels_alone(project):
     assert np.array_equal(seed.source.labels, labels)
     right = [problem.target.labels[test]] * 2
     assert np.nanmin(problem.accuracies(1, right)) == 1.0
+
+
+def test_threads_read_a_view_once(project, monkeypatch):
+    read = EmbeddingStore.read
+    monkeypatch.setattr(EmbeddingStore, "read", lambda *args: time.sleep(0.05) or read(*args))
+    domain = project.problem(NAME).target
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(domain.vision_rows, ["original"] * 2)
+    assert one is other
 
 
 def test_domains_and_problems_travel_as_names_and_are_opened_there(project, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-SHARE, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT = 0.5, 5.0, 3, 0.3, 0.1, 5, 0.3
+CLIP_WEIGHT, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT = 0.5, 5.0, 3, 0.3, 0.1, 5, 0.3
 
 
 def unit(row):
@@ -22,7 +22,7 @@ def unit(row):
 
 def feature(vision, clip, omega, beta):
     """z(x), eq. (7), of the joint row [g/‖g‖ ; λ c/‖c‖]; omega is (d + d', D)."""
-    x = unit(np.concatenate([unit(vision), SHARE * unit(clip)]))
+    x = unit(np.concatenate([unit(vision), CLIP_WEIGHT * unit(clip)]))
     D = len(beta)
     return np.array([math.sqrt(2 / D) * math.cos(x @ omega[:, j] + beta[j]) for j in range(D)])
 

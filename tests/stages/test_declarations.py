@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from pipeline import paths
 from pipeline.params import load_params
@@ -112,6 +113,24 @@ def test_imports_are_followed_through_functions_and_modules(package):
     found = [path.as_posix() for path in code.imported_files("one")]
     assert found == ["pipeline/method/far.py", "pipeline/method/farther.py", "pipeline/stages/one.py"]
     assert [path.as_posix() for path in code.imported_files("two")] == ["pipeline/stages/two.py"]
+
+
+def test_a_stage_has_one_blas_thread(monkeypatch, capsys):
+    def count(_context):
+        return str({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("pipeline.stage.find_stage", lambda _name: code.stage()(count))
+    with threadpool_limits(limits=2):
+        assert main(["count"]) == 0
+    assert capsys.readouterr().out == "count: {1}\n"
+
+
+@pytest.mark.parametrize("name", ["source", "adapt", "step", "evaluate", "compare"])
+def test_sums_on_a_gpu_and_on_a_cluster_are_part_of_the_code_of_stages_that_may_use_them(name):
+    files = {path.as_posix() for path in code.imported_files(name)}
+    assert {"pipeline/method/device_statistics.py", "pipeline/extraction/executor.py"} <= files
+    assert "pipeline/extraction/cluster.py" not in files  # who sends work changes no number
 
 
 def test_compare_depends_on_methods_that_are_found_by_name():

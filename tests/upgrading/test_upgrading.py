@@ -16,6 +16,7 @@ import pytest
 
 from pipeline.cli.former_params import lists_as_images
 from pipeline.cli.main import main
+from pipeline.cli.upgrade import convert_manifest
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.params import load_params
 from pipeline.store.seal import read_sealed
@@ -156,6 +157,29 @@ def test_tables_of_one_folder_are_moved_to_a_folder_each(project, capsys):
         assert main(["upgrade"]) == 0
     assert capsys.readouterr().out.count(": taken over") == len(COSTLY) * 2 + 2
     assert stages_run(project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts").stdout) == set()
+
+
+@pytest.mark.parametrize("moved", range(6))
+def test_tables_are_moved_although_an_earlier_upgrade_was_killed(tmp_path, monkeypatch, moved):
+    names = [f"{kind}.csv{suffix}" for kind in ("images", "labels", "names") for suffix in ("", ".sha256")]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    replace, left = Path.replace, [True] * moved
+
+    def killed(self, target):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return replace(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            convert_manifest(tmp_path)
+    convert_manifest(tmp_path)
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.csv*")} == {
+        f"{name.partition('.')[0]}/{name}" for name in names
+    }
 
 
 @pytest.mark.parametrize("text", ["a/0.png 0\r\nb/1.png 1", "my notes\n", "a/0.png 0\n"])

@@ -58,7 +58,7 @@ class Rows:
     B: Matrix64
     Y: Matrix64
     out: npt.NDArray[np.bool_]  # (n,) held out
-    K: Matrix64  # (n, n) BBᵀ
+    gram: Matrix64  # (n, n) BBᵀ
 
     def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Rows | Sums:
         """Return these with further rows; Y (n, C) may have further classes."""
@@ -72,7 +72,7 @@ class Rows:
             np.vstack([before, B]),
             np.vstack([np.pad(self.Y, ((0, 0), (0, more))), Y]),
             np.concatenate([self.out, out]),
-            np.block([[self.K, cross.T], [cross, B @ B.T]]),
+            np.block([[self.gram, cross.T], [cross, B @ B.T]]),
         )
 
     @property
@@ -83,13 +83,13 @@ class Rows:
     def held_out_errors(self) -> Vector64:
         """Return for each ridge Σω‖Wᵀh − y‖² of the held-out rows, when fitted to the others."""
         inside = ~self.out
-        dual = ridge_solutions(self.K[np.ix_(inside, inside)], self.Y[inside], RIDGES)
-        gaps = self.K[np.ix_(self.out, inside)] @ dual - np.tile(self.Y[self.out], len(RIDGES))
+        dual = ridge_solutions(self.gram[np.ix_(inside, inside)], self.Y[inside], RIDGES)
+        gaps = self.gram[np.ix_(self.out, inside)] @ dual - np.tile(self.Y[self.out], len(RIDGES))
         return np.asarray(np.sum(gaps.reshape(len(gaps), len(RIDGES), -1) ** 2, axis=(0, 2)))
 
     def coefficients(self, ridge: float) -> Matrix64:
         """Return W (M, C) of all rows."""
-        return self.B.T @ solve(self.K, self.Y, ridge)
+        return self.B.T @ solve(self.gram, self.Y, ridge)
 
 
 @dataclass(frozen=True, eq=False)
