@@ -136,10 +136,8 @@ def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
         unreadable = {str(path): reason for path, reason in read.unreadable.items()}
         facts = model_facts(model, params)
         return predictions.to_json(predicted, facts, unreadable), len(names)
-    title = (
-        f"{model.problem.name}, after task {model.after_task} of {model.tasks}, seed {model.seed}: "
-        f"{len(model.classes_seen)} classes"
-    )
+    after = "" if args.stream else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
+    title = f"{model.problem.name}{after}: {len(model.classes_seen)} classes"
     headings = (f"KLDA ({params.vision})", f"CLIP ({params.language})")
     return f"{title}\n\n{predictions.to_text(predicted, headings)}", len(names)
 

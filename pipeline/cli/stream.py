@@ -109,6 +109,8 @@ def add(
             "corrections": corrections.as_posix(),
         }
         put(data, "steps", key, entry)
+        if not domain_images(parse_suite(data), domain).images:
+            raise InputError(f"{folder}: no images in it; add the step when some have arrived")
     if not corrections.exists():
         with write_aside(corrections) as aside:
             aside.write_text(EMPTY, encoding="utf-8")
@@ -184,7 +186,10 @@ def forget(step: str) -> list[str]:
     suite = parse_suite(read_yaml(SUITE_FILE))
     entry, state = named("steps", suite.steps, step), paths.stream_state(step)
     if not state.is_dir():
-        raise InputError(f"{state}: no such state; run dvc repro step@{step} before its images are forgotten")
+        raise InputError(
+            f"{state}: no such state; run dvc repro step@{step} before its images are forgotten, "
+            f"or take out a step that never ran: delete its entries under `steps` and `domains` of {SUITE_FILE}"
+        )
     used = {*suite.sources, *(d for p in suite.problems.values() for d in (p.source, p.target))}
     used |= {other.domain for key, other in suite.steps.items() if key != step}
     former = SUITE_FILE.read_bytes()

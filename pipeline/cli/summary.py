@@ -3,11 +3,11 @@
 First the features: zero-shot and nearest-mean accuracy in every domain. Then
 every problem (source-target, two domains): A_T, the accuracy after the last
 of the T tasks, of CLIP alone, of the source model alone, of the method, its
-variants and ablations. Figures that were made with other parameters than
-those of params.yaml now, or on other features than those of dvc.lock, and
-models that only guess, are named below the tables. With --remote: of what a
-teammate pushed, read from the DVC remote; nothing is pulled. `make repro`
-ends with this.
+variants and ablations; and every step of a stream. Figures that were made
+with other parameters than those of params.yaml now, or on other features than
+those of dvc.lock, and models that only guess, are named below the tables.
+With --remote: of what a teammate pushed, read from the DVC remote; nothing is
+pulled. `make repro` ends with this.
 
 reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
 writes: nothing
@@ -31,6 +31,8 @@ from pipeline import paths
 from pipeline.params import Params, load_params
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
+from pipeline.report.page.stream_results import StepFigures
+from pipeline.report.result_file import read_json
 from pipeline.report.results import guessing, read_comparison, read_evaluation, read_probe
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
@@ -43,9 +45,9 @@ def feature_table(params: Params) -> str:
     columns = ("images", "zero-shot", "n", "nearest mean", "cosine to original")
     rows = [("domain", *columns)]
     warnings = []
-    for domain in params.domains:
+    for domain in (key for key, described in params.domains.items() if described.labels != "none"):
         probe = read_probe(params.suite, domain)
-        if probe.zero_shot is None:  # a domain without labels
+        if probe.zero_shot is None:
             continue
         warnings += guessing(probe, domain)
         views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe.view_cosine.items())
@@ -86,6 +88,18 @@ def problem_table(params: Params) -> str:
     return _titled(title, rows, ["n: test images per seed", *_marked(stale)])
 
 
+def stream_table(params: Params) -> str:
+    """Return what is known without labels of every step that ran; empty if none did."""
+    ran = [key for key in (*params.past, *params.steps) if paths.step_figures(params.suite, key).is_file()]
+    rows = [("step", "images", "corrected", "branches agree", "accuracy perhaps")]
+    for key in ran:
+        found = read_json(paths.step_figures(params.suite, key), StepFigures, f"step@{key}")
+        shares = (f"{found.agreement:.0%}", f"{found.estimated_accuracy:.0%}")
+        rows.append((key, str(found.images), str(found.corrected), *shares))
+    notes = ["accuracy perhaps: without labels, 8 points off on average"]
+    return _titled("streams", rows, notes) if ran else ""
+
+
 def _today(params: Params) -> dict[str, Any]:
     return made_with(params.model_dump(mode="json"))
 
@@ -112,7 +126,9 @@ def tables(params: Params) -> str:
     compared = all(paths.comparison(params.suite, name).is_file() for name in params.problems)
     probed = any(paths.probe(params.suite, domain).is_file() for domain in params.domains)
     # a teammate who pulled only what changed has results and no probes
-    shown = [feature_table(params)] if probed or not compared or not params.problems else []
+    streams = stream_table(params)
+    shown = [feature_table(params)] if probed or not compared or not (params.problems or streams) else []
+    shown += [streams] if streams else []
     if params.problems:
         stale: list[str] = []
         if compared:

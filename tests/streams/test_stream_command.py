@@ -69,6 +69,7 @@ def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
     ("command", "named"),
     [
         (["add", "camera", "data/nowhere"], "data/nowhere"),
+        (["add", "camera", "data/empty"], "data/empty"),
         (["add", "shop", "data/left", "--source", "lfet"], "did you mean 'left'"),
         (["add", "camera", "data/left", "--classes", "ant,ant"], "listed twice"),
         (["add", "camera", "data/left", "--classes", "ant,wasp"], "--new-classes wasp"),
@@ -79,6 +80,7 @@ def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
     ],
 )
 def test_what_is_wrong_is_one_line_and_suite_yaml_stays(weeks, capsys, command, named):
+    (weeks.folder / "data/empty").mkdir()
     before = (weeks.folder / "suite.yaml").read_bytes()
     capsys.readouterr()
     assert referee(weeks, "stream", *command) == 2
