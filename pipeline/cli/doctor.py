@@ -109,8 +109,8 @@ def examine(*, counts: bool) -> Iterator[str | Finding]:
         inputs.check_values(params)
     except ParamsError as error:
         yield "settings"
-        for line in str(error).splitlines():
-            yield Finding(MISSING, line, "correct the key, or `referee use digits` to start anew")
+        remedy = "correct the key, or `referee use digits` to start anew" if Path("params.yaml").is_file() else ""
+        yield from (Finding(MISSING, line, remedy) for line in str(error).splitlines())
         return
     yield device(params.runtime.device)
     yield f"weights of suite {params.suite}"

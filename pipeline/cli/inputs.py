@@ -163,5 +163,5 @@ def _different_classes(dataset: str, by_domain: dict[str, tuple[str, ...]]) -> I
             yield Finding(
                 MISSING,
                 f"datasets.{dataset}: not both {first} and {other} have the classes {listed(differ)}",
-                f"name all classes in datasets.{dataset}.class_names",
+                f"give class folders the same names, or name all classes in datasets.{dataset}.class_names",
             )

@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import paths
+from pipeline.errors import InputError
 from pipeline.params import Params, load_params
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
@@ -124,10 +125,13 @@ def _titled(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> 
 def tables(params: Params) -> str:
     """Return the tables of the results that exist: the comparison of methods where every problem has one."""
     compared = all(paths.comparison(params.suite, name).is_file() for name in params.problems)
+    evaluated = all(paths.evaluation(params.suite, name).is_file() for name in params.problems)
     probed = any(paths.probe(params.suite, domain).is_file() for domain in params.domains)
-    # a teammate who pulled only what changed has results and no probes
     streams = stream_table(params)
-    shown = [feature_table(params)] if probed or not compared or not (params.problems or streams) else []
+    if not (probed or streams or (params.problems and (compared or evaluated))):
+        raise InputError(f"results/{params.suite}: no results yet; run dvc repro, or dvc pull --allow-missing")
+    # a teammate who pulled only what changed has results and no probes, and so has who runs `dvc repro evaluate`
+    shown = [feature_table(params)] if probed else []
     shown += [streams] if streams else []
     if params.problems:
         stale: list[str] = []
@@ -137,8 +141,6 @@ def tables(params: Params) -> str:
             stale = stale_notes(made, _today(params), "dvc repro compare")
             table = replace(headline_table(suite), warnings=tuple(_marked(stale)))
             shown.append(to_text(table))
-        files = [paths.evaluation(params.suite, name) for name in params.problems]
-        evaluated = all(file.is_file() for file in files)  # of a remote, only what is needed is read
         if not compared or (stale and evaluated) or _has_own_method(params):
             shown.append(problem_table(params))
     return "\n".join(shown)

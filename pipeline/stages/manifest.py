@@ -6,6 +6,7 @@ of classes decide is left to `tasks`, which opens none.
 
 from __future__ import annotations
 
+import unicodedata
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,18 @@ def require_same_classes(params: Any, name: str) -> None:
         only_one = sorted(names ^ classes[own]) if names and classes[own] else []
         if only_one:
             lacks, has = (own, folder) if only_one[0] in names else (folder, own)
+            twin = next((name for name in classes[lacks] if _letters(name) == _letters(only_one[0])), None)
+            if twin:
+                raise InputError(
+                    f"{lacks}/{twin}: is called {only_one[0]!r} in {has}, in other capitals or other characters for "
+                    "the same letters (ä as one or as two); give both folders one name"
+                )
             raise InputError(
                 f"{lacks}: has no class folder {only_one[0]!r}, but {has} has; add it here, take it away there, or "
                 f"name all classes in datasets.{dataset}.class_names and set data.empty_class: report"
             )
+
+
+def _letters(name: str) -> str:
+    """Return a name as people read it: macOS writes ä as two characters, Linux as one."""
+    return unicodedata.normalize("NFKC", name).casefold()

@@ -37,9 +37,7 @@ def metrics(context: Context) -> str:
     write_json(paths.metrics(context.suite), figures)
     unknown = figures.pop("unknown", {})
     h_scores = {f"H-score of {name}": of["h_score"] for name, of in unknown.items()}
-    return (
-        ", ".join(f"{name} {value}" for name, value in {**figures, **h_scores}.items()) or "no problems"
-    )
+    return ", ".join(f"{name} {value}" for name, value in {**figures, **h_scores}.items()) or "no problems"
 
 
 def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_all_there(project, capsys):
 
 def test_a_missing_folder(project, capsys):
     shutil.rmtree("data/photos")
-    missing(capsys, "domains.photos.images: data/photos", "download the dataset there")
+    missing(capsys, "domains.photos.images: data/photos", "put the images there")
     Path("data/photos").mkdir()
     missing(capsys, "domains.photos.images: data/photos", "one folder per class")
 

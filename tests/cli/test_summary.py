@@ -1,6 +1,7 @@
 """`referee summary`: the table of compared methods where every problem has one, else the metrics of each problem."""
 
 import json
+import shutil
 
 import pytest
 
@@ -101,6 +102,16 @@ def test_a_problem_that_was_not_compared(project, capsys):
     text = summary(capsys)
     assert "91.0±0.5" in text
     assert "93.3" not in text
+
+
+def test_results_of_evaluate_alone_and_none_at_all(project, capsys, refused):
+    shutil.rmtree(paths.probe("toy", "left").parent)
+    for problem in ("left-right", "right-left"):
+        paths.comparison("toy", problem).unlink()
+    assert "91.0±0.5" in summary(capsys)
+    for problem in ("left-right", "right-left"):
+        paths.evaluation("toy", problem).unlink()
+    assert "results/toy: no results yet; run dvc repro" in refused(main, "summary")
 
 
 def test_results_that_are_damaged_or_missing(project, refused):

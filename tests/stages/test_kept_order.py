@@ -100,3 +100,11 @@ def test_a_class_that_only_one_domain_has_is_named_before_extraction(project, re
         error = refused(run_stage, "manifest", domain)
         assert "data/right: has no class folder 'eel', but data/left has" in error
         assert "class_names" in error
+
+
+@pytest.mark.parametrize(("left", "right"), [("Eel", "eel"), ("\u00e4l", "a\u0308l")])
+def test_a_class_written_in_other_characters_is_to_be_renamed(project, capsys, left, right):
+    draw_domain(project.folder / "data/left", (left,), 2, 7)
+    draw_domain(project.folder / "data/right", (right,), 2, 7)
+    assert run_stage(["manifest", "left"]) == 2
+    assert "one name" in capsys.readouterr().err

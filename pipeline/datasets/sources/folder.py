@@ -27,10 +27,7 @@ def find_in_folder(folder: Path, settings: DomainSettings) -> FoundImages:
     """
     if not folder.is_dir():
         problem = "is no source of images" if folder.exists() else "no such file or folder"
-        raise InputError(
-            f"{folder}: {problem}; download the dataset there, or correct domains.*.images; "
-            "`referee doctor` shows what is missing"
-        )
+        raise InputError(f"{folder}: {problem}; put the images there, or correct domains.*.images")
     collected = Collected(settings)
     classes = class_folders(folder, settings.class_names) if settings.labelled else []
     for child in classes if settings.labelled else [folder]:
