@@ -248,8 +248,10 @@ def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
     """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do."""
     n = figures.classes
     return [
-        f"{who} guesses on {where}: {accuracy:.1f}% right, where guessing one of {n} classes gives "
+        f"{who} guesses on {where}: {accuracy:.1f}% of {images} images right, where guessing one of {n} classes gives "
         f"{100 / n:.1f}%; {REMEDIES[who]}"
         for who, (accuracy, images) in figures.classifiers().items()
-        if accuracy is not None and at_chance(accuracy, n, images)
+        if accuracy is not None
+        and at_chance(accuracy, n, images)
+        and not at_chance(100, n, images)  # so few images say nothing
     ]

@@ -139,3 +139,6 @@ def test_a_model_that_guesses_is_named_with_what_to_do(project, capsys):
     (warning,) = [line for line in summary(capsys).splitlines() if "guesses" in line]
     assert warning.startswith("! CLIP guesses on left: 26.0%")
     assert all(remedy in warning for remedy in ("no_clip", "templates", "weights"))
+    few = {**PROBE, "images": 2, "test_images": 2, "classes": 2, "nearest_mean": 1.0}
+    write(paths.probe("toy", "left"), few)
+    assert "guesses" not in summary(capsys)
