@@ -89,6 +89,13 @@ def dvc_remote() -> Finding:
     return Finding(NOTE, "no DVC remote: caches stay on this machine", "referee share URL")
 
 
+def git_repository() -> Iterator[Finding]:
+    """Yield what is wrong where no git repository is: someone unpacked an archive of this one."""
+    here = Path().resolve()
+    if not any((folder / ".git").exists() for folder in (here, *here.parents)):
+        yield Finding(MISSING, "no git repository here, and DVC runs in one", "git init")
+
+
 def dvc_lock() -> Iterator[Finding]:
     """Yield what is wrong with dvc.lock: nothing can be pulled or run while git's conflict is in it."""
     lock = Path("dvc.lock")
@@ -102,6 +109,7 @@ def examine(*, counts: bool) -> Iterator[str | Finding]:
     yield "machine"
     yield from packages()
     yield disk()
+    yield from git_repository()
     yield dvc_remote()
     yield from dvc_lock()
     try:

@@ -146,6 +146,8 @@ def _domain(params: Params, key: str, per_class: dict[str, int]) -> Finding:
         f"median {statistics.median(numbers):,.0f}"
     )
     empty = [name for name, count in per_class.items() if not count]
+    if len(per_class) == 1:
+        return Finding(NOTE, subject, "nothing to tell apart: name the folder above the class folders")
     if not empty:
         return Finding(PRESENT, subject)
     subject += f"; no images of {listed(empty)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 
@@ -72,7 +73,13 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; a `RefereeError` is one line on stderr and status 2."""
     args = parser().parse_args(argv)
-    return int(args.run(args))
+    try:
+        status = int(args.run(args))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `referee summary | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`referee check` and `referee doctor`: one look at weights and images; doctor adds the machine."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     change("params.yaml", PARAMS)
     change("suite.yaml", SUITE)
-    (tmp_path / ".dvc").mkdir()
+    for tool in (".git", ".dvc"):
+        (tmp_path / tool).mkdir()
     (tmp_path / "weights/vit").mkdir(parents=True)
     (tmp_path / "weights/clip.pt").write_bytes(b"x" * 2_000_000)
     for domain in ("photos", "drawings"):
@@ -199,3 +201,15 @@ def test_the_dvc_remote(project, config, mark, line):
     Path(".dvc/config").unlink()
     Path(".dvc").rmdir()
     assert "dvc init" in doctor.dvc_remote().remedy
+
+
+def test_an_unpacked_archive_has_no_git(project, capsys):
+    (project / ".git").rmdir()
+    status, out = screen(capsys)
+    assert status == 1
+    assert "git init" in out
+
+
+def test_the_reader_of_a_pipe_may_leave(project):
+    done = subprocess.run("referee doctor | true", shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
