@@ -90,7 +90,7 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
             with loaded:
                 return np.asarray(loaded[name]) if name in loaded.files else None
     except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{file}: no such file; correct its path in suite.yaml") from None
+        raise InputError(f"{file}: no such file; put it there, or correct its path in suite.yaml") from None
     except (ValueError, *MALFORMED) as error:
         if "allow_pickle" in str(error):
             raise InputError(
