@@ -69,7 +69,7 @@ def share(args: argparse.Namespace) -> str:
     write_configuration(config, name, team, own)
     if not args.url:
         return f"{name}: {url} can be read; next: dvc repro --pull --allow-missing"
-    following = "dvc push --run-cache && git add dvc.lock orders .dvc/config && git commit"
+    following = "dvc push --run-cache && git add dvc.lock orders params.yaml suite.yaml .dvc/config && git commit"
     return f"{name}: {url} can be read and written; next: {following}"
 
 

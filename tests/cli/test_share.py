@@ -69,7 +69,7 @@ def test_s3_keys_are_kept_out_of_git(repository, s3, monkeypatch, capsys):
     assert main(["share", *url, "--save-keys"]) == 0
     line = capsys.readouterr().out
     assert "s3://team/features can be read and written" in line
-    assert "dvc push --run-cache && git add dvc.lock orders .dvc/config && git commit" in line
+    assert "dvc push --run-cache && git add dvc.lock orders params.yaml suite.yaml .dvc/config && git commit" in line
     tracked, own = configured()
     assert s3.endpoint in tracked
     assert "remote = team" in tracked
