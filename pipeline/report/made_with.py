@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline import paths
+from pipeline.errors import listed
 
 MadeWith = Mapping[str, Any]  # "section.key" -> value, as JSON has it
 
@@ -97,9 +98,17 @@ def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str
     'source@uci was run on a former cache/embeddings/uci/vit.zar'
     """
     outputs = {out["path"]: out["md5"] for entry in stages.values() for out in entry.get("outs", ()) if "md5" in out}
-    return [
-        f"{name} was run on a former {path}; run dvc pull --allow-missing, then dvc repro --pull --allow-missing"
+    former = {
+        name: [
+            path
+            for dep in stages.get(name, {}).get("deps", ())
+            if (path := dep["path"]).startswith(FEATURES) and outputs.get(path, dep.get("md5")) != dep.get("md5")
+        ]
         for name in names
-        for dep in stages.get(name, {}).get("deps", ())
-        if (path := dep["path"]).startswith(FEATURES) and outputs.get(path, dep.get("md5")) != dep.get("md5")
+    }
+    return [
+        f"{name} was run on a former {listed(found, most=1)}; "
+        "run dvc pull --allow-missing, then dvc repro --pull --allow-missing"
+        for name, found in former.items()
+        if found
     ]
