@@ -111,6 +111,7 @@ def adapted_classifiers(
 
 def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
     """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
+    check_views(seed, options)
     after_tasks = zip(source_models(seed, options), classifiers, strict=True)
     return [prediction(seed, options, seed.target.test, *models).label for models in after_tasks]
 
@@ -184,6 +185,7 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
     """
 
     def label() -> list[PseudoLabels]:
+        check_views(seed, CALIBRATED)
         sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
         referee = Referee(basis, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
         return [pseudo_label(referee, task, source) for task, source in zip(seed.target.tasks, sources, strict=True)]

@@ -154,7 +154,8 @@ class EmbeddingStore:
         if view not in self.views:
             raise StoreError(
                 f"{self.path}: has no view {view!r} (it has {', '.join(self.views)}); "
-                "add it to the domain's views in suite.yaml and run dvc repro"
+                "add it to the domain's views in suite.yaml and run dvc repro, or use the features without it: "
+                "method.variant: no_augmentation in params.yaml"
             )
         return self._readers[view]
 

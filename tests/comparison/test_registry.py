@@ -3,11 +3,13 @@ import pkgutil
 
 import pytest
 
+from comparison.head_cases import shifted_seed
 from pipeline.comparison import methods
 from pipeline.comparison.compared_method import ComparedMethod
+from pipeline.comparison.referee_variants import predict_test
 from pipeline.comparison.registry import PSEUDO, compared_method
-from pipeline.errors import ParamsError
-from pipeline.method.variants import VARIANTS
+from pipeline.errors import InputError, ParamsError
+from pipeline.method.variants import CALIBRATED, VARIANTS
 
 FILES = [info.name for info in pkgutil.iter_modules(methods.__path__)]
 
@@ -42,3 +44,12 @@ def test_an_unknown_name_is_one_line_with_the_key_and_a_suggestion(name, suggest
     assert "\n" not in message
     for part in ("params.yaml: compare.methods", repr(name), suggestion):
         assert part in message
+
+
+@pytest.mark.parametrize("name", ["calibrated", "ranpac-pseudo", "stata-pseudo"])
+def test_a_method_whose_views_were_not_embedded_says_so(name):
+    seed, _ = shifted_seed()  # it has the original alone
+    with pytest.raises(InputError, match=r"zeros, rand.*compare\.methods"):
+        compared_method(name).run(seed)
+    with pytest.raises(InputError, match=r"compare\.methods"):
+        predict_test(seed, CALIBRATED, [])
