@@ -33,8 +33,7 @@ from pipeline.params import Params, load_params
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
 from pipeline.report.page.stream_results import StepFigures
-from pipeline.report.result_file import read_json
-from pipeline.report.results import guessing, read_comparison, read_evaluation, read_probe
+from pipeline.report.results import guessing, read_comparison, read_evaluation, read_json, read_probe
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
