@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shlex
 import sys
 from pathlib import Path
 
@@ -98,9 +99,10 @@ def _make_repositories(folder: Path) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the project and say what is next."""
     init(args.folder, args.suite)
+    folder = shlex.quote(str(args.folder))
     sys.stdout.write(
         f"{args.folder}: a project of the suite {args.suite}\n"
-        f'next: cd {args.folder}, `git add . && git commit -m "New project"`, `referee doctor`, `dvc repro`\n'
+        f'next: cd {folder}, `git add . && git commit -m "New project"`, `referee doctor`, `dvc repro`\n'
     )
     return 0
 
