@@ -34,6 +34,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pipeline.method.cholesky import factor
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis, Directions
 from pipeline.method.variants import MethodOptions
@@ -116,6 +117,6 @@ def nested_directions(basis: Basis, widths: Iterable[int]) -> dict[int, Directio
         if basis.d + 1 <= SHARE * D:
             # Q = M·R⁻¹ with RᵀR = MᵀM: a third of a Householder QR. M is random, so its condition is below 10 by
             # `SHARE`, times the largest ratio of the weights of joined models
-            lower = np.linalg.cholesky(gram)
-            found[D] = Directions(spanned[:D], np.linalg.inv(lower).T.astype(np.float32))
+            inverse = factor(gram).forward(np.eye(len(gram))).T
+            found[D] = Directions(spanned[:D], inverse.astype(np.float32))
     return found

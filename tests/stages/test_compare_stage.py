@@ -13,7 +13,6 @@ from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import InputError
 from pipeline.problem.project import Project
 from pipeline.stage import main
-from pipeline.stages.compare import ceiling_seed
 from pipeline.stages import compare
 from pipeline.store.basis_file import read_bases
 from small_project import small_params
@@ -131,7 +130,7 @@ def test_no_method_but_the_ceiling_sees_another_problem(project):
     np.testing.assert_array_equal(seen.source.labels, target.labels[train])
     np.testing.assert_array_equal(seen.target.test.views["original"], own.target.test.views["original"])
     compared_method("calibrated").run(own)  # of which the ceiling takes the features
-    before, shared = set(own._shared), ceiling_seed(seen_by(ceiling, problem), 0, own)
+    before, shared = set(own._shared), compare.ceiling_seed(seen_by(ceiling, problem), 0, own)
     np.testing.assert_array_equal(ceiling.run(shared), ceiling.run(seen))
     assert set(own._shared) == before
     assert [kind for kind, *_ in shared._shared] == ["source"]
