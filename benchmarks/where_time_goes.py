@@ -20,7 +20,7 @@ from pipeline.method.variants import VARIANTS
 PARTS = {
     "map to Fourier features, eq. (7)": ("random_fourier_features.py", "deviations"),
     "scatter of the rows, eqs. (10), (17)": ("within_scatter.py", "add_product"),
-    "directions that count": ("kernel_directions.py", "_directions"),
+    "directions that count": ("kernel_directions.py", "nested_directions"),
     "Cholesky factors": ("cholesky.py", "factor"),
     "forward solves, eq. (11)": ("cholesky.py", "forward"),
     "backward solves, eq. (11)": ("cholesky.py", "backward"),

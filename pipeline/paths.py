@@ -15,6 +15,7 @@ RESULTS = Path("results")
 SCRATCH = Path(".referee/scratch")  # files of running stages; safe to remove when none runs
 # Rows that an interrupted `embed` keeps; outside every stage's outputs, so that DVC neither tracks nor deletes them.
 PROGRESS = Path(".referee/progress")
+KEPT = Path(".referee/kept")  # of reports; safe to remove
 
 
 def stage_code(stage: str, *keys: str) -> Path:

@@ -9,8 +9,9 @@ from typing import Any
 from pipeline.comparison.referee_variants import adapted_classifiers, all_kept_in_memory, predict_test
 from pipeline.comparison.selection import label_free_scores
 from pipeline.method.continual_metrics import final_accuracy
+from pipeline.method.kernel_directions import nested_directions
 from pipeline.method.kernel_rows import KeptFeatures, KernelRows
-from pipeline.method.random_fourier_features import Basis
+from pipeline.method.random_fourier_features import Basis, Directions
 from pipeline.method.swept_features import SweptFeatures
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.bases import basis_recipe
@@ -75,13 +76,24 @@ class SweptSeed(Seed):
         kind, *of = key if isinstance(key, tuple) else (key,)
         if kind == "neighbours":  # of the embeddings themselves
             return self.opened.shared(key, make)
+        if kind == "basis" and of[1] < self.basis.D:
+            return super().shared(key, lambda: replace(self.basis, directions=self._directions(of[0])))
         if kind in ("features", "source features"):
             return super().shared(key, lambda: self._features((kind, *of[:-1]), make()))
         return super().shared(key, make)
 
+    def _widest(self, d: int) -> Basis:
+        """Return the widest basis of rows of width d: with or without CLIP's."""
+        return self.widest if d == self.widest.d else self.widest.joint()
+
+    def _directions(self, d: int) -> Directions:
+        nested = self.opened.shared(
+            ("directions", id(self.widest), d), lambda: nested_directions(self._widest(d), self.widths)
+        )
+        return nested[self.basis.D]
+
     def _features(self, images: tuple[Any, ...], features: KernelRows) -> KernelRows:
-        basis, widest = features.basis, self.widest
-        widest = widest if basis.d == widest.d else widest.joint()
+        basis, widest = features.basis, self._widest(features.basis.d)
 
         def mapped(view: str) -> SweptFeatures:
             return self.opened.shared((*images, self.widest, view), lambda: SweptFeatures(widest, self.widths))

@@ -28,10 +28,13 @@ times as much as these directions do.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
+from pipeline.method.cholesky import factor
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis, Directions
 from pipeline.method.variants import MethodOptions
@@ -81,7 +84,7 @@ def reduced(basis: Basis, options: MethodOptions) -> Basis:
     kernel = basis.joint() if joint else basis
     if directions_kept(kernel.d, basis.D, basis.gamma, options) == basis.D:
         return basis
-    return replace(basis, directions=_directions(kernel))
+    return replace(basis, directions=nested_directions(kernel, [basis.D])[basis.D])
 
 
 def lifted(basis: Basis, classifier: Classifier) -> Classifier:
@@ -98,14 +101,22 @@ def lowered(basis: Basis, classifier: Classifier) -> Classifier:
     return Classifier(basis.directions.Q.T.astype(np.float64) @ classifier.W, classifier.b)
 
 
-def _directions(basis: Basis) -> Directions:
-    """Return Q (D, d + 1): orthonormal columns that span diag(sin β)·ωᵀ and cos β."""
+def nested_directions(basis: Basis, widths: Iterable[int]) -> dict[int, Directions]:
+    """Return, by D, the directions of the first D features: Q (D, d + 1), orthonormal, spans diag(sin β)·ωᵀ and cos β.
+
+    For those ``widths`` of which they are few enough; all of them take the products of the widest.
+    """
     beta = basis.beta.astype(np.float64)
     unit = basis.omega.astype(np.float64).T / math.sqrt(2 * basis.gamma)  # standard normal
     absent = ~unit.any(axis=0)  # of a model joined with weight 0: any other direction serves
     unit[:, absent] = np.random.default_rng(0).standard_normal((len(unit), int(absent.sum())))
     columns = np.column_stack([np.sin(beta)[:, None] * unit, np.cos(beta)])
-    # Q = M·R⁻¹ with RᵀR = MᵀM: a third of a Householder QR. M is random, so its condition is below 10 by
-    # `SHARE`, times the largest ratio of the weights of joined models
-    lower = np.linalg.cholesky(columns.T @ columns)
-    return Directions(columns.astype(np.float32), np.linalg.inv(lower).T.astype(np.float32))
+    spanned, gram, found = columns.astype(np.float32), np.zeros((basis.d + 1, basis.d + 1)), {}
+    for start, D in pairwise([0, *sorted(set(widths))]):
+        gram += columns[start:D].T @ columns[start:D]
+        if basis.d + 1 <= SHARE * D:
+            # Q = M·R⁻¹ with RᵀR = MᵀM: a third of a Householder QR. M is random, so its condition is below 10 by
+            # `SHARE`, times the largest ratio of the weights of joined models
+            inverse = factor(gram).forward(np.eye(len(gram))).T
+            found[D] = Directions(spanned[:D], inverse.astype(np.float32))
+    return found

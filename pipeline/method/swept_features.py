@@ -19,6 +19,7 @@ from pipeline.method.random_fourier_features import Basis, from_phases, phases
 from pipeline.method.rows import Rows
 
 Matrix32 = npt.NDArray[np.float32]
+PANEL = 96  # columns of a triangle that are multiplied at a time
 
 
 class SweptFeatures:
@@ -53,12 +54,21 @@ class SweptFeatures:
             for stop in self.widths:
                 if start < stop <= basis.D:
                     columns = slice(start, stop)
-                    products = products + self._features(basis, columns, 1.0) @ basis.directions.columns[columns]
+                    products += self._features(basis, columns, 1.0) @ basis.directions.columns[columns]
                     start = stop
             self._products[basis.gamma] = start, products
-        return np.asarray((np.float32(basis.scale) * products) @ basis.directions.inverse)
+            return _by_triangle(products, np.float32(basis.scale) * basis.directions.inverse)
 
     def _features(self, basis: Basis, columns: slice, scale: float) -> Matrix32:
         assert self._phases is not None  # noqa: S101
         ratio = np.float32(math.sqrt(basis.gamma / self.widest.gamma))
         return from_phases(ratio * self._phases[:, columns], basis.beta[columns], scale)
+
+
+def _by_triangle(rows: Matrix32, upper: Matrix32) -> Matrix32:
+    """Return rows·upper, (n, r), of an upper triangle (r, r), without most of the multiplications by zero."""
+    product = np.empty_like(rows)
+    for start in range(0, len(upper), PANEL):
+        stop = start + PANEL
+        np.matmul(rows[:, :stop], upper[:stop, start:stop], out=product[:, start:stop])
+    return product

@@ -12,7 +12,8 @@ its entry holds the reason instead of figures. The stage fails where no method c
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.method.continual_metrics import image_covariance
 from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.method.row_reduction import RowReduction
+from pipeline.method.rows import as_array, take
 from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
@@ -137,7 +139,7 @@ def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Sc
     """Return how a method scores on one seed, or in one line why it does not."""
     method = compared_method(name)
     seen = seen_by(method, problem)
-    seed = own if seen is problem else seen.seed(index, own.basis)
+    seed = own if seen is problem else ceiling_seed(seen, index, own)
     try:
         unknown = None
         if method.answers is None:
@@ -152,6 +154,30 @@ def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Sc
         raise  # a damaged store is no method's fault
     except RefereeError as error:
         return one_line(error)
+
+
+@dataclass(frozen=True, eq=False)
+class CeilingSeed(Seed):
+    """A seed of target → target that shares the features of the target's rows with the problem's own seed."""
+
+    own: Seed
+
+    def shared(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Compute a result once, see `Seed.shared`."""
+        kind, *of = key if isinstance(key, tuple) else (key,)
+        if kind in ("basis", "features"):
+            return self.own.shared(key, make)
+        if kind == "source features":
+            task = self.own.target.tasks[of[0]]
+            rows = take(self.source.views["original"], np.flatnonzero(np.isin(self.source.labels, task.classes)))
+            if np.array_equal(as_array(rows), as_array(task.views["original"])):  # no image of an unknown class
+                return self.own.shared(("features", id(task), *of[1:]), make)
+        return super().shared(key, make)
+
+
+def ceiling_seed(seen: LabelledProblem, index: int, own: Seed) -> Seed:
+    """Return the seed at ``index`` of target → target, given that of the problem."""
+    return CeilingSeed(own.number, own.basis, seen.seed(index, own.basis).source, own.target, own=own)
 
 
 def figures_or_reason(outcomes: Sequence[Scored | str], seeds: Sequence[int]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def page_content(context: Context) -> PageContent:
     spaces = {name: one.label_space for name, one in params.problems.items() if one.label_space}
     datasets = {p.name: params.domains[p.target].dataset for p in problems}
     suite = Suite(context.suite, {p.name: p.comparison for p in problems}, datasets, spaces)
-    album: dict[str, str] = {}
+    album, code = dict[str, str](), paths.stage_code("report")
     pictures = {
         problem.name: read_pictures(
             problem,
@@ -83,6 +83,7 @@ def page_content(context: Context) -> PageContent:
             preprocessing=preprocessing(context, problem.target),
             views=params.views,  # the same fields as ViewSettings, whose module imports torch
             max_pixels=params.data.max_pixels,
+            code=code.read_text("utf-8") if code.is_file() else None,
         )
         for problem in problems
     }

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from pipeline.method.frequency_views import ViewSettings
+from pipeline.report import view_picture
 from pipeline.report.page import problem_charts as charts_of
 from pipeline.report.page.page import render_page
 from pipeline.report.page.pictures import add_picture, read_pictures
@@ -164,6 +165,22 @@ def test_pictures_are_read_where_the_images_are(tmp_path, monkeypatch, images, f
     assert list(pictures.mistakes) == ["data/1.png"]
     assert list(pictures.views["data/0.png"]) == ["original", "zeros", "rand", "removed"]
     assert len(album) == 5
+
+
+def test_views_are_kept_until_the_settings_or_the_code_change(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)).save("data/0.png")
+    drawn, draw = [], view_picture.view_pixels
+    monkeypatch.setattr(view_picture, "view_pixels", lambda *of: drawn.append(of) or draw(*of))
+    settings = {"images": "data", "preprocessing": None, "max_pixels": 10**6}
+    albums = []
+    for views, code in ((1, "a"), (1, "a"), (2, "a"), (1, "b"), (1, None)):
+        albums.append({})
+        results = problem("left-right", ["ant", "bee", "cat"], 70)
+        read_pictures(results, albums[-1], views=ViewSettings(level=views), code=code, **settings)
+    assert len(drawn) == 4
+    assert albums[0] == albums[1] == albums[3] == albums[4] != albums[2]
 
 
 def test_hashes_are_those_of_the_lock():

@@ -124,11 +124,16 @@ def test_no_method_but_the_ceiling_sees_another_problem(project):
         assert seen_by(compared_method(name), problem) is problem
     basis = read_bases(paths.bases("left")).basis(0)
     target = problem.target
-    seen = seen_by(compared_method("labelled-target"), problem).seed(0, basis)
+    ceiling = compared_method("labelled-target")
+    seen, own = seen_by(ceiling, problem).seed(0, basis), problem.seed(0, basis)
     train = target.train_index(target.seeds[0])
     np.testing.assert_array_equal(seen.source.labels, target.labels[train])
-    own = problem.seed(0, basis).target
-    np.testing.assert_array_equal(seen.target.test.views["original"], own.test.views["original"])
+    np.testing.assert_array_equal(seen.target.test.views["original"], own.target.test.views["original"])
+    compared_method("calibrated").run(own)  # of which the ceiling takes the features
+    before, shared = set(own._shared), compare.ceiling_seed(seen_by(ceiling, problem), 0, own)
+    np.testing.assert_array_equal(ceiling.run(shared), ceiling.run(seen))
+    assert set(own._shared) == before
+    assert [kind for kind, *_ in shared._shared] == ["source"]
 
 
 @pytest.mark.parametrize(("methods", "key"), [(["calibratd"], "compare.methods"), (["paper"], f"compare {PROBLEM}")])

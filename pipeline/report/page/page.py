@@ -7,11 +7,12 @@ import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib import metadata, resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.report.figures import format_figure
+from pipeline.report.kept_text import kept_text
 from pipeline.report.page.pictures import ProblemPictures
 from pipeline.report.page.problem_charts import gains, problem_charts
 from pipeline.report.page.problem_results import ProblemResults
@@ -81,7 +82,8 @@ def drawing_library() -> str:
     """
     import vl_convert
 
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="6.4"))
+    of = {"snippet": "window.vegaEmbed = vegaEmbed;", "vl_version": "6.4"}
+    bundle = kept_text((metadata.version("vl-convert-python"), of), lambda: str(vl_convert.javascript_bundle(**of)))
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from PIL import Image
 from pipeline.encoders.image_decoding import decode
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
+from pipeline.report.kept_text import kept_text
 from pipeline.report.page.problem_results import ProblemResults
 
 if TYPE_CHECKING:
@@ -51,10 +54,12 @@ def read_pictures(
     preprocessing: Preprocessing | None,
     views: ViewSettings,
     max_pixels: int,
+    code: str | None = None,
 ) -> ProblemPictures:
     """Read the pictures of a problem into the album; images that are absent or damaged are left out.
 
-    ``images`` is that of the target in suite.yaml; ``preprocessing`` is None if the features were imported.
+    ``images`` is that of the target in suite.yaml; ``preprocessing`` is None if the features were imported. If
+    ``code``, what the report is made by, is given, views are kept until it changes: torch takes a second to import.
     """
     crop = preprocessing or CROP
     mistakes: dict[str, str] = {}
@@ -67,12 +72,10 @@ def read_pictures(
         if row["role"] == "mistake":
             mistakes[path] = add_picture(album, np.asarray(image), THUMBNAIL)
         else:
-            from pipeline.report.view_picture import view_pixels  # imports torch
-
-            panels = view_pixels(crop.crop(image), bytes.fromhex(row["sha256"]), views)
-            shown[path] = {
-                view: add_picture(album, (255 * panel).round().astype(np.uint8), VIEW) for view, panel in panels.items()
-            }
+            digest = row["sha256"]
+            make = partial(_views_text, crop.crop(image), digest, views)
+            shown[path], pictures = json.loads(kept_text((digest, crop, views, code), make) if code else make())
+            album |= pictures
     folder = f"{Path(images).parent.as_posix()}/images" if images.endswith(".npz") else images
     missing = (
         f"No pictures: the images of {results.target} are not on this machine. Put them at {folder} and run "
@@ -86,6 +89,16 @@ def read_pictures(
             "were computed from is not known."
         )
     return ProblemPictures(mistakes, shown, missing, note)
+
+
+def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: ViewSettings) -> str:
+    """Return the keys of the pictures by view, and the pictures, as JSON."""
+    from pipeline.report.view_picture import view_pixels  # imports torch
+
+    pictures: dict[str, str] = {}
+    panels = view_pixels(crop, bytes.fromhex(digest), settings)
+    keys = {view: add_picture(pictures, (255 * panel).round().astype(np.uint8), VIEW) for view, panel in panels.items()}
+    return json.dumps([keys, pictures])
 
 
 def read_image(images: str, path: str, max_pixels: int, *, upright: bool = True) -> Image.Image | None:
