@@ -12,6 +12,8 @@ from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
+from pipeline.method.rows import unit_rows
+from real_data import REAL, needs_real_data
 from reference import anacp as anacp_oracle
 from reference import fecam as fecam_oracle
 from reference import loranpac as loranpac_oracle
@@ -153,6 +155,15 @@ def test_anacp_agrees_with_its_oracle(number):
             noise = np.random.default_rng([number, t]).standard_normal((100 * C, 10))
             given = (tasks[: t + 1], case.test_x, heads, S, noise, case.source)
             np.testing.assert_allclose(model.scores, anacp_oracle.scores(*given), atol=1e-7)
+
+
+@needs_real_data  # no small or random matrix was found that shows it
+def test_anacp_takes_a_task_of_few_photographs():
+    """LAPACK's default driver gives up on their covariance, most of whose eigenvalues are equal."""
+    stored = np.load(REAL / "office_caltech10/vision.npz")
+    rows = unit_rows(stored["original"][[path.startswith("dslr/bike/") for path in stored["paths"]]].astype(float))
+    covariance = np.cov(rows.T, bias=True) + anacp.JITTER * np.eye(rows.shape[1])
+    assert np.isfinite(anacp.spread_means(rows[:2], covariance)).all()
 
 
 @SEEDS
