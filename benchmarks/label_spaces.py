@@ -55,7 +55,7 @@ def stages(made):
     os.chdir(FOLDER)
     suite = YAML(typ="safe").load(Path("suite.yaml"))
     for domain in suite["domains"]:
-        yield "tasks", domain
+        yield from ((stage, domain) for stage in ("order", "tasks"))
     for source in sorted({problem["source"] for problem in suite["problems"].values()}):
         yield ("source", source)
     for name, (space, hidden) in made.items():

@@ -117,7 +117,7 @@ def stage(text: str) -> None:
 def prepare(source: str, domains: Sequence[str]) -> None:
     """Run everything before the steps."""
     for domain in (source, *domains):
-        for text in ("manifest {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}"):
+        for text in ("manifest {}", "order {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}"):
             stage(text.format(domain))
     stage(f"source {source}")
 
