@@ -3,7 +3,8 @@
 `Graph` asks DVC for the stages of a project, with their dependencies and parameters resolved, and follows the rule of
 `dvc repro --allow-missing`: a stage runs if something that it depends on is there and differs from what it was. The
 stages down to the features run for real, since whether their outputs change is the question. Those below are played:
-they write a digest of what they read, code apart, so that their outputs change exactly when their inputs do.
+they write a digest of what they read, code apart, so that their outputs change exactly when their inputs do; bases are
+left as they are if only `method` changes, as `source` would write them again.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ class Graph:
         read = {}
         for dep in stage.deps:
             if isinstance(dep, ParamsDependency):
-                names = sorted(dep.params)
-                read[f"{Path(dep.fs_path).name}: {names}"] = repr(dep.read_params())
+                read |= {f"{Path(dep.fs_path).name}: {name}": repr(v) for name, v in dep.read_params().items()}
             else:
                 read[str(Path(dep.fs_path).relative_to(self.folder))] = digest(Path(dep.fs_path))
         return read
@@ -61,7 +61,7 @@ class Graph:
                 if known is not None and all(now is None or now == known.get(name) for name, now in read.items()):
                     continue
                 if stage.name.split("@")[0] not in REAL:
-                    self._play(stage, read)
+                    self._play(stage, read, read.items() - (known or {}).items())
                 else:
                     code._imports.cache_clear()
                     if main(shlex.split(stage.cmd)[3:]):
@@ -69,11 +69,14 @@ class Graph:
                 ran.add(stage.name)
         return ran
 
-    def _play(self, stage: Any, read: dict[str, str | None]) -> None:
+    def _play(self, stage: Any, read: dict[str, str | None], changed: set[tuple[str, str | None]]) -> None:
         """Write outputs that tell the inputs of a stage."""
+        only_method = {name for name, _ in changed} == {"params.yaml: method"}
         kept = {name: text for name, text in read.items() if not name.startswith("cache/code")}
         for out in stage.outs:
             path = Path(out.fs_path)
+            if only_method and path.parent.name == "bases":
+                continue
             if path.suffix in ("", ".zarr"):
                 path.mkdir(parents=True, exist_ok=True)
                 path /= "played"

@@ -25,7 +25,7 @@ FEW = {
     "a comment, a docstring, formatting", "an image added", "a domain added", "`data.seeds`",
     "`datasets.DATASET.class_order_seed`", "`datasets.DATASET.tasks` (the order of today, pinned)",
     "`domains.DOMAIN.templates`", "`views.noise`", "weights replaced", "weights absent",
-    "`rff.sigma`", "`compare.methods`", "`runtime`",
+    "code of the method", "`rff.sigma`", "`method.variant`", "`compare.methods`", "`runtime`",
 }  # fmt: skip
 
 
