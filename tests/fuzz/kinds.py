@@ -108,8 +108,8 @@ def manifests(folder, _monkeypatch):
         digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
     def attempt(chosen):
-        for name in ("images", "classes"):
-            write(name, texts[name].encode())
+        for name, text in texts.items():  # a reader looks into others, too
+            write(name, text.encode())
         name = chosen.choice(list(texts))
         write(name, spoil_text(texts[name], chosen, FRAGMENTS))
         with only_our_errors(f"{name}.csv"):
