@@ -88,7 +88,7 @@ class SweptSeed(Seed):
 
     def _directions(self, d: int) -> Directions:
         nested = self.opened.shared(
-            ("directions", id(self.widest), d), lambda: nested_directions(self._widest(d), self.widths)
+            ("directions", self.widest, d), lambda: nested_directions(self._widest(d), self.widths)
         )
         return nested[self.basis.D]
 

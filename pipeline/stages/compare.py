@@ -171,7 +171,7 @@ class CeilingSeed(Seed):
             task = self.own.target.tasks[of[0]]
             rows = take(self.source.views["original"], np.flatnonzero(np.isin(self.source.labels, task.classes)))
             if np.array_equal(as_array(rows), as_array(task.views["original"])):  # no image of an unknown class
-                return self.own.shared(("features", id(task), *of[1:]), make)
+                return self.own.shared(("features", task, *of[1:]), make)
         return super().shared(key, make)
 
 

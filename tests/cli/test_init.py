@@ -1,5 +1,6 @@
 """`referee init`: a project without a clone; a mistake leaves nothing. test_installed_package.py runs one."""
 
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -49,8 +50,7 @@ def test_a_project_follows_the_graph_of_another_version(project, tmp_path, monke
     own = "  mine:\n    cmd: echo mine\n"
     Path("dvc.yaml").write_text(Path("dvc.yaml").read_text().replace("\n  code:", f"\n{own}  code:"))
     numbers = Path("params.yaml").read_text().replace("D: 1000", "D: 70")
-    sections = [part for part in numbers.split("\n\n") if "select:\n" not in part]
-    Path("params.yaml").write_text("\n\n".join(sections))
+    Path("params.yaml").write_text(re.sub(r"^select:\n(?:[ #].*\n)*", "", numbers, flags=re.MULTILINE))
 
     monkeypatch.setattr("pipeline.installed_project.project_files", lambda: newer)
     assert main(["upgrade"]) == 0
