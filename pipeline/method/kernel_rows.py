@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method.random_fourier_features import Basis, deviations
-from pipeline.method.rows import Index, Matrix, Rows, UnlabelledRows, take, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, Index, Matrix, Rows, UnlabelledRows, row_blocks, take, unit_rows
 
 KEPT_BYTES = 256 * 2**20  # of features kept in memory for one set of images
 
@@ -132,7 +132,10 @@ class KeptFeatures:
 
 def all_deviations(basis: Basis, rows: Rows) -> Matrix32:
     """Return the features z − pivot of all rows (n, d) that the kernel is given."""
-    return deviations(basis, rows[np.arange(len(rows))])
+    features = np.empty((len(rows), basis.width), np.float32)
+    for index in row_blocks(len(rows), BLOCK_IMAGES):  # float64 copies of a block alone
+        features[index] = deviations(basis, rows[index])
+    return features
 
 
 def _unpickled(rows: Rows) -> Rows:

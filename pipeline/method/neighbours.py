@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from pipeline.method.rows import BLOCK_IMAGES, Matrix64, Rows, row_blocks, unit_rows
 
+AT_ONCE = 2**22  # cosines in memory, 16 MB, and their order, 32: a task may have 100,000 images
+
 
 def nearest_neighbours(rows: Rows, k: int) -> npt.NDArray[np.intp]:
     """Return the row numbers (n, k) of the nearest others of embeddings (n, d); of all others if they are fewer.
@@ -31,10 +33,9 @@ def nearest_neighbours(rows: Rows, k: int) -> npt.NDArray[np.intp]:
     k = min(k, n - 1)
     if k < 1:
         return np.arange(n)[:, None]
-    blocks = list(row_blocks(n, BLOCK_IMAGES))
-    unit = np.concatenate([unit_rows(rows[block]).astype(np.float32) for block in blocks])
+    unit = np.concatenate([unit_rows(rows[block]).astype(np.float32) for block in row_blocks(n, BLOCK_IMAGES)])
     nearest = np.empty((n, k), dtype=np.intp)
-    for block in blocks:
+    for block in row_blocks(n, max(1, min(BLOCK_IMAGES, AT_ONCE // n))):
         cosine = unit[block] @ unit.T
         cosine[np.arange(len(block)), block] = -np.inf  # an image is not its own neighbour
         nearest[block] = np.argpartition(cosine, -k, axis=1)[:, -k:]
