@@ -124,6 +124,7 @@ class ImportedProject:
             stdout=subprocess.DEVNULL,
         )
         _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status  # Popen has not waited for it itself
         if status:
             raise SystemExit(f"stage {stage} failed")
         return time.perf_counter() - before, usage.ru_maxrss * 1024
