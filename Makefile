@@ -34,7 +34,7 @@ test: env lint types imports  ## everything that must hold: lint, types, import 
 test-long: tools  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
 	pytest -m long --numprocesses 2
 
-bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: most of an hour
+bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: half an hour
 	@python -m benchmarks.run
 
 bench-quick: env  ## the same on smaller sizes, in minutes
