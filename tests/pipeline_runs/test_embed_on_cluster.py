@@ -227,7 +227,8 @@ def test_lost_workers_change_no_byte(project, undisturbed, cluster, disturb):
     disturb(cluster, workers)
     disturbed_at = rows(project)
     _, errors = run.communicate(timeout=400)
-    assert (run.returncode, errors) == (0, "")
+    errors = [line for line in errors.splitlines() if not line.startswith("embed: ")]  # progress of a busy machine
+    assert (run.returncode, errors) == (0, [])
     assert disturbed_at < VIEWS * IMAGES
     assert tree_digest(project.folder / STORE) == undisturbed
     assert Counter(logged(project).values()) == {VIEWS: IMAGES}
