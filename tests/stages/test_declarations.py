@@ -183,10 +183,10 @@ def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on
 
 def test_a_view_or_a_setting_that_a_store_does_not_have_extracts_nothing_again(write_code_files):
     suite, params = Path("suite.yaml"), Path("params.yaml")
-    head, views, tail = suite.read_text().rpartition("[original, zeros, rand]")  # of the domain `print`
+    head, _, tail = suite.read_text().rpartition("[original, zeros, rand]")  # of the domain `print`
     suite.write_text(f"{head}[original, zeros]{tail}")
     before = write_code_files()
-    suite.write_text(suite.read_text().replace("library: timm", f"library: timm\n    views: {views}"))
+    suite.write_text(suite.read_text().replace("    library:", "    views: [rand, zeros, original]\n    library:"))
     params.write_text(params.read_text().replace("noise: matched", "noise: unit"))
     after = write_code_files()
     changed = {name for name in before if after[name] != before[name]}
