@@ -104,7 +104,8 @@ def lowered(basis: Basis, classifier: Classifier) -> Classifier:
 def nested_directions(basis: Basis, widths: Iterable[int]) -> dict[int, Directions]:
     """Return, by D, the directions of the first D features: Q (D, d + 1), orthonormal, spans diag(sin β)·ωᵀ and cos β.
 
-    For those ``widths`` of which they are few enough; all of them take the products of the widest.
+    A width of which d + 1 directions are more than `SHARE` is left out. MᵀM is a sum over features, which a larger D
+    continues: all ``widths`` together take the products of the largest.
     """
     beta = basis.beta.astype(np.float64)
     unit = basis.omega.astype(np.float64).T / math.sqrt(2 * basis.gamma)  # standard normal
