@@ -19,6 +19,11 @@ VIEWS = ("original", "zeros", "rand")
 STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
+def rff(D: int, sigma: float = 1e-4) -> dict[str, Any]:
+    """Return the section of that name."""
+    return {"D": D, "sigma": sigma, "convention": "gamma", "orthogonal": False}
+
+
 def default_params(per_task: int) -> dict[str, Any]:
     """Return all sections of both files: domains `a` (source) and `b` (target), imported features, one seed."""
     domain = {"dataset": "toy", "images": "vision.npz", "templates": ["a {}"], "views": VIEWS}
@@ -42,7 +47,7 @@ def default_params(per_task: int) -> dict[str, Any]:
         "joined": [],
         "data": {"seeds": [0], "test_fraction": 0.1},
         "views": {},
-        "rff": {"D": 1000, "sigma": 1e-4},
+        "rff": rff(1000),
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["calibrated"]},
         "sensitivity": {"D": [100], "sigma": [1e-4]},

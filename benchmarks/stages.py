@@ -6,7 +6,7 @@ import multiprocessing
 import tempfile
 from pathlib import Path
 
-from benchmarks.imported_project import STATISTICS, ImportedProject
+from benchmarks.imported_project import STATISTICS, ImportedProject, rff
 from benchmarks.row import Row, at_most
 
 SCATTER = 6000**2 * 8  # bytes of one D×D float64 matrix at D = 6000
@@ -17,7 +17,7 @@ def rows(quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="referee-bench-") as folder:
         D = 500 if quick else 2000
         project = ImportedProject(Path(folder) / "sweeps")
-        project.write(source=2_500, target=700, classes=31, per_task=6, rff={"D": D, "sigma": 1e-4})
+        project.write(source=2_500, target=700, classes=31, per_task=6, rff=rff(D))
         project.cache()
         return [
             office_home(Path(folder) / "officehome", quick),
@@ -37,7 +37,7 @@ def office_home(folder: Path, quick: bool) -> Row:
         per_task=5,
         width=128 if quick else 768,
         clip_width=64 if quick else 512,
-        rff={"D": D, "sigma": 1e-4},
+        rff=rff(D),
         data={"seeds": [0, 1, 2, 3, 4], "test_fraction": 0.1},
     )
     project.cache()
@@ -58,7 +58,7 @@ def memory(folder: Path, quick: bool) -> Row:
             "target": n,
             "classes": 10,
             "per_task": 5,
-            "rff": {"D": 6000, "sigma": 1e-4},
+            "rff": rff(6000),
             "method": {"variant": "calibrated", "options": {"rounds": 0 if quick else 1}},
         }
         # In its own process: a child's peak counts from the memory of the process it was forked from.
@@ -83,7 +83,7 @@ def sigmas(project: ImportedProject, values: list[float], D: int) -> Row:
 
     def seconds(chosen: list[float]) -> float:
         project.change(sensitivity={"D": [10], "sigma": chosen})
-        return project.run("sensitivity", "a-b")[0]
+        return project.run("sensitivity", "a-b", "sigma")[0]
 
     together, apart = seconds(values), sum(seconds([value]) for value in values)
     return _sweep(f"a sweep over {len(values)} sigmas, D={D}", together, apart, len(values))

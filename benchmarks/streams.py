@@ -91,7 +91,7 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
     params = {
         "data": {"seeds": [0], "test_fraction": 0.1},
         "views": {},
-        "rff": {"D": 1000, "sigma": 1e-4},
+        "rff": {"D": 1000, "sigma": 1e-4, "convention": "gamma", "orthogonal": False},
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["calibrated"]},
         "sensitivity": {"D": [100], "sigma": [1e-4]},

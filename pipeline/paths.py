@@ -113,7 +113,7 @@ def comparison(suite: str, problem: str) -> Path:
 
 
 def sensitivity(suite: str, problem: str) -> Path:
-    """Accuracy over D and over sigma: D.csv and sigma.csv."""
+    """Accuracy over D and over sigma: D.csv and sigma.csv, and what `select` chooses from, D.json and sigma.json."""
     return problems(suite) / problem / "sensitivity"
 
 

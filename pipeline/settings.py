@@ -43,13 +43,13 @@ class Views(Section):
 
 
 class RandomFourierFeatures(Section):
-    """The random Fourier basis (7)."""
+    """The random Fourier basis (7). dvc.yaml reads every key by its name, so all of them must be written."""
 
-    D: FeatureCount = 6000
-    sigma: Positive = 1e-4
+    D: FeatureCount
+    sigma: Positive
     # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
-    convention: Literal["gamma", "bandwidth", "spread", "median"] = "gamma"
-    orthogonal: bool = False
+    convention: Literal["gamma", "bandwidth", "spread", "median"]
+    orthogonal: bool
 
 
 class Method(Section):
@@ -73,7 +73,7 @@ class Sensitivity(Section):
 
 
 class Select(Section):
-    """The values among which `sensitivity` chooses without target labels, one setting at a time."""
+    """The values among which `select` chooses without target labels, one setting at a time."""
 
     D: list[FeatureCount] = Field(default_factory=list)
     sigma: list[Positive] = Field(default_factory=list)

@@ -54,7 +54,7 @@ class Stage:
     name : str
         As in dvc.yaml.
     per : tuple of str
-        Sections of suite.yaml whose keys are the stage's arguments, e.g. ``("domains", "models")``.
+        Sections whose keys are the stage's arguments, e.g. ``("domains", "models")``.
     reads : tuple of str
         Sections whose values the function reads; `Context.params` has no others (``per`` gives only keys).
         `Context.project` rests on ``vision``, ``language`` and ``problems``: declare those that can change the
@@ -184,6 +184,12 @@ def open_project(params: Params, root: Path = Path()) -> Project:
     return Project(params.vision, params.language, pairs, root, spaces)
 
 
+def entries_of(params: Params, section: str) -> dict[str, Any]:
+    """Return the entries of a section by their keys; those of a list by their names."""
+    entries = getattr(params, section)
+    return {entry.name: entry for entry in entries} if isinstance(entries, list) else dict(entries)
+
+
 def stage_names() -> list[str]:
     """Return the names of all stages, which are the modules of `pipeline.stages`."""
     package = importlib.import_module(STAGES)
@@ -217,13 +223,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog=f"python -m pipeline.stages {declared.name}", description=declared.function.__doc__
     )
     for section in declared.per:
-        parser.add_argument(section, metavar="KEY", help=f"a key of `{section}` in suite.yaml")
+        parser.add_argument(section, metavar="KEY", help=f"a key of `{section}`")
     parsed = parser.parse_args(arguments[1:])
     params = load_params()
     keys = [getattr(parsed, section) for section in declared.per]
     for section, key in zip(declared.per, keys, strict=True):
-        entries = getattr(params, section)
-        named(section, entries if isinstance(entries, dict) else {e.name: e for e in entries}, key)
+        named(section, entries_of(params, section), key)
     with threadpool_limits(limits=1, user_api="blas"):  # its last bits depend on the number of threads
         message = declared.function(context_of(params, declared, *keys), *keys)
     sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")

@@ -52,7 +52,9 @@ ACCURACY = {
     "D": pd.DataFrame({"D": [50.0, 500.0], "A_T": [80.0, 90.0], "sd": [2.0, 1.0]}),
     "sigma": pd.DataFrame({"sigma": [1e-4, 1e-2], "A_T": [90.0, 85.0], "sd": [1.0, 1.5]}),
 }
-SWEEPS = Sweeps(ACCURACY, SELECTED, CHOSEN, MADE_WITH)
+SWEEPS = Sweeps(
+    ACCURACY, SELECTED, CHOSEN, dict.fromkeys(("accuracy over D", "accuracy over sigma", "values chosen"), MADE_WITH)
+)
 
 
 def comparison(methods: dict[str, MethodFigures]) -> Comparison:
@@ -184,7 +186,8 @@ def write_results(results: ProblemResults) -> None:
     if results.sweeps:
         for name, sweep in results.sweeps.accuracy.items():
             sweep.assign(of=OF)[["of", *sweep]].to_csv(swept / f"{name}.csv", index=False)
-        (swept / "made_with.json").write_text(json.dumps(results.sweeps.made_with))
+            (swept / f"{name}.json").write_text(json.dumps({"made_with": MADE_WITH, "values": []}))
+        (chosen / "made_with.json").write_text(json.dumps(MADE_WITH))
         results.sweeps.values.to_csv(chosen / "values.csv", index=False)
         results.sweeps.choices.to_csv(chosen / "choices.csv", index=False)
 

@@ -20,7 +20,7 @@ Entry = dict[str, Any]  # of dvc.lock: path, md5, size
 
 PAGE = ROOT / "docs/how-to/sharing.md"
 COMPUTED_ANEW = {"source@left", "evaluate@all@toy", "tables", "report"} | {
-    f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity")
+    f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity_D", "sensitivity_sigma", "select")
 }
 NEVER_PUSHED = {"results/toy/report.html"}  # each makes their own
 PNG = b"\x89PNG"

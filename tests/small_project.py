@@ -92,7 +92,7 @@ def small_params() -> dict[str, Any]:
         "joined": [],
         "data": {"seeds": [0, 1], "test_fraction": 0.25},
         "views": {"wavelet": "haar", "level": 1, "noise": "matched", "seed": 0},
-        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma"},
+        "rff": {"D": 50, "sigma": 1e-4, "convention": "gamma", "orthogonal": False},
         "method": {"variant": "calibrated", "options": {}},
         "compare": {"methods": ["clip_zero_shot", "source_only", "no_clip", "calibrated"]},
         "sensitivity": {"D": [20, 60], "sigma": [1e-5, 1e-4]},
@@ -113,7 +113,13 @@ FEATURES = (
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
     *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",)),
-    *(("compare", PROBLEM), ("sensitivity", PROBLEM), ("tables",), ("report",)),
+    *(
+        ("compare", PROBLEM),
+        *(("sensitivity", PROBLEM, swept) for swept in ("D", "sigma")),
+        ("select", PROBLEM),
+        ("tables",),
+        ("report",),
+    ),
 )
 
 

@@ -20,7 +20,7 @@ NOT_NEEDED = ("tests/", "docs/", "benchmarks/", "pretraining/", "cluster/")
 IMPORTED_CLASSES = {"office_caltech10": 10, "pacs3": 7}
 SMALL: dict[str, dict[str, Any]] = {
     "data": {"seeds": [0]},
-    "rff": {"D": 30},
+    "rff": {"D": 30, "sigma": 1e-4, "convention": "gamma", "orthogonal": False},
     "sensitivity": {"D": [10, 30], "sigma": [1e-5, 1e-4]},
     "runtime": {"device": "cpu"},
 }

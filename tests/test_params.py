@@ -192,7 +192,7 @@ def test_a_file_that_is_not_there_or_no_mapping_is_named(project):
 
 
 def test_section_defaults_are_those_that_an_empty_section_gets():
-    assert section_defaults("rff") == parse_params(*changed("rff", value={})).rff.model_dump()
+    assert section_defaults("refinement") == parse_params(*changed("refinement", value={})).refinement.model_dump()
     assert section_defaults("data")["seeds"] == [0]
     assert section_defaults("generated") == {"seed": 0}  # what may be absent has no default
     assert section_defaults("compare") == section_defaults("swept") == {}

@@ -121,7 +121,7 @@ def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[st
     accuracy : mapping of value to float
         A_T of each value, which takes labels: for comparison only.
     scores : mapping of value to mapping of str to float
-        The label-free scores of each value. One that is not finite for some value, or equal for all, chooses nothing.
+        The label-free scores of each value. One that some value does not have, or equal for all, chooses nothing.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[st
     best = max(values, key=lambda value: accuracy[value])
     found = []
     for name in next(iter(scores.values())):
-        column = [scores[value][name] for value in values]
+        column = [scores[value].get(name, np.nan) for value in values]
         if not np.isfinite(column).all() or len(set(column)) < 2:
             continue
         chosen = values[int(np.argmax(column))]

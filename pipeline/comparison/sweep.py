@@ -1,10 +1,13 @@
-"""The method at other values of D, sigma and its options, one at a time: what `sensitivity` measures and chooses."""
+"""The method at other values of D, sigma and its options, one at a time: what `sensitivity` and `select` run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from pipeline.comparison.referee_variants import adapted_classifiers, all_kept_in_memory, predict_test
 from pipeline.comparison.selection import label_free_scores
@@ -34,7 +37,7 @@ class Outcome:
     """A run on one seed."""
 
     accuracy: float  # A_T, which takes target labels
-    scores: Mapping[str, float]  # of `selection.SCORES`, which take none; empty if the variant does not adapt
+    scores: Mapping[str, float]  # of `selection.SCORES`, which take none; empty if they were not asked for
 
 
 def runs_over(
@@ -128,6 +131,56 @@ def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe
     drawn = opened.shared(widest, lambda: widest.draw(index))
     basis = drawn.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(index)
     return swept_seed(opened, basis, drawn, (one.D for one in related))
+
+
+def swept_outcomes(
+    problem: LabelledProblem, runs: Iterable[Run], scored: Collection[Run], for_each: Callable[..., list[list[Any]]]
+) -> dict[Run, list[Outcome]]:
+    """Make every run on every seed: runs of one basis together, since they share its features.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        Equal ones are made once.
+    scored : collection of Run
+        Those whose label-free scores are wanted.
+    for_each : callable
+        Who runs the items of every seed: `extraction.executor.for_each_item`.
+
+    Returns
+    -------
+    dict of Run to list of Outcome
+        By run, an outcome per seed.
+    """
+    bases: dict[BasisRecipe, list[Run]] = {}
+    for run in dict.fromkeys(runs):
+        bases.setdefault(run.recipe, []).append(run)
+    if not bases:
+        return {}
+    widest = max(bases, key=lambda recipe: recipe.D)
+    by_seed = for_each(
+        lambda index: problem.seed(index, widest.draw(index)),
+        partial(outcomes_of, problem, scored, recipes=list(bases)),
+        len(problem.target.seeds),
+        list(bases.values()),
+        D=widest.D,
+    )
+    of_seed = [[outcome for basis in seed for outcome in basis] for seed in by_seed]
+    return dict(
+        zip((run for basis in bases.values() for run in basis), map(list, zip(*of_seed, strict=True)), strict=True)
+    )
+
+
+def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the mean over the seeds, without the scores that a seed does not have."""
+    scores = {name: float(np.mean([one.scores[name] for one in outcomes])) for name in outcomes[0].scores}
+    defined = {name: score for name, score in scores.items() if np.isfinite(score)}
+    return Outcome(float(np.mean([one.accuracy for one in outcomes])), defined)
+
+
+def adapts(variant: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a variant adapts: for the others there is nothing to choose."""
+    return method_options(variant, options).predictor == "adapted"
 
 
 def outcomes_of(

@@ -83,7 +83,7 @@ class Problem:
 
 
 class LabelledProblem:
-    """A problem with the rows and labels of both domains: what `compare` and `sensitivity` read.
+    """A problem with the rows and labels of both domains: what `compare`, `sensitivity` and `select` read.
 
     Methods are given a `Seed`, in which there is no label of the target; `accuracies` scores what they return.
     """
@@ -102,6 +102,11 @@ class LabelledProblem:
     def has_unknown(self) -> bool:
         """Whether the target has classes that the source lacks."""
         return len(self.target.classes) < len(self.target.all_classes)
+
+    def size(self) -> str:
+        """Return how many images and seeds an accuracy rests on, in words."""
+        seeds = self.target.seeds
+        return f"n = {len(self.target.test_index(seeds[0]))} test images, {len(seeds)} seeds"
 
     def seed(self, index: int, basis: Basis) -> Seed:
         """Return what a method may see of the seed at ``index``, in memory."""

@@ -1,4 +1,4 @@
-"""What `probe`, `evaluate`, `compare` and `sensitivity` measured, as the readers of their files see it; in percent.
+"""What the stages measured, as the readers of their files see it; in percent.
 
 Every error names the file and the stage to run again.
 """
@@ -27,6 +27,7 @@ from pydantic import (
 
 from pipeline import paths
 from pipeline.errors import StoreError
+from pipeline.report.made_with import MadeWith
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -147,6 +148,21 @@ class Comparison(BaseModel):
     image_covariance: dict[str, dict[str, float]] = {}  # of A_T in percent, of the methods that ran
 
 
+class ScoredValue(BaseModel):
+    """A value of D or sigma: A_T, a fraction, and the label-free scores that are defined; means over the seeds."""
+
+    value: int | float
+    accuracy: FiniteFloat
+    scores: dict[str, FiniteFloat]
+
+
+class ScoredValues(BaseModel):
+    """The values of D or of sigma among which `select` chooses; none if the variant does not adapt."""
+
+    made_with: dict[str, Any]
+    values: list[ScoredValue]
+
+
 @dataclass(frozen=True, eq=False)
 class Sweeps:
     """A_T of one problem over values of settings, and which values label-free scores choose."""
@@ -154,7 +170,11 @@ class Sweeps:
     accuracy: Mapping[str, DataFrame]  # of `D` and `sigma`: their values, ascending, A_T and sd
     values: DataFrame  # columns `VALUES` and one per score; a row per value of a setting
     choices: DataFrame  # columns `CHOICES`; a row per setting and score; empty if the variant does not adapt
-    made_with: Mapping[str, Any]
+    made_with: Mapping[str, MadeWith]  # of "accuracy over D", "accuracy over sigma" and "values chosen"
+
+    def made_with_of(self, problem: str) -> dict[str, MadeWith]:
+        """Return what each was made with, by the name under which it is shown."""
+        return {f"{what} of {problem}": made for what, made in self.made_with.items()}
 
 
 def read_probe(suite: str, domain: str) -> ProbeFigures:
@@ -172,17 +192,24 @@ def read_comparison(suite: str, problem: str) -> Comparison:
     return read_json(paths.comparison(suite, problem), Comparison, f"compare@{problem}")
 
 
+def read_scored_values(suite: str, problem: str, setting: str) -> ScoredValues:
+    """Read A_T and the scores of the values of ``setting``, D or sigma, for `select`."""
+    path = paths.sensitivity(suite, problem) / f"{setting}.json"
+    return read_json(path, ScoredValues, f"sensitivity_{setting}@{problem}")
+
+
 def read_sweeps(suite: str, problem: str) -> Sweeps:
     """Read the sweeps of a problem."""
-    stage = f"sensitivity@{problem}"
-    swept, chosen = paths.sensitivity(suite, problem), paths.selection(suite, problem)
-    columns = {name: {"of": str, name: float, "A_T": float, "sd": float} for name in ("D", "sigma")}
-    return Sweeps(
-        {name: read_table(swept / f"{name}.csv", kinds, stage).drop(columns="of") for name, kinds in columns.items()},
-        read_table(chosen / "values.csv", VALUES, stage),
-        read_table(chosen / "choices.csv", CHOICES, stage),
-        read_json(swept / "made_with.json", dict[str, Any], stage),
-    )
+    swept, chosen, select = paths.sensitivity(suite, problem), paths.selection(suite, problem), f"select@{problem}"
+    accuracy, made = {}, {}
+    for name in ("D", "sigma"):
+        columns = {"of": str, name: float, "A_T": float, "sd": float}
+        table = read_table(swept / f"{name}.csv", columns, f"sensitivity_{name}@{problem}")
+        accuracy[name] = table.drop(columns="of")
+        made[f"accuracy over {name}"] = read_scored_values(suite, problem, name).made_with
+    made["values chosen"] = read_json(chosen / "made_with.json", dict[str, Any], select)
+    values, choices = ((chosen / "values.csv", VALUES), (chosen / "choices.csv", CHOICES))
+    return Sweeps(accuracy, read_table(*values, select), read_table(*choices, select), made)
 
 
 def read_json(path: Path, kind: type[Content], stage: str) -> Content:

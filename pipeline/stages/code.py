@@ -32,7 +32,7 @@ from pipeline import paths
 from pipeline.datasets.checked_csv import sha256_of
 from pipeline.installed_project import require_current_graph
 from pipeline.params import Params, load_params, section_defaults
-from pipeline.stage import BY_NAME, Context, Stage, find_stage, stage, stage_names
+from pipeline.stage import BY_NAME, Context, Stage, entries_of, find_stage, stage, stage_names
 from pipeline.write_aside import write_aside
 
 SOURCE = Path(__file__).parents[2]  # the folder in which the package is: a clone, or site-packages
@@ -77,7 +77,7 @@ def contents(declared: Stage, params: Params) -> Iterator[tuple[tuple[str, ...],
     if declared.settings is None:
         yield (), found
         return
-    for keys in itertools.product(*(getattr(params, section) for section in declared.per)):
+    for keys in itertools.product(*(entries_of(params, section) for section in declared.per)):
         yield keys, {**found, "settings": declared.settings(params, *keys)}
 
 

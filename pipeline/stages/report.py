@@ -118,16 +118,12 @@ def step_images(params: Params) -> dict[str, str | None]:
 
 def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
     """Return what must be known before a figure is used: results of other parameters, branches that guess."""
-    made: dict[str, dict[str, MadeWith]] = {
-        "evaluation": {problem.name: problem.metrics.made_with for problem in problems},
-        "comparison": {problem.name: problem.comparison.made_with for problem in problems},
-        "sweeps": {problem.name: problem.sweeps.made_with for problem in problems if problem.sweeps},
-    }
-    stale = [
-        note
-        for what, by_problem in made.items()
-        for note in stale_notes({f"{what} of {name}": one for name, one in by_problem.items()}, now, "dvc repro")
+    made: list[dict[str, MadeWith]] = [
+        {f"evaluation of {problem.name}": problem.metrics.made_with for problem in problems},
+        {f"comparison of {problem.name}": problem.comparison.made_with for problem in problems},
+        *(problem.sweeps.made_with_of(problem.name) for problem in problems if problem.sweeps),
     ]
+    stale = [note for one in made for note in stale_notes(one, now, "dvc repro")]
     return stale + [warning for problem in problems for warning in guessing(problem.metrics, problem.title)]
 
 

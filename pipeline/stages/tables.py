@@ -49,7 +49,7 @@ def tables(context: Context) -> str:
     now = made_with(params.selected())
     stale = [
         *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
-        *stale_notes({f"sweeps of {name}": one.made_with for name, one in sweeps.items()}, now, "dvc repro"),
+        *(note for name, one in sweeps.items() for note in stale_notes(one.made_with_of(name), now, "dvc repro")),
     ]
     made = [
         replace(table, warnings=tuple(stale))

@@ -13,7 +13,7 @@ from pipeline.cli.main import main
 PARAMS = """\
 data: {}
 views: {}
-rff: {}
+rff: {D: 10, sigma: 1e-4, convention: gamma, orthogonal: false}
 method: {}
 refinement: {}
 select: {}

@@ -135,7 +135,7 @@ def test_dvc_repro_killed_many_times(project):
 def test_two_at_once_end_as_one(project):
     expected = outputs(project)
     forget(project)
-    command = ("dvc", "repro", "--force", "--downstream", "source@left", f"sensitivity@{PROBLEM}")
+    command = ("dvc", "repro", "--force", "--downstream", "source@left", f"sensitivity_sigma@{PROBLEM}")
     both = [start(project, *command) for _ in range(2)]
     printed = [process.communicate()[0] for process in both]
     codes = [process.returncode for process in both]

@@ -30,7 +30,12 @@ STAGES = [
     ("adapt", (PROBLEM,), ["cache/target/left-right.zarr"]),
     ("evaluate", (PROBLEM,), ["results/toy/evaluations/left-right.json", "results/toy/problems/left-right/tables"]),
     ("compare", (PROBLEM,), ["results/toy/problems/left-right/comparison.json"]),
-    ("sensitivity", (PROBLEM,), [f"results/toy/problems/left-right/{what}" for what in ("sensitivity", "selection")]),
+    (
+        "sensitivity",
+        (PROBLEM, "D"),
+        [f"results/toy/problems/left-right/sensitivity/D.{kind}" for kind in ("csv", "json")],
+    ),
+    ("select", (PROBLEM,), ["results/toy/problems/left-right/selection"]),
     ("tables", (), ["results/toy/tables"]),
     ("report", (), ["results/toy/report.html"]),
 ]

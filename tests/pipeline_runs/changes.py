@@ -179,7 +179,7 @@ CHANGES: dict[str, Change] = {
     "`method.variant`": settings("method", variant="no_weighting"),
     "`method.options`": settings("method", options={"use_weights": False}),
     "`compare.methods`": settings("compare", methods=["source_only"]),
-    "`sensitivity`": settings("sensitivity", D=[20]),
-    "`select`": settings("select", sigma=[1e-5]),
+    "`sensitivity.D`": settings("sensitivity", D=[20]),
+    "`select.sigma`": settings("select", sigma=[1e-5]),
     "`runtime`": settings("runtime", workers=1, batch_size=5),
 }

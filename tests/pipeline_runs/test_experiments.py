@@ -12,7 +12,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COMMANDS = commands_of(ROOT / "docs/how-to/sweeps.md")
 OF_ALL = {"evaluate@all@toy", "tables", "report"}  # read the figures of all problems
-COMPUTED_ANEW = {"source@left"} | {f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity")}
+COMPUTED_ANEW = {"source@left"} | {
+    f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity_D", "sensitivity_sigma", "select")
+}
 PLOTS = (
     *("accuracy after each task", "accuracy per class", "confusion after the last task"),
     *("accuracy of every task after every task", "accuracy over confidence"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
-from benchmarks.imported_project import ImportedProject
+from benchmarks.imported_project import ImportedProject, rff
 from dask_cluster import RealCluster
 from pipeline import paths
 from pipeline.extraction.executor import ClusterReduction
@@ -42,7 +42,7 @@ def run(*stages):
 def write_features(folder, rows, **sections):
     """Write features and run everything before the statistics."""
     sizes = {"source": rows, "target": rows, "classes": 4, "per_task": 2, "width": 64}
-    settings = {"rff": {"D": 40, "sigma": 1e-4}, "data": {"seeds": [0, 1]}} | sections
+    settings = {"rff": rff(40), "data": {"seeds": [0, 1]}} | sections
     ImportedProject(folder).write(**sizes, **settings)
     run(*FEATURES)
 
@@ -137,7 +137,7 @@ def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch)
     """Rows that are really too many to be kept, in stages that are processes of their own."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    write_features(tmp_path / "project", 48_000, rff={"D": 1000, "sigma": 1e-4}, data={"seeds": [0]})
+    write_features(tmp_path / "project", 48_000, rff=rff(1000), data={"seeds": [0]})
     for stage in STAGES[:3]:
         process(*stage)
     here = read(TARGET)

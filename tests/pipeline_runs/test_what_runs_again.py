@@ -14,7 +14,8 @@ from small_project import ROOT, SmallProject
 # DVC in this process: its own warnings are its own affair
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-METHOD = {"source", "adapt", "evaluate", "compare", "sensitivity"}
+SWEEPS = {"sensitivity_D", "sensitivity_sigma", "select"}
+METHOD = {"source", "adapt", "evaluate", "compare", *SWEEPS}
 NOT_LISTED = {"code", "order", "tables", "report"}
 PAGE = (ROOT / "docs/what-runs-again.md").read_text(encoding="utf-8")
 LINES = [line.strip("| \n").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
@@ -36,7 +37,7 @@ def expected(cell, of_first):
     if cell == "as if one was added":
         kind = "class" if of_first == "class" else "image"
         return expected(ROWS[f"{'a' if kind == 'class' else 'an'} {kind} added"][0], set())
-    stages = set(re.findall(r"`([a-z_]+)`", cell))
+    stages = set(re.findall(r"`([a-zD_]+)`", cell)) | (SWEEPS if "the sweeps" in cell else set())
     return stages | (METHOD if "the method" in cell and " if rows" not in cell else set())
 
 

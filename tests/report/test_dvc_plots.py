@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
 PLOTS = {
     Path(path).stem: settings
-    for stage in ("evaluate", "sensitivity")
+    for stage in ("evaluate", "sensitivity_D", "sensitivity_sigma", "select")
     for plot in GRAPH[stage]["do"]["plots"]
     for path, settings in plot.items()
 }

@@ -95,7 +95,7 @@ def test_malformed_evaluations_and_sweeps(written):
         paths.evaluation("toy", NAME), '{"A_T": "high"}', f"evaluate@{NAME}", read_evaluation, "toy", NAME
     )
     sweep = paths.sensitivity("toy", NAME) / "D.csv"
-    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity@{NAME}", read_sweeps, "toy", NAME)
+    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity_D@{NAME}", read_sweeps, "toy", NAME)
 
 
 def test_a_method_that_failed_has_its_reason(written):

@@ -1,4 +1,4 @@
-"""`compare` and `sensitivity` from real caches of a tiny project; mistakes are one line."""
+"""`compare`, `sensitivity` and `select` from real caches of a tiny project; mistakes are one line."""
 
 import csv
 import json
@@ -59,8 +59,8 @@ def test_calibrated_has_the_figures_of_evaluate(project):
     assert compared["clip_zero_shot"]["A_T"] == evaluated["clip_only_A_T"]
 
 
-def test_sensitivity_says_what_each_score_chooses_and_what_labels_would_have(project):
-    """The stage of `dvc repro sensitivity` in docs/how-to/sweeps.md."""
+def test_select_says_what_each_score_chooses_and_what_labels_would_have(project):
+    """The stage of `dvc repro select` in docs/how-to/sweeps.md."""
     with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
         values = list(csv.DictReader(file))
     assert [(row["setting"], row["value"]) for row in values] == [
@@ -77,15 +77,15 @@ def test_sensitivity_says_what_each_score_chooses_and_what_labels_would_have(pro
     assert {row["score"] for row in choices} >= {"information", "source_likelihood"}
 
 
-def test_sensitivity_names_an_option_that_is_none(project, refused):
+def test_select_names_an_option_that_is_none(project, refused):
     project.change_params(select={"options": {"ridgee": [0.1]}})
-    assert "ridge" in refused(main, "sensitivity", PROBLEM)
+    assert "ridge" in refused(main, "select", PROBLEM)
 
 
 def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
     project.change_params(sensitivity={"D": [20, 50], "sigma": [1e-4, 1e-2]})
-    assert main(["sensitivity", PROBLEM]) == 0
     for swept, value in (("D", "50"), ("sigma", "0.0001")):
+        assert main(["sensitivity", PROBLEM, swept]) == 0
         with project.results("problems", PROBLEM, "sensitivity", f"{swept}.csv").open() as file:
             rows = {row[swept]: row for row in csv.DictReader(file)}
         assert float(rows[value]["A_T"]) == evaluation(project)["A_T"]

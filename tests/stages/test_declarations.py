@@ -9,25 +9,22 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pipeline import paths
 from pipeline.params import load_params
-from pipeline.settings import RandomFourierFeatures, Settings
+from pipeline.settings import Method, RandomFourierFeatures, Settings
 from pipeline.stage import BY_NAME, DeclaredParams, find_stage, main, stage_names
 from pipeline.stages import code
 
 ROOT = Path(__file__).parents[2]
 STAGES = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
-# a member of the group `evaluate`, so that `dvc repro evaluate` runs it as well
-GRAPH = {"metrics" if name == "evaluate@all" else name: stage for name, stage in STAGES.items()}
+# a member of the group `evaluate`, so that `dvc repro evaluate` runs it as well; and one function for D and for sigma
+OTHER_NAMES = {"evaluate@all": "metrics", "sensitivity_D": "sensitivity", "sensitivity_sigma": "sensitivity"}
+GRAPH = [(OTHER_NAMES.get(name, name), stage.get("do", stage)) for name, stage in STAGES.items()]
 SUITE = set(YAML(typ="safe", pure=True).load((ROOT / "suite.yaml").read_text()))
 
 
-def body(name: str) -> dict:
-    return GRAPH[name].get("do", GRAPH[name])
-
-
-def sections_in_graph(name: str) -> set[str]:
+def sections_in_graph(body: dict) -> set[str]:
     """Return the sections that dvc.yaml lists for a stage, of params.yaml and of suite.yaml."""
     sections = set()
-    for entry in body(name).get("params", []):
+    for entry in body.get("params", []):
         keys = entry["suite.yaml"] if isinstance(entry, dict) else [entry]
         assert all((key.split(".")[0] in SUITE) == isinstance(entry, dict) for key in keys)
         sections |= {key.split(".")[0] for key in keys}
@@ -35,15 +32,21 @@ def sections_in_graph(name: str) -> set[str]:
 
 
 def test_every_stage_of_the_graph_is_a_module_and_the_other_way_round():
-    assert sorted(GRAPH) == stage_names()
+    assert sorted({name for name, _ in GRAPH}) == stage_names()
 
 
-@pytest.mark.parametrize("name", stage_names())
-def test_dvc_tracks_by_name_what_a_stage_reads_and_its_settings_do_not_hold(name):
+@pytest.mark.parametrize(("name", "body"), GRAPH)
+def test_dvc_tracks_by_name_what_a_stage_reads_and_its_settings_do_not_hold(name, body):
     declared = find_stage(name)
     # in the paths of the graph, so that another model is another dependency
     by_name = set(declared.reads) - {"language", "vision"}
-    assert sections_in_graph(name) == (by_name & set(BY_NAME) if declared.settings else by_name)
+    assert sections_in_graph(body) == (by_name & set(BY_NAME) if declared.settings else by_name)
+
+
+@pytest.mark.parametrize("swept", ["D", "sigma"])
+def test_a_sweep_depends_on_every_key_of_rff_but_its_own(swept):
+    tracked = {key for key in STAGES[f"sensitivity_{swept}"]["do"]["params"] if key.startswith("rff")}
+    assert tracked == {f"rff.{key}" for key in RandomFourierFeatures.model_fields if key != swept}
 
 
 def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name():
@@ -51,18 +54,17 @@ def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name
     assert set(code.code.reads) == set(Settings.model_fields) - {*BY_NAME, "runtime"}
 
 
-@pytest.mark.parametrize("name", [name for name in stage_names() if name != "code"])
-def test_a_stage_depends_on_its_own_code_or_version(name):
-    declared = find_stage(name)
-    own = [dep for dep in body(name)["deps"] if str(dep).startswith("cache/code")]
-    of_embed = ("${item.domain}", "${item.model}")
-    keys = {0: (), 1: ("${key}",), 2: of_embed}[len(declared.per) if declared.settings else 0]
+@pytest.mark.parametrize(("name", "body"), [(name, body) for name, body in GRAPH if name != "code"])
+def test_a_stage_depends_on_its_own_code_or_version(name, body):
+    keys = body["cmd"].split()[4:] if find_stage(name).settings else ()
+    own = [dep for dep in body["deps"] if str(dep).startswith("cache/code")]
     assert own == [paths.stage_code(name, *keys).as_posix()]
 
 
-@pytest.mark.parametrize("name", stage_names())
-def test_a_stage_is_run_by_the_one_runner(name):
-    assert body(name)["cmd"].startswith(f"python -m pipeline.stages {name}")
+@pytest.mark.parametrize(("name", "body"), GRAPH)
+def test_a_stage_is_run_by_the_one_runner_with_its_keys(name, body):
+    assert body["cmd"].startswith(f"python -m pipeline.stages {name}")
+    assert len(body["cmd"].split()[4:]) == len(find_stage(name).per)
 
 
 def test_a_section_that_is_not_declared_cannot_be_read(monkeypatch):
@@ -174,7 +176,7 @@ def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_f
 
 def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(write_code_files, monkeypatch):
     before = write_code_files()
-    monkeypatch.setattr(RandomFourierFeatures.model_fields["orthogonal"], "default", True)
+    monkeypatch.setattr(Method.model_fields["variant"], "default", "paper")
     after = write_code_files()
     assert "source" in [name for name in before if after[name] != before[name]]
     assert "stored_as" not in (ROOT / "suite.yaml").read_text()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.imported_project import ImportedProject
+from benchmarks.imported_project import ImportedProject, rff
 from pipeline.stage import main
 
 CLASSES, WIDTH = 4, 6
@@ -47,7 +47,7 @@ class Project(ImportedProject):
             class_names=np.array([*NAMES, "another"]),
             logit_scale=np.array(10.0),
         )
-        self.change(**{"rff": {"D": 60, "sigma": 1e-4}, "data": {"seeds": [0], "test_fraction": 0.25}} | sections)
+        self.change(**{"rff": rff(60), "data": {"seeds": [0], "test_fraction": 0.25}} | sections)
 
 
 @pytest.fixture

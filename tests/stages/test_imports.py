@@ -58,5 +58,5 @@ def test_only_what_runs_a_model_imports_one(run_project):
     assert "torch" in found["report"]  # which draws the views of images
     assert found["model vit"] == {"dvc"}  # which weights dvc.lock has the features of
     light = ("manifest", "order", "tasks", "probe", "source", "adapt", "evaluate")
-    light += ("compare", "sensitivity")
+    light += ("compare", "select", "sensitivity")
     assert not {name: heavy for name, heavy in found.items() if name.split()[0] in light and heavy}

@@ -53,7 +53,7 @@ def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
     np.testing.assert_array_equal(recipe.draw(0).omega, expected)
     assert (expected != alike.omega).any()
     digest = tree_digest(folder / paths.embeddings("right", "both"))
-    joined.run_here(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM))
+    joined.run_here(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM, "D"))
     assert tree_digest(folder / paths.embeddings("right", "both")) == digest
 
     from pipeline.cli.main import main

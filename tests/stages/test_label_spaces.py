@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from benchmarks.imported_project import STATISTICS, ImportedProject
+from benchmarks.imported_project import STATISTICS, ImportedProject, rff
 from pipeline.cli.main import main as cli
 from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
@@ -41,7 +41,7 @@ def evaluated(project, capsys, *, reject="joint", **problem):
         datasets={"toy": {"classes_per_task": 2, "class_names": {}, "label_spaces": SPACES}},
         problems={"a-b": {**ends, **problem}},
         swept={},
-        rff={"D": 60, "sigma": 1e-2},
+        rff=rff(60, 1e-2),
         data={"seeds": [0], "test_fraction": 0.25},
         method={"variant": "calibrated", "options": {"reject": reject}},
     )

@@ -75,8 +75,10 @@ def sweep(project, problem):
     folder = paths.sensitivity(SUITE, problem)
     write(folder / "D.csv", "of,D,A_T,sd\no,50,80.5,1.0\no,500,85.0,0.5\n")
     write(folder / "sigma.csv", "of,sigma,A_T,sd\no,1e-4,85.0,0.5\n")
-    write(folder / "made_with.json", MADE_WITH)
     chosen = paths.selection(SUITE, problem)
+    for setting in ("D", "sigma"):
+        write(folder / f"{setting}.json", {"made_with": MADE_WITH, "values": []})
+    write(chosen / "made_with.json", MADE_WITH)
     write(chosen / "values.csv", "of,setting,value,A_T,certainty\no,D,50,80.5,1\no,D,500,85,2\n")
     write(chosen / "choices.csv", "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n")
     params = project.read_params()
@@ -134,8 +136,8 @@ def test_a_suite_without_problems_has_no_tables(project):
     ("missing", "stage"),
     [
         (paths.comparison(SUITE, "dslr-amazon"), "compare@dslr-amazon"),
-        (paths.sensitivity(SUITE, "amazon-dslr") / "D.csv", "sensitivity@amazon-dslr"),
-        (paths.selection(SUITE, "amazon-dslr") / "choices.csv", "sensitivity@amazon-dslr"),
+        (paths.sensitivity(SUITE, "amazon-dslr") / "D.csv", "sensitivity_D@amazon-dslr"),
+        (paths.selection(SUITE, "amazon-dslr") / "choices.csv", "select@amazon-dslr"),
     ],
 )
 def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, missing, stage):
@@ -151,6 +153,6 @@ def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, 
 
 def test_a_sweep_of_other_parameters_is_named(project):
     sweep(project, "amazon-dslr")
-    write(paths.sensitivity(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
+    write(paths.selection(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
     assert main(["tables"]) == 0
-    assert "sweeps of amazon-dslr made with rff.D=7" in written()["selection.md"].decode()
+    assert "values chosen of amazon-dslr made with rff.D=7" in written()["selection.md"].decode()

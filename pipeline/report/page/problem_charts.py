@@ -222,7 +222,7 @@ def sensitivity(results: ProblemResults, swept: str, table: DataFrame) -> Chart:
     return draw(
         "sweep",
         _with_band(values, "a"),
-        Origin(f"sensitivity@{results.name}", file.as_posix()),
+        Origin(f"sensitivity_{swept}@{results.name}", file.as_posix()),
         key=f"over-{swept}",
         rows=values.assign(v=values["v"].map("{:g}".format)),
         swept=swept,
@@ -253,7 +253,7 @@ def selection(results: ProblemResults, found: Sweeps) -> Chart | None:
             share=share.round(4),
             taken=taken,
         ),
-        Origin(f"sensitivity@{results.name}", file.as_posix()),
+        Origin(f"select@{results.name}", file.as_posix()),
         rows=found.choices.assign(score=found.choices["score"].map(_words)),
         names=[_words(score) for score in ("A_T", *scores)],
         settings=list(dict.fromkeys(cells["setting"])),

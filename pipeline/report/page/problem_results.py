@@ -39,7 +39,7 @@ class ProblemResults:
     metrics: ProblemFigures
     tables: Mapping[str, DataFrame]  # by the names of `COLUMNS`
     comparison: Comparison
-    sweeps: Sweeps | None  # None without `sensitivity`
+    sweeps: Sweeps | None  # None if the problem is not swept
 
     def origin(self, table: str) -> Origin:
         """Return where one of the tables comes from."""
