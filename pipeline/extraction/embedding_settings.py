@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pipeline.method.frequency_views import ViewSettings
 
 # The version of stage `embed` and of the rows in its progress log. Raise it when the same image, weights and settings
-# give other rows: then, and only then, features are extracted again.
+# give other rows, by more than the rounding of another processor (tests/stages/record_golden.py): then, and only then,
+# features are extracted again.
 ROWS_VERSION = 3
 
 

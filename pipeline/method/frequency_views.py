@@ -125,8 +125,8 @@ def _deviation(bands: Tensor) -> Tensor:
 
     Summed in float64 and rounded once: in which order the device adds does not show.
     """
-    exact = bands.double()
-    centred = exact - exact.mean(dim=(-2, -1), keepdim=True)
+    centred = bands.to(torch.float64, copy=True)
+    centred -= centred.mean(dim=(-2, -1), keepdim=True)
     # Same definition as Tensor.std(correction=0), which takes nine times as long on the CPU.
     norm: Tensor = torch.linalg.vector_norm(centred, dim=(-2, -1), keepdim=True)
     return (norm / math.sqrt(bands.shape[-2] * bands.shape[-1])).to(bands.dtype)

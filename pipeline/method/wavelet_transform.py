@@ -3,10 +3,11 @@
 Equal to `pywt.dwt2` and `pywt.idwt2` (symmetric boundary) for every discrete wavelet of PyWavelets
 and every size, odd ones included, but for a whole batch (n, c, h, w) on the images' own device.
 
-A transform along one axis is linear, so it is a small matrix, and PyWavelets itself yields that
-matrix when it transforms the identity: a level is a matrix product along either axis. Haar, the
-default, is four times faster as sums and differences of neighbours; tests hold it to the general
-path.
+A transform along one axis is linear, so it is a matrix, and PyWavelets itself yields that matrix
+when it transforms the identity: a level is a matrix product along either axis. The rows of both
+filters alternate in it, so that what is not zero lies in a band along the diagonal; it is cut into
+blocks of rows, and each is multiplied with the columns of its band alone. Haar, the default, is
+faster still as sums and differences of neighbours; tests hold it to the general path.
 
 Every product has the shape of one channel of one image, whatever the batch: an image's coefficients
 have the same bits alone and among others.
@@ -28,6 +29,7 @@ from torch import Tensor
 
 MODE = "symmetric"  # how PyWavelets continues an image beyond its border; its own default
 HAAR = ("haar", "db1")  # two names of one wavelet
+BLOCK_ROWS = 32  # of a matrix: few, so that a block has few zeros, but enough for a fast product
 
 
 def split(images: Tensor, wavelet: str) -> tuple[Tensor, Tensor]:
@@ -52,13 +54,15 @@ def largest_level(size: Sequence[int], wavelet: str) -> int:
     return min(int(pywt.dwt_max_level(length, wavelet)) for length in size)
 
 
-class _Operators(NamedTuple):
-    """The filters of one axis as matrices: length n to m coefficients and back."""
+_Matrix = list[tuple[slice, Tensor]]  # per block of rows: the columns of its band, and the band (p, q)
 
-    low: Tensor  # (m, n)
-    high: Tensor  # (m, n)
-    from_low: Tensor  # (n, m)
-    from_high: Tensor  # (n, m)
+
+class _Operators(NamedTuple):
+    """The filters of one axis as matrices: length n to m pairs of a low and a high coefficient and back."""
+
+    to_pairs: _Matrix  # (2m, n)
+    from_pairs: _Matrix  # (n, 2m)
+    from_low: _Matrix  # (n, m), where the high coefficients are zero
 
 
 @functools.lru_cache(maxsize=128)
@@ -69,26 +73,32 @@ def _operators(length: int, wavelet: str, dtype: torch.dtype, device: torch.devi
     # An odd length comes back one longer; `pywt.waverec2` drops that row between levels, so do we.
     from_low = pywt.idwt(unit, None, wavelet, MODE, axis=0)[:length]
     from_high = pywt.idwt(None, unit, wavelet, MODE, axis=0)[:length]
-    return _Operators(*(_tensor(m, dtype, device) for m in (low, high, from_low, from_high)))
+    to_pairs = np.stack([low, high], axis=1).reshape(-1, length)
+    from_pairs = np.stack([from_low, from_high], axis=2).reshape(length, -1)
+    return _Operators(*(_blocks(matrix, dtype, device) for matrix in (to_pairs, from_pairs, from_low)))
 
 
-def _tensor(matrix: np.ndarray, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(matrix)).to(device=device, dtype=dtype)
+def _blocks(matrix: np.ndarray, dtype: torch.dtype, device: torch.device) -> _Matrix:
+    """Cut a banded matrix into blocks of rows, each without the zeros on either side."""
+    blocks = []
+    for rows in np.array_split(matrix, -(-len(matrix) // BLOCK_ROWS)):
+        used = np.flatnonzero(rows.any(axis=0))
+        band = slice(int(used[0]), int(used[-1]) + 1)
+        blocks.append((band, torch.from_numpy(rows[:, band].copy()).to(device=device, dtype=dtype)))
+    return blocks
 
 
-def _down(operator: Tensor, images: Tensor) -> Tensor:
-    """Apply (p, h) along the height of (n, c, h, w)."""
-    # bmm, not matmul: matmul may fold the batch into one product, whose rounding depends on n.
-    flat = images.reshape(-1, *images.shape[-2:])
-    result = torch.bmm(operator.expand(len(flat), *operator.shape), flat)
+def _along_both(rows: _Matrix, columns: _Matrix, images: Tensor) -> Tensor:
+    """Apply (p, h) along the height and (q, w) along the width of (n, c, h, w): (n, c, p, q)."""
+    result = _transposed_product(rows, _transposed_product(columns, images.reshape(-1, *images.shape[-2:])))
     return result.view(*images.shape[:-2], *result.shape[-2:])
 
 
-def _across(images: Tensor, operator: Tensor) -> Tensor:
-    """Apply (q, w) along the width of (n, c, h, w)."""
-    flat = images.reshape(-1, *images.shape[-2:])
-    result = torch.bmm(flat, operator.mT.expand(len(flat), *operator.mT.shape))
-    return result.view(*images.shape[:-2], *result.shape[-2:])
+def _transposed_product(matrix: _Matrix, images: Tensor) -> Tensor:
+    """Apply (q, w) along the width of (k, h, w) and swap the axes: (k, q, h)."""
+    # bmm, not matmul: matmul may fold the batch into one product, whose rounding depends on k.
+    k = len(images)
+    return torch.cat([torch.bmm(rows.expand(k, *rows.shape), images[..., band].mT) for band, rows in matrix], dim=1)
 
 
 def _axes(size: Sequence[int], wavelet: str, like: Tensor) -> list[_Operators]:
@@ -97,23 +107,22 @@ def _axes(size: Sequence[int], wavelet: str, like: Tensor) -> list[_Operators]:
 
 
 def matrix_split(images: Tensor, wavelet: str) -> tuple[Tensor, Tensor]:
-    """`split` for any wavelet: matrix products along height and width."""
+    """`split` for any wavelet: a banded matrix along either axis."""
     rows, columns = _axes(images.shape[-2:], wavelet, images)
-    low, high = _down(rows.low, images), _down(rows.high, images)
-    lh, hl = _across(high, columns.low), _across(low, columns.high)
-    return _across(low, columns.low), torch.stack([lh, hl, _across(high, columns.high)], dim=1)
+    pairs = _along_both(rows.to_pairs, columns.to_pairs, images)
+    low, lh, hl, hh = (pairs[..., i::2, j::2] for j in (0, 1) for i in (0, 1))
+    return low.contiguous(), torch.stack([lh, hl, hh], dim=1)
 
 
 def matrix_join(low: Tensor, details: Tensor | None, size: tuple[int, int], wavelet: str) -> Tensor:
     """`join` for any wavelet."""
     rows, columns = _axes(size, wavelet, low)
-    left = _down(rows.from_low, low)
     if details is None:
-        return _across(left, columns.from_low)
-    lh, hl, hh = details.unbind(1)
-    left += _down(rows.from_high, lh)
-    right = _down(rows.from_low, hl) + _down(rows.from_high, hh)
-    return _across(left, columns.from_low) + _across(right, columns.from_high)
+        return _along_both(rows.from_low, columns.from_low, low)
+    pairs = low.new_empty(*low.shape[:-2], 2 * low.shape[-2], 2 * low.shape[-1])
+    pairs[..., 0::2, 0::2] = low
+    pairs[..., 1::2, 0::2], pairs[..., 0::2, 1::2], pairs[..., 1::2, 1::2] = details.unbind(1)
+    return _along_both(rows.from_pairs, columns.from_pairs, pairs)
 
 
 def _haar_split(images: Tensor) -> tuple[Tensor, Tensor]:
