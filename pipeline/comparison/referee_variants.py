@@ -139,7 +139,7 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
     """Return the seed's basis with the directions that count under the options, see `kernel_directions`."""
     d_clip = 0 if seed.basis.clip_omega is None else len(seed.basis.clip_omega)
     d = seed.basis.d + (d_clip if options.clip_in_kernel else 0)
-    kept = directions_kept(d, seed.basis.D, seed.basis.gamma, options)
+    kept = directions_kept(d, seed.basis.D, seed.basis.largest_gamma, options)
     return seed.shared(("basis", d, kept), lambda: reduced(seed.basis, options))
 
 
