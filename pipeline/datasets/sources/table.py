@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.array_files import is_domain, read_paths
+from pipeline.datasets.checked_csv import require_separator
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
 from pipeline.errors import InputError, did_you_mean, listed, one_line
 from pipeline.image_files.parquet_file import ParquetFile, open_parquet
@@ -86,7 +87,9 @@ class CsvFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
         self.columns = dict.fromkeys(next(self._lines()), "text")
+        require_separator(path, list(self.columns), self.delimiter)
 
     def rows(self, _columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows by column, all columns."""
@@ -100,10 +103,9 @@ class CsvFile:
 
     def _lines(self) -> Iterator[Sequence[str]]:
         """Yield the header and the rows; blank lines are left out."""
-        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else ","
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as opened:
-                lines = (line for line in csv.reader(opened, delimiter=delimiter, strict=True) if line)
+                lines = (line for line in csv.reader(opened, delimiter=self.delimiter, strict=True) if line)
                 yield next(lines, [])
                 yield from lines
         except (csv.Error, UnicodeDecodeError) as error:
