@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import InputError, StoreError, one_line, pass_on_machine_error
+from pipeline.errors import InputError, StoreError, counted, one_line, pass_on_machine_error
 from pipeline.write_aside import write_aside
 
 PRIVATE = "private"  # the folder beside cache/
@@ -136,7 +136,7 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
             number = -1
             for number, row in enumerate(rows):
                 if len(row) != len(header):
-                    raise malformed(path, f"row {number} has {len(row)} fields, not {len(header)}")
+                    raise malformed(path, f"row {number} has {counted(len(row), 'field')}, not {len(header)}")
                 yield row
     except FileNotFoundError:
         raise malformed(path, "no .sha256 beside it" if path.exists() else "no such file") from None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
-from pipeline.errors import listed
+from pipeline.errors import counted, listed
 from pipeline.extraction.executor import Executor
 from pipeline.method.backbone_weights import column_factors
 from pipeline.method.kernel_directions import lifted
@@ -100,7 +100,7 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
             writer.keep(index, models)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
-    return f"{len(domain.classes)} classes in {tasks} tasks, {seeds} seeds{without}"
+    return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"
 
 
 def source_views(domain: LabelledDomain, options: MethodOptions) -> list[str]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, counted
 from pipeline.method.rows import Vector64
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store.array_layout import stated_layout
@@ -158,7 +158,7 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
     models = list(read_source(path, seed_index, store.attribute("classes", list, of=str)))
     T = len(models)
     if task is not None and task >= T:
-        raise StoreError(f"{path}: has {T} tasks, and no task {task + 1}")
+        raise StoreError(f"{path}: has {counted(T, 'task')}, and no task {task + 1}")
     model = models[T - 1 if task is None else task]
     if "scatter" not in store.arrays:
         return model

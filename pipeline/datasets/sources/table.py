@@ -18,7 +18,7 @@ from typing import Any
 from pipeline.array_files import is_domain, read_paths
 from pipeline.datasets.checked_csv import require_separator
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
-from pipeline.errors import InputError, did_you_mean, listed, one_line
+from pipeline.errors import InputError, counted, did_you_mean, listed, one_line
 from pipeline.image_files.parquet_file import ParquetFile, open_parquet
 from pipeline.image_files.read import PARQUET, row_path
 
@@ -95,9 +95,8 @@ class CsvFile:
         """Yield the rows by column, all columns."""
         for number, line in enumerate(self._lines(), -1):
             if len(line) != len(self.columns):
-                raise InputError(
-                    f"{self.path}: row {number} has {len(line)} values for {len(self.columns)} columns; mend it"
-                )
+                values, columns = counted(len(line), "value"), counted(len(self.columns), "column")
+                raise InputError(f"{self.path}: row {number} has {values} for {columns}; mend it")
             if number >= 0:
                 yield dict(zip(self.columns, line, strict=True))
 
