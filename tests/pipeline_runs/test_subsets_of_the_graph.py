@@ -49,6 +49,7 @@ def test_numbers_of_dvc_and_of_the_summary_say_what_they_were_made_with(project_
     assert project.stage("evaluate", "left-right", ok=False).returncode == 2  # a half-run graph
 
 
+@pytest.mark.long
 def test_what_dvc_says_itself_is_on_the_page_of_the_stages(project_copy):
     """docs/stages.md has DVC's own error where images are missing, and what it makes of a group without stages."""
     project, page = project_copy, (ROOT / "docs/stages.md").read_text()
