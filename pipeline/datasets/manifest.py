@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pipeline.datasets.manifest_files import ImageRow, Manifest
 from pipeline.datasets.sources.source import FoundImages, LabelledImage
-from pipeline.errors import InputError, listed, one_line
+from pipeline.errors import InputError, counted, listed, one_line
 
 
 def build(
@@ -122,9 +122,8 @@ def _read_all(
 
 
 def _all_unreadable(folder: str, skipped: Mapping[str, str]) -> str:
-    count = "1 file" if len(skipped) == 1 else f"{len(skipped)} files"
     return (
-        f"{folder}: {count} cannot be read as images; mend or remove them, or leave them out with "
+        f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; mend or remove, or leave out with "
         "data.unreadable: skip in params.yaml" + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
     )
 

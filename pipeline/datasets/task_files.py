@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.datasets.checked_csv import malformed, number_of, parsed_rows, read_csv, writing_folder
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 
 TASKS, CLASSES = Path("tasks/tasks.csv"), Path("tasks/classes.csv")
 MAX_HEADER = 2**20  # bytes: more than the seeds of any header take
@@ -124,7 +124,7 @@ def read_tasks(folder: Path, *, rows: int | None = None) -> Tasks:
         if row[0] != str(number):
             raise malformed(path, "its rows are not numbered 0, 1, 2, …")
     if rows is not None and len(task) != rows:
-        raise malformed(path, f"has {len(task)} rows, but images.csv has {rows}")
+        raise malformed(path, f"has {counted(len(task), 'row')}, but images.csv has {rows}")
     return Tasks(
         task=np.array(task, dtype=np.int64),
         seeds=tuple(int(seed[1]) for seed in seeds if seed),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from pipeline.method.backbone_weights import chosen_weights
@@ -10,6 +12,8 @@ from pipeline.method.random_fourier_features import Convention, median_bandwidth
 from pipeline.method.rows import as_array, take
 from pipeline.problem.domain import LabelledDomain
 from pipeline.store.basis_file import BasisRecipe
+
+Weights = tuple[float, ...]  # of the vision models
 
 
 def basis_recipe(
@@ -19,6 +23,7 @@ def basis_recipe(
     sigma: float,
     convention: Convention | Literal["median"],
     orthogonal: bool = False,
+    map_seeds: Callable[[Callable[[int], Weights], range], Iterable[Weights]] = map,
 ) -> BasisRecipe:
     """Return the recipe of every seed's basis.
 
@@ -35,6 +40,8 @@ def basis_recipe(
         between two train rows.
     orthogonal : bool, default False
         Draw orthogonal frequencies.
+    map_seeds : callable
+        Applies a function to the numbers 0 to S - 1 of the seeds where the weights of joined models are chosen.
     """
     rows = source.vision_rows("original")
     medians = [1.0] * len(source.seeds)
@@ -54,11 +61,11 @@ def basis_recipe(
     widths = source.vision.model_widths
     if len(widths) == 1:
         return recipe
-    seeds = range(len(source.seeds))
-    return replace(recipe, widths=widths, weights=tuple(_weights(source, recipe, index) for index in seeds))
+    weights = map_seeds(partial(_weights, source, recipe), range(len(source.seeds)))
+    return replace(recipe, widths=widths, weights=tuple(weights))
 
 
-def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> tuple[float, ...]:
+def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights:
     """Return the weights of several vision models that a seed's source train images choose."""
     train = source.train_index(recipe.seeds[index])
     return chosen_weights(
