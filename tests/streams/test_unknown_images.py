@@ -35,7 +35,10 @@ def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
     assert sum(figures["shares"].values()) == pytest.approx(1, abs=1e-5)
 
 
-def test_predict_says_of_a_streams_images_what_the_step_said(rejecting):
+@pytest.mark.parametrize("first", ["all", ["dog"]])
+def test_predict_says_of_a_streams_images_what_the_step_said(rejecting, first):
+    change_step(rejecting, "camera-week1", classes=first)
+    run(rejecting, "step camera-week1", "step camera-week2")
     cache = open_cache(rejecting.folder)
     rows = cache.rows("week2", "vit")
     found = cache.stream_model("camera").predict(rows, cache.rows("week2", "clip"))
