@@ -1,6 +1,6 @@
 """Closed, partial, open, universal and hidden label spaces, from the stages: ``python -m benchmarks.label_spaces``.
 
-In the folder of a project whose suite's features are cached (`dvc repro` up to `prompts`): every problem of the suite,
+In the folder of a project whose suite's features are cached (`dvc repro embed prompts`): every problem of the suite,
 or those that are named, in every label space of its dataset, with the classes of a task given and hidden, all seeds.
 The stages run in the folder label_spaces/ beside the caches. Prints a Markdown table of means over problems and seeds,
 in percent: accuracy on shared classes (A_T in closed and partial label spaces, else the mean per class, where a
