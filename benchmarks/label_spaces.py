@@ -1,10 +1,11 @@
 """Closed, partial, open, universal and hidden label spaces, from the stages: ``python -m benchmarks.label_spaces``.
 
-In the folder of a project whose suite's features are cached (`dvc repro` up to `prompts`): every problem of the suite,
+In the folder of a project whose suite's features are cached (`dvc repro embed prompts`): every problem of the suite,
 or those that are named, in every label space of its dataset, with the classes of a task given and hidden, all seeds.
 The stages run in the folder label_spaces/ beside the caches. Prints a Markdown table of means over problems and seeds,
 in percent: accuracy on shared classes (A_T in closed and partial label spaces, else the mean per class, where a
-rejected image is wrong), on unknown images, H-score, AUROC.
+rejected image is wrong), on unknown images, H-score, AUROC; and the share of test images that `rejecting` rejects in
+closed problems, where every image is known.
 """
 
 import json
@@ -18,8 +19,14 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml import YAML
 
+from pipeline import paths
+from pipeline.comparison.referee_variants import rejecting_answers
 from pipeline.comparison.unknown_classes import BASELINES
+from pipeline.method.variants import VARIANTS
+from pipeline.params import load_params
 from pipeline.stage import main as run_stage
+from pipeline.stage import open_project
+from pipeline.store.basis_file import read_bases
 
 FOLDER = Path("label_spaces")
 CLOSED = ["clip_zero_shot", "source_only", "nearest_mean", "calibrated"]
@@ -87,6 +94,18 @@ def figures(made):
     return found
 
 
+def known_rejected(made):
+    """Return the share of test images, in percent, that `rejecting` rejects where all are known."""
+    params = load_params()
+    project, shares = open_project(params), []
+    for name in (name for name, found in made.items() if found == ("closed", False)):
+        problem, bases = project.labelled_problem(name), read_bases(paths.bases(params.problems[name].source))
+        for index in range(len(params.data.seeds)):
+            answers = rejecting_answers(problem.seed(index, bases.basis(index)), VARIANTS["rejecting"])
+            shares.append(100 * answers[-1].rejected.mean())
+    return np.mean(shares)
+
+
 def main(only):
     """Print the table; ``only`` are problems, all of the suite if there are none."""
     made = write_project(only)
@@ -99,6 +118,7 @@ def main(only):
         columns = np.array(values, dtype=float).mean(axis=0)
         cells = ("–" if np.isnan(v) else f"{v:.1f}" for v in columns)
         print(f"| {space} | {method} | {' | '.join(cells)} |")
+    print(f"\nrejected where all are known: {known_rejected(made):.1f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Streams on real features whose labels only this file knows: accuracy against all at once, estimates, corrections.
+"""Streams on real features whose labels only this file knows: against all at once, estimates, corrections, new classes.
 
     python benchmarks/streams.py ../shared/real/office_caltech10 FOLDER
     python benchmarks/streams.py estimates ../shared/real/office_caltech10 FOLDER
+    python benchmarks/streams.py new-classes ../shared/real/office_caltech10 FOLDER
 
 Writes a project of imported features into FOLDER (once) and runs the real stages there. The stream has four steps with
 overlapping classes; the second camera is forgotten (its rows are deleted) before the third step.
@@ -35,16 +36,27 @@ from pipeline.store.source_store import read_source_after, read_source_classes
 from pipeline.store.stream_state import read_stream_state
 
 VIEWS = {"original": "original", "zeros": "zeros", "rand": "rand_matched"}
+# source, the domains of two steps, two classes that the source lacks
+NEW_CLASSES = {
+    "office_caltech10": [
+        ("amazon", ("webcam", "caltech10"), ("mug", "monitor")),
+        ("amazon", ("caltech10", "dslr"), ("bike", "keyboard")),
+    ],
+    "pacs3": [
+        ("photo", ("art_painting", "cartoon"), ("guitar", "horse")),
+        ("art_painting", ("photo", "cartoon"), ("dog", "house")),
+    ],
+}
 
 
-def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any]) -> None:
-    """Write features and suite: the source, a domain per step, and one of all steps together."""
+def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any], new: Sequence[str] = ()) -> None:
+    """Write features and suite: the source without ``new`` classes, a domain per step, one of all steps together."""
     vision, clip = (np.load(real / name) for name in ("vision.npz", "clip_space.npz"))
     names = [str(name) for name in clip["class_names"]]
     where = [tuple(str(path).split("/")) for path in vision["paths"]]
     rows, labels = [], []
     for row, (domain, name, file) in enumerate(where):
-        if domain == source:
+        if domain == source and name not in new:
             rows.append(row)
             labels.append(f"{source}/{name}/{file}")
         for number, (step, (camera, classes, part, parts)) in enumerate(steps.items()):
@@ -63,7 +75,11 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
         logit_scale=clip["logit_scale"],
     )
     domain = {"dataset": "real", "images": "vision.npz", "views": list(VIEWS), "templates": ["a {}"]}
-    unlabelled = {**domain, "labels": "none"}
+    unlabelled = {**domain, "dataset": "steps", "labels": "none"}
+    datasets = {
+        key: {"classes_per_task": len(names), "class_names": {n: n for n in names if n not in lacks}}
+        for key, lacks in (("real", new), ("steps", ()))
+    }
     before, entries = f"source/{source}", {}
     for step, (_, classes, _, _) in steps.items():
         entries[f"camera-{step}"] = entry(source, step, sorted(classes), before)
@@ -72,7 +88,7 @@ def write_project(real: Path, folder: Path, source: str, steps: Mapping[str, Any
     entries["once-together"] = entry(source, "together", every, f"source/{source}")
     suite = {
         "suite": "streams",
-        "datasets": {"real": {"classes_per_task": len(names), "class_names": {n: n for n in names}}},
+        "datasets": datasets,
         "generated": {},
         "domains": {source: domain, **dict.fromkeys((*steps, "together"), unlabelled)},
         "models": {
@@ -242,8 +258,33 @@ def estimates(real: Path, folder: Path) -> None:
     sys.stdout.write(f"  off by {np.mean(np.abs(errors)):.1f} on average, {min(errors):.1f} to {max(errors):.1f}\n")
 
 
-if __name__ == "__main__" and sys.argv[1] == "estimates":
-    estimates(Path(sys.argv[2]).absolute(), Path(sys.argv[3]).absolute())
+def new_classes(real: Path, folder: Path) -> None:
+    """Print the accuracy on images of two classes: by CLIP alone, where the source lacks them, where it has them."""
+    names = sorted({str(path).split("/")[1] for path in np.load(real / "vision.npz")["paths"]})
+    for number, (source, cameras, new) in enumerate(NEW_CLASSES[real.name]):
+        for lacks in (new, ()):
+            steps = {f"w{i}": (camera, names, 0, 1) for i, camera in enumerate(cameras)}
+            project = folder / f"{number}-{'new' if lacks else 'known'}"
+            write_project(real, project, source, steps, lacks)
+            with chdir(project):
+                prepare(source, list(steps))
+                for step, camera in zip(steps, cameras, strict=True):
+                    stage(f"step camera-{step}")
+                    with paths.step_images("streams", f"camera-{step}").open(newline="") as file:
+                        rows = [row for row in csv.DictReader(file) if row["path"].split("/")[1] in new]
+                    right = {
+                        column: 100 * np.mean([row[column] == row["path"].split("/")[1] for row in rows])
+                        for column in ("clip", "class")
+                    }
+                    sys.stdout.write(
+                        f"  {source}, {camera}: {', '.join(new)} {'new' if lacks else 'known'}, {len(rows)} images: "
+                        f"CLIP alone {right['clip']:.1f}, stream {right['class']:.1f}\n"
+                    )
+
+
+if __name__ == "__main__" and sys.argv[1] in ("estimates", "new-classes"):
+    measure = estimates if sys.argv[1] == "estimates" else new_classes
+    measure(Path(sys.argv[2]).absolute(), Path(sys.argv[3]).absolute())
 elif __name__ == "__main__":
     real, folder = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute()
     names = sorted({str(path).split("/")[1] for path in np.load(real / "vision.npz")["paths"]})
