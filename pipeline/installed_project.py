@@ -4,8 +4,6 @@ The first line of its dvc.yaml names the graph that it was copied from. The stag
 `dvc repro`, stops where the installed package has another one: stages of two versions must not be mixed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Which step of a stream is meant."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pipeline.errors import ParamsError, did_you_mean, listed

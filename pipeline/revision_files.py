@@ -1,7 +1,5 @@
 """Files of a git revision and of DVC's cache or remote, brought into a folder when they are first asked for."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 from collections.abc import Iterator

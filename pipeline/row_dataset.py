@@ -1,7 +1,5 @@
 """Cached features as a dataset of torch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

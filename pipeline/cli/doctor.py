@@ -12,8 +12,6 @@ examples:
   referee doctor --counts
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -1,7 +1,5 @@
 """Whether what params.yaml and suite.yaml name exists: methods, models, weights, images. No image is opened."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`referee`: the commands beside `dvc`. Each is one module of this package, whose docstring is its help."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -15,8 +15,6 @@ examples:
   referee share --save-keys      # the teammate, in a clone
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

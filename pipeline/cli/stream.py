@@ -17,8 +17,6 @@ examples:
   referee stream forget camera-week1
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

@@ -16,8 +16,6 @@ examples:
   referee summary --remote
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

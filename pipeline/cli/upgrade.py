@@ -15,8 +15,6 @@ examples:
   referee upgrade && dvc repro --allow-missing
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -12,8 +12,6 @@ examples:
   referee use suites/mine.yaml
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

@@ -6,8 +6,6 @@ of asking for one (`classes_per_task`, `class_order_seed`, `tasks` in suite.yaml
 one again, changes nothing. A class that is taken away and put back finds its place again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ source-private classes leave the target, images of target-private classes leave 
 tasks as *unknown*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 

@@ -1,7 +1,5 @@
 """Make a manifest from the images of a domain: read each once, say what was left out."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections import Counter

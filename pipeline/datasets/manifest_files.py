@@ -17,8 +17,6 @@ A change of seeds or tasks leaves these files, hence all embeddings and prompts,
 same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from array import array

@@ -11,8 +11,6 @@
 (`labels: none`), tasks.csv has a header and no rows.
 """
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Classes and tasks: the order of the classes, which arrive together, and the split of the images."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """What open_clip knows of a model before any weights: its architecture, its tags, how it wants its images."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Any open_clip model: an `ImageEncoder` for its image tower, and its text tower beside it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Which device runs the encoders, and at which precision it can."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """Any timm model as an `ImageEncoder`: pooled features before the classifier."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

@@ -12,8 +12,6 @@ Python starts. The hook imports nothing; it acts when ``torchvision`` is first i
 must therefore import the standard library only.
 """
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.util
 import shutil

@@ -1,7 +1,5 @@
 """Embed images: those of a manifest through the progress log, and new ones that are in no manifest."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -5,8 +5,6 @@ a cluster. A block that is done twice (its worker died before the rows were fetc
 once, and a run that ends early goes on from there, with or without a cluster.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

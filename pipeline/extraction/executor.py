@@ -7,8 +7,6 @@ Python's global lock in them (see `method/cholesky.py`). Where the matrices of a
 independent too: no core is idle while the last of five seeds runs.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence

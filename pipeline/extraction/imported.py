@@ -1,7 +1,5 @@
 """Embeddings that were computed elsewhere (``library: imported``), brought into stores of ours."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

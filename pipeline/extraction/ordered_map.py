@@ -1,7 +1,5 @@
 """Run a function over many items in threads: results in order, a bounded number under way."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

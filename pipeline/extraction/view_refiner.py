@@ -4,8 +4,6 @@ As in `image_embedder`, a pass on the CPU has 16 rows (the last one padded) and 
 rerun with other workers ends with the same bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A problem's adapted model, read from the caches: all that classifies an image once its embeddings are there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable

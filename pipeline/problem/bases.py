@@ -1,7 +1,5 @@
 """The random Fourier bases of a source domain, one per seed, as recipes from which they are drawn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 

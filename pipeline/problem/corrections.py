@@ -1,7 +1,5 @@
 """Corrections: images of a step that a person looked at, as a CSV file with the columns `path` and `class`."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

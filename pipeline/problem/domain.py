@@ -3,8 +3,6 @@
 `Domain` has no labels: whoever adapts is given one. `LabelledDomain` has them: for the source and for evaluation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property

@@ -5,8 +5,6 @@ Classes are numbered in the order in which the stream meets them: the method see
 label of this one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

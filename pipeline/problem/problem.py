@@ -1,7 +1,5 @@
 """A problem: a source and a target domain, as those see it who adapt and as those see it who compare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property

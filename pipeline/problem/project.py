@@ -1,7 +1,5 @@
 """A project's caches by the names that suite.yaml gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

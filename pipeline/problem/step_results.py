@@ -1,7 +1,5 @@
 """What a step leaves for people: a table of its images, least certain first, and a few figures without labels."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

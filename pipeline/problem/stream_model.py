@@ -4,8 +4,6 @@
 cannot be continued, used or exported: the line that refuses it names both sides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path

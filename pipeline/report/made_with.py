@@ -4,8 +4,6 @@ DVC runs whatever part of the graph one asks for, so results of other parameters
 result file holds its own, and whoever shows a number compares them with params.yaml and says where they differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

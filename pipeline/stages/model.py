@@ -5,8 +5,6 @@ on this small file, so a teammate without the weights uses the cache. Other weig
 features are refused: taking them extracts everything anew, which must be meant.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -6,8 +6,6 @@ two are all that the target's stages may read of the source. For people, results
 the bases approximate their kernel on a sample of the vision rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -6,8 +6,6 @@ without the others. `prompt_store`, `source_store` and `target_store`
 say which arrays and attributes a kind of store has; all of them are read here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ a digest of each, so that another version of NumPy that draws differently is not
 with statistics of the old draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

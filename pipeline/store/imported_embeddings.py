@@ -5,8 +5,6 @@ decides) where the file has one, else by order. Nothing is guessed: a wrong row 
 path or a NaN is refused by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 

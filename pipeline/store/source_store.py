@@ -14,8 +14,6 @@ No row and no label of the source is in it.
 r is D, or the number of directions that count (`method/kernel_directions.py`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

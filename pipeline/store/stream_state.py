@@ -18,8 +18,6 @@ Everything that the next step needs of all earlier ones is here, whatever their 
 Classes are numbered in the order in which the stream met them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal

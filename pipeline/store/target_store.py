@@ -4,8 +4,6 @@ Of pseudo-labels there are the arrays ``label``, ``weight``, ``kept`` (S, n) and
 order of the target's manifest. A row that is no train image of a seed has the label `NO_LABEL`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find out what lies at `images` of a domain, and find the images there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.datasets.sources.folder import find_in_folder, is_hidden, visible_folders
