@@ -1,7 +1,5 @@
 """One tiny store of every kind that stages read, by the real writers, and how a stage reads it."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Callable
