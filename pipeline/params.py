@@ -45,18 +45,7 @@ class Params(Suite, Settings):
 
 
 def load_params(folder: Path = Path()) -> Params:
-    """Read and validate params.yaml and suite.yaml of a folder.
-
-    Returns
-    -------
-    Params
-        The sections of both files as attributes.
-
-    Raises
-    ------
-    ParamsError
-        One line per mistake, each with its file and key.
-    """
+    """Read and validate params.yaml and suite.yaml of a folder; the `ParamsError` has a line per mistake."""
     settings = read_yaml(folder / PARAMS_FILE)
     # before suite.yaml is found missing
     _refuse_misplaced(settings, Suite, folder / PARAMS_FILE, SUITE_FILE)

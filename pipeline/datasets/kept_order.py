@@ -33,16 +33,9 @@ def order_of_arrival(
     tasks: Sequence[Sequence[str]] | None = None,
     class_order_seed: int | None = None,
 ) -> Order:
-    """Return the classes of each task: those kept as they are, new ones after them.
+    """Return the classes of each task: those of ``kept``, the order of the last time, and new ones after them.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The classes of today.
-    kept : list of lists of str
-        The order of the last time; empty the first time.
-    classes_per_task, tasks, class_order_seed
-        What suite.yaml asks for, see `task_of_classes`; it decides the first time.
+    The first time it is what suite.yaml asks for, see `task_of_classes`.
 
     Examples
     --------

@@ -47,17 +47,10 @@ def parts_of(
     source_private: Members = (),
     target_private: Members = (),
 ) -> dict[str, Part]:
-    """Return who has each class.
+    """Return who has each of all ``classes``; ``key`` is where the label space stands, for messages.
 
-    Parameters
-    ----------
-    key : str
-        Where the label space stands, for messages.
-    classes : collection of str
-        The names of all classes.
-    shared, source_private, target_private : sequence of str or int
-        Names, or a number: so many of the classes that no list names, in alphabetical order as in the literature's
-        splits, first for ``shared``. Without ``shared`` all that are left are shared.
+    A number stands for so many of the classes that no list names, in alphabetical order as in the literature's splits,
+    first for ``shared``. Without ``shared`` all that are left are shared.
 
     Examples
     --------

@@ -37,16 +37,9 @@ CPU_ROWS = 16
 
 
 class ImageEmbedder:
-    """Embeds batches of image files; on the CPU several threads may call it at once.
+    """Embeds batches of image files, ``batch_size`` in a forward pass.
 
-    Attributes
-    ----------
-    encoder : ImageEncoder
-        The frozen backbone, built.
-    is_thread_parallel : bool
-        Whether several threads embed at once (the CPU) or one feeds the device (an accelerator).
-    batch_size : int
-        Images of one forward pass.
+    ``is_thread_parallel`` says whether several threads embed at once (the CPU) or one feeds the device.
     """
 
     def __init__(self, encoder: ImageEncoder, settings: EmbeddingSettings) -> None:

@@ -113,27 +113,11 @@ def refine_views(
     tasks_of: Callable[[int], Iterable[TaskToRefine]],
     scratch: Path,
 ) -> Iterator[dict[str, Path]]:
-    """Refine and embed the views of all seeds' train images.
+    """Refine and embed ``views`` of all seeds' train images; ``train`` (S, n) says which of the n images these are.
 
-    Parameters
-    ----------
-    images : sequence of n Image
-        The target domain's images, in the order of the rows.
-    views : sequence of str
-        See `views_to_refine`.
-    ascent, attention
-        See `ViewRefiner`.
-    train : ndarray of shape (S, n), bool
-        Which images are train images of each seed.
-    tasks_of : callable
-        ``tasks_of(seed_index)`` gives the tasks of a seed; not called without steps.
-    scratch : Path
-        Folder for the rows of all seeds, which may be more than the memory holds.
-
-    Yields
-    ------
-    dict of str to Path
-        Of each view an .npy file (S, n, d), there until the ``with`` block ends; rows of test images are NaN.
+    Yield of each view an .npy file (S, n, d) in the folder ``scratch``, there until the ``with`` block ends: the rows
+    may be more than the memory holds; those of test images are NaN. ``tasks_of(seed_index)`` gives the tasks of a seed
+    and is not called without steps.
     """
     encoder, dtype = ImageEmbedder.build(settings).encoder, settings.backbone.stored_as
     refiner = ViewRefiner(encoder, settings.views, ascent, attention=attention, rows=settings.batch_size)

@@ -24,14 +24,8 @@ from pipeline.method.frequency_views import ViewSettings, frequency_views
 class ViewRefiner:
     """Refines and embeds batches of crops; on the CPU several threads may call it at once.
 
-    Parameters
-    ----------
-    ascent : Ascent
-        Steps of the gradient ascent; none if there is no `SourceBranch`.
-    attention : bool
-        Whether tokens of a view and of the original attend to each other before pooling.
-    rows : int
-        Images of a pass on an accelerator; on the CPU it is always 16.
+    With ``attention``, tokens of a view and of the original attend to each other before pooling. ``rows`` are the
+    images of a pass on an accelerator.
     """
 
     def __init__(

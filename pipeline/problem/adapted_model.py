@@ -103,17 +103,9 @@ def open_adapted_model(
     seed: int | None = None,
     after_task: int | None = None,
 ) -> AdaptedModel:
-    """Read the model of a problem: by default the first seed's, after the last task.
+    """Read the model of a problem: by default the first seed's, after the last task; tasks count from 1.
 
-    Parameters
-    ----------
-    problem : Problem
-    options : MethodOptions
-        As params.yaml has them now; a model that was adapted under others is refused.
-    rff : mapping
-        The section `rff` as params.yaml has it now; likewise.
-    seed, after_task : int, optional
-        Which model; tasks count from 1.
+    A model that was made under other ``options`` or another section `rff` than params.yaml has now is refused.
     """
     store = open_target(problem.target.root / paths.target_model(problem.name))
     check_options(store, options)

@@ -20,19 +20,9 @@ def basis_recipe(
 ) -> BasisRecipe:
     """Return the recipe of every seed's basis.
 
-    Parameters
-    ----------
-    source : LabelledDomain
-        Its embeddings give the widths and, under ``median``, its train rows the bandwidth. Its labels are read where
-        several vision models are joined, to choose their weights. The target is never looked at: a basis is fixed
-        before the first target task.
-    D : int
-        Number of Fourier features.
-    sigma : float
-        Of the kernel, in the meaning that ``convention`` gives it; under ``median`` a factor of the median distance
-        between two train rows.
-    orthogonal : bool, default False
-        Draw orthogonal frequencies.
+    The source's embeddings give the widths and, under ``median``, its train rows the bandwidth: ``sigma`` times the
+    median distance of two. Its labels are read where several vision models are joined, to choose their weights. The
+    target is never looked at: a basis is fixed before the first target task.
     """
     rows = source.vision_rows("original")
     medians = [1.0] * len(source.seeds)

@@ -177,15 +177,7 @@ class Domain:
         return {view: take(self.vision_rows(view), index) for view in views}
 
     def rows(self, index: Index, views: Iterable[str]) -> UnlabelledRows:
-        """Return everything a method may see of the images at ``index``.
-
-        Parameters
-        ----------
-        index : ndarray of shape (n,)
-            Ascending row numbers.
-        views : iterable of str
-            The views of the vision model's embeddings.
-        """
+        """Return everything a method may see of the images at ascending row numbers ``index`` (n,)."""
         clip_rows = take(self.clip_rows, index)
         return UnlabelledRows(self.views_at(index, views), self._cosines(clip_rows), clip_rows)
 

@@ -96,13 +96,7 @@ class OpenedStep:
 
 
 def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) -> OpenedStep:
-    """Read all that a step reads.
-
-    Raises
-    ------
-    RefereeError
-        One line that names both sides where the state of the step before rests on something else than this step.
-    """
+    """Read all that a step reads; refuse a state of the step before that rests on something else than this step."""
     if options.statistics != "exact":
         raise ParamsError(
             f"params.yaml: method: statistics: {options.statistics} cannot be continued from a file; "

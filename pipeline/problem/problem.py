@@ -61,12 +61,7 @@ class Problem:
     def source_models(self, index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
         """Yield the source model after each task of the seed at ``index``; where classes are hidden, always the last.
 
-        Parameters
-        ----------
-        index : int
-            Position of the seed among the seeds.
-        with_scatter : bool, default False
-            Also read the within-class scatter, which is large.
+        ``with_scatter``: also read the within-class scatter, which is large.
         """
         models = read_source(self._model_path, index, self.target.class_names, with_scatter=with_scatter)
         if not self.target.hidden:

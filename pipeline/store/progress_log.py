@@ -33,16 +33,8 @@ Rows = npt.NDArray[np.floating]
 class ProgressLog:
     """Rows of one view of one encoder by image digest; a context manager that holds the writer's lock.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of all logs of these rows; those of other writers are read too.
-    writer : str
-        Name of the file that is appended to; a second process with the same name is a `StoreError`.
-    width : int
-        Embedding width d.
-    dtype : numpy dtype
-        Type of the rows.
+    ``folder`` has all logs of these rows, and those of other writers are read too; the file ``writer`` is appended to:
+    a second process with the same name is a `StoreError`.
     """
 
     def __init__(self, folder: Path, writer: str, *, width: int, dtype: npt.DTypeLike) -> None:

@@ -41,61 +41,28 @@ _PER_CLASS = ("count", "weight", "squared_weight")
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """What the numbers of a state rest on; two states with the same origin may be continued by each other's steps.
-
-    Attributes
-    ----------
-    source : str
-        The source domain.
-    basis : dict
-        ``sha256`` of the random Fourier basis, with D, sigma, convention and seed for messages.
-    method : dict
-        The method's options.
-    backbones : dict
-        `EmbeddingStore.backbone` of the "vision" and "language" rows.
-    """
+    """What the numbers of a state rest on; two states with the same origin may be continued by each other's steps."""
 
     source: str
-    basis: dict[str, Any]
-    method: dict[str, Any]
-    backbones: dict[str, Any]
+    basis: dict[str, Any]  # its sha256, with D, sigma, convention and seed for messages
+    method: dict[str, Any]  # the options
+    backbones: dict[str, Any]  # `EmbeddingStore.backbone` of the "vision" and "language" rows
 
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """A stream after a step.
-
-    Attributes
-    ----------
-    step : str
-        The key of the step.
-    steps_before : tuple of str
-        The keys of the steps before it, the first one first.
-    classes : tuple of str
-        The K classes seen, in the order in which the stream met them.
-    prompts : Prompts
-        Of the classes seen, in their order, then of the domain's other classes.
-    origin : StreamOrigin
-    statistics : ExactStatistics
-        Of all images of all steps so far.
-    classifier : Classifier
-        Of the K classes.
-    summary : dict
-        Figures of the step's images for the drift of the next one: shares of the classes, mean confidence.
-    rejection : RejectionState, optional
-        Of all images so far, where images are rejected.
-    class_means : ndarray of shape (K, d), optional
-        Of unit embeddings: the source's, of a class that it lacks the stream's. Where images are rejected.
-    """
+    """A stream after a step."""
 
     step: str
-    steps_before: tuple[str, ...]
-    classes: tuple[str, ...]
-    prompts: Prompts
+    steps_before: tuple[str, ...]  # the first one first
+    classes: tuple[str, ...]  # the K classes seen, in the order in which the stream met them
+    prompts: Prompts  # of the classes seen, in their order, then of the domain's other classes
     origin: StreamOrigin
-    statistics: ExactStatistics
-    classifier: Classifier
-    summary: dict[str, Any]
+    statistics: ExactStatistics  # of all images of all steps so far
+    classifier: Classifier  # of the K classes
+    summary: dict[str, Any]  # for the drift of the next step: shares of the classes, mean confidence
+    # where images are rejected: of all images so far, and means (K, d) of unit embeddings: the source's, of a class
+    # that it lacks the stream's
     rejection: RejectionState | None = None
     class_means: Matrix64 | None = None
 
