@@ -46,12 +46,8 @@ def _drawn(domain: str, seed: int, members: set[str], shared: set[str], test_fra
     """Return the test contents of one class."""
     n = len(members)
     n_test = min(max(1, round(test_fraction * n)), n - 1)
-    ranked = sorted(members - shared, key=lambda content: _rank(domain, seed, content))
-    return set(ranked[:n_test])
-
-
-def _rank(domain: str, seed: int, content: str) -> bytes:
-    return hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest()
+    rank = {content: hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest() for content in members - shared}
+    return set(sorted(rank, key=rank.__getitem__)[:n_test])
 
 
 def class_order(found: Iterable[str], given: Iterable[str] = ()) -> tuple[str, ...]:

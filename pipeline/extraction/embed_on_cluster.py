@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -41,7 +42,9 @@ def embed_on_cluster(
     cluster: Cluster, settings: EmbeddingSettings, weights: str, batches: Sequence[Batch]
 ) -> Iterator[tuple[Batch, ViewEmbeddings]]:
     """Have workers embed batches; yield several joined to one, with their rows, as soon as they are done."""
-    work = partial(embed_block, settings.absolute(), weights, Path.cwd())
+    origin = str(Path(settings.backbone.origin).absolute())  # a worker runs in another folder
+    settings = replace(settings, backbone=settings.backbone.model_copy(update={"origin": origin}))
+    work = partial(embed_block, settings, weights, Path.cwd())
     devices: set[str] = set()
     blocks = BlockSizes(batches, cluster.threads)
     for block, result in cluster.collect(work, blocks):

@@ -13,9 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
-from pipeline.datasets.label_spaces import SpaceRow, as_space_rows, known_classes
+from pipeline.datasets.label_spaces import known_classes
 from pipeline.datasets.manifest_files import read_images, read_labels, rows_digest
-from pipeline.datasets.task_files import CLASSES, TASKS, ClassRow, Tasks, read_classes, read_label_spaces, read_tasks
+from pipeline.datasets.task_files import (
+    CLASSES,
+    TASKS,
+    ClassRow,
+    SpaceRow,
+    Tasks,
+    read_classes,
+    read_label_spaces,
+    read_tasks,
+)
 from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
@@ -88,8 +97,7 @@ class Domain:
     @cached_property
     def label_spaces(self) -> dict[str, list[SpaceRow]]:
         """Who has each class, by the name of the label space."""
-        found = read_label_spaces(self.manifest)
-        return {name: as_space_rows(rows) for name, rows in found.items()}
+        return read_label_spaces(self.manifest)
 
     @cached_property
     def classes(self) -> list[ClassRow]:

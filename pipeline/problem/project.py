@@ -34,10 +34,6 @@ class Project:
         """Return a domain without its labels."""
         return self._open(Domain, name, lazy)
 
-    def labelled_domain(self, name: str, *, lazy: bool = False) -> LabelledDomain:
-        """Return a domain with its labels."""
-        return self._open(LabelledDomain, name, lazy)
-
     def source_domain(self, name: str, *, lazy: bool = False, label_space: str | None = None) -> SourceDomain:
         """Return a domain with its labels, without the classes that only the target of a label space has."""
         return self._open(SourceDomain, name, lazy, label_space)

@@ -40,10 +40,6 @@ class ArrayWriter:
             for index, chunk in enumerate(values):
                 array.write((index,), np.asarray(chunk))
 
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Add attributes."""
-        self.attributes.update(attributes)
-
 
 @contextmanager
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
@@ -73,7 +69,7 @@ def write_arrays(
     ['bike', 'mug']
     """
     with writing(path, schema) as store:
-        store.describe(attributes)
+        store.attributes.update(attributes)
         store.write(arrays)
 
 

@@ -88,7 +88,7 @@ def writing_source(
     the "vision" and "language" rows that the model rests on.
     """
     with writing(path, SCHEMA) as store:
-        store.describe({"classes": list(classes), "backbones": backbones})
+        store.attributes.update(classes=list(classes), backbones=backbones)
         writer = SourceWriter(store, seeds, tasks)
         yield writer
         writer.finish()

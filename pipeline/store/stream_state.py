@@ -20,7 +20,7 @@ Classes are numbered in the order in which the stream met them.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +111,7 @@ def read_stream_state(path: Path) -> StreamState:
         ClassStatistics.from_arrays(arrays),
         prior_means,
         store.read("prior_count", 0, shape=(K,)),
-        _arithmetic(path, store.attribute("arithmetic", str)),
+        cast("Arithmetic", store.attribute("arithmetic", str)),
     )
     if not (np.isfinite(sums).all() and np.isfinite(prior_means).all()):
         raise unusable(path, "holds a number that is not finite")
@@ -149,10 +149,3 @@ def _prompts(store: ArrayStore) -> Prompts:
     if not isinstance(scale, float) or not isinstance(classes, list):
         raise unusable(store.path, "its attribute 'prompts' is malformed")
     return Prompts(store.read("text", 0, shape=(len(classes), None)), scale, provenance)
-
-
-def _arithmetic(path: Path, name: str) -> Arithmetic:
-    known: dict[str, Literal["float32", "float64"]] = {"float32": "float32", "float64": "float64"}
-    if name not in known:
-        raise unusable(path, f"its arithmetic is {name!r}")
-    return known[name]

@@ -114,7 +114,7 @@ def test_domains_and_problems_travel_as_names_and_are_opened_there(project, tmp_
 )
 def test_a_store_of_other_images_or_weights_is_refused(changed, store, provenance):
     rewrite(store, **provenance)
-    domain = changed.labelled_domain("right")
+    domain = changed.source_domain("right")
     with pytest.raises(StoreError, match=next(iter(provenance))) as error:
         _ = domain.labels, domain.clip, domain.prompts
     assert "cache/" in str(error.value)
