@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -37,7 +37,11 @@ def build(
     images, labels, skipped = _read_all(found.images, read_facts, workers, on_read)
     classes = sorted(set(class_names) or {image.class_name for image in found.images})
     if skipped and unreadable == "stop":
-        raise InputError(_all_unreadable(folder, skipped))
+        count = "1 file" if len(skipped) == 1 else f"{len(skipped)} files"
+        raise InputError(
+            f"{folder}: {count} cannot be read as images; mend or remove them, or leave them out with data.unreadable: "
+            "skip in params.yaml" + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
+        )
     if by_content:
         order = sorted(range(len(images)), key=lambda row: images[row].sha256)
         images, labels = [images[row] for row in order], [labels[row] for row in order]
@@ -89,14 +93,6 @@ def _read_all(
                 images.append(result)
                 names.append(image.class_name)
     return images, names, skipped
-
-
-def _all_unreadable(folder: str, skipped: Mapping[str, str]) -> str:
-    count = "1 file" if len(skipped) == 1 else f"{len(skipped)} files"
-    return (
-        f"{folder}: {count} cannot be read as images; mend or remove them, or leave them out with "
-        "data.unreadable: skip in params.yaml" + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
-    )
 
 
 def _refuse_empty(folder: str, images: int, empty: Sequence[str], empty_class: str, ignored: dict[str, int]) -> None:

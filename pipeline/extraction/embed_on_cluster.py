@@ -74,7 +74,10 @@ def embed_block(settings: EmbeddingSettings, weights: str, folder: Path, block: 
         parts = [rows for _, rows in embedder.embed(batches, workers=1 if on_cpu else None)]
     # One array per view: a thousand small ones take a network ten times as long.
     rows = {view: np.concatenate([part[view] for part in parts]) for view in block.views}
-    return BlockRows(rows, _processor(embedder.encoder.device), time.perf_counter() - began)
+    device = embedder.encoder.device
+    kind = f"{device.type} {torch.backends.cpu.get_cpu_capability()}"  # other kinds round differently
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else kind
+    return BlockRows(rows, name, time.perf_counter() - began)
 
 
 _device = threading.Lock()
@@ -91,13 +94,6 @@ def _embedder(settings: EmbeddingSettings, weights: str) -> ImageEmbedder:
             "out the work; give every worker the same checkpoint"
         )
     return embedder
-
-
-def _processor(device: torch.device) -> str:
-    """Name the kind of processor: other kinds round differently."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{device.type} {torch.backends.cpu.get_cpu_capability()}"
 
 
 class BlockSizes:

@@ -187,18 +187,16 @@ class Domain:
     def rows(self, index: Index, views: Iterable[str]) -> UnlabelledRows:
         """Return everything a method may see of the images at ascending row numbers ``index`` (n,)."""
         clip_rows = take(self.clip_rows, index)
-        return UnlabelledRows(self.views_at(index, views), self._cosines(clip_rows), clip_rows)
+        cosines: Rows = CosineRows(clip_rows, self.prompts.text)
+        if len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES and not self.lazy:
+            cosines = as_array(cosines)
+        return UnlabelledRows(self.views_at(index, views), cosines, clip_rows)
 
     def task(self, seed: int, task: int, views: Iterable[str]) -> TargetTask:
         """Return the unlabelled train images of a task, with the task's class set."""
         rows = self.rows(self.train_index(seed, task), views)
         classes = np.arange(len(self.classes)) if self.hidden else self.class_sets[task]
         return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
-
-    def _cosines(self, clip_rows: Rows) -> Rows:
-        cosines = CosineRows(clip_rows, self.prompts.text)
-        few = len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES
-        return as_array(cosines) if few and not self.lazy else cosines
 
 
 class LabelledDomain(Domain):

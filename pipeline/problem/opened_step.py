@@ -120,7 +120,11 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
     seen = () if before is None else before.classes
     names = _classes_of_step(settings, (*known, *(c for c in seen if c not in known)), domain)
     order = (*seen, *(name for name in names if name not in seen))
-    _refuse_classes_of_later_tasks(settings, order, later)
+    if early := [name for name in order if name in later]:  # which the source has, but not yet
+        raise ParamsError(
+            f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
+            f"{settings.source_task}; name a later task"
+        )
     basis, images = bases.reduced(0, options), _image_names(domain)
     corrections = read_corrections(settings.corrections, images, names)
     source = _of_classes(source, known, order, before, options)
@@ -157,16 +161,6 @@ def _classes_of_step(settings: StepSettings, known: Sequence[str], domain: Domai
             )
     new = [name for name in settings.classes if name not in known]
     return [*(name for name in known if name in settings.classes), *new]
-
-
-def _refuse_classes_of_later_tasks(settings: StepSettings, order: Sequence[str], later: Sequence[str]) -> None:
-    """Refuse classes that the source has, but not yet after the task whose model is used."""
-    early = [name for name in order if name in later]
-    if early:
-        raise ParamsError(
-            f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
-            f"{settings.source_task}; name a later task"
-        )
 
 
 def _of_classes(

@@ -151,15 +151,13 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
     """Return the source model of one seed after a task (from 0; None: the last), with its scatter if it has one."""
     store = open_arrays(path, SCHEMA)
     models = list(read_source(path, seed_index, store.attribute("classes", list, of=str)))
-    T = len(models)
-    if task is not None and task >= T:
-        raise StoreError(f"{path}: has {T} tasks, and no task {task + 1}")
-    model = models[T - 1 if task is None else task]
+    at = len(models) - 1 if task is None else task
+    if at >= len(models):
+        raise StoreError(f"{path}: has {len(models)} tasks, and no task {at + 1}")
     if "scatter" not in store.arrays:
-        return model
-    width = int(model.means.shape[1])
-    scatter = _read_scatter(store, seed_index, T - 1 if task is None else task, T=T, width=width)
-    return replace(model, scatter=scatter)
+        return models[at]
+    width = int(models[at].means.shape[1])
+    return replace(models[at], scatter=_read_scatter(store, seed_index, at, T=len(models), width=width))
 
 
 def _read_scatter(store: ArrayStore, seed_index: int, task: int, *, T: int, width: int) -> SourceScatter:

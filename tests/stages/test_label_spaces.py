@@ -12,7 +12,7 @@ from pipeline.cli.main import main as cli
 from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
-from pipeline.problem.project import Project
+from pipeline.problem.project import Pair, Project
 from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
@@ -95,9 +95,7 @@ def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(pr
     assert read_source_classes(project.folder / "cache/source/a.zarr") == NAMES
     model = project.folder / "cache/source/a.zarr/label_spaces/universal.zarr"
     assert sorted(read_source_classes(model)) == NAMES[:5]
-    opened = Project(
-        "vit", "clip", {"a-b": ("a", "b")}, label_spaces={"a-b": {"label_space": "universal", "hidden": False}}
-    )
+    opened = Project("vit", "clip", {"a-b": Pair("a", "b", "universal")})
     source = opened.source_domain("a", label_space="universal")
     assert set(source.labels[source.train_index(0)]) == set(range(5))
     target = opened.labelled_target("a-b")
