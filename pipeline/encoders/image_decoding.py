@@ -7,8 +7,6 @@ DomainNet) are drawn for a white page, whereas dropping the alpha channel, as a 
 often black.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io
@@ -17,15 +15,12 @@ import sys
 import warnings
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError, features
 
 from pipeline.image_files.read import read_bytes, unreadable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Only these decoders may run on a file, whatever its suffix: Pillow also opens formats that start
 # other programs (EPS) or that nobody keeps photos in.

@@ -1,19 +1,14 @@
 """An image encoder: crops in [0, 1] in, embeddings out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
 from pipeline.encoders.device import check_on_cpu, fast_precision, keep_float32_exact
+from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pipeline.encoders.preprocessing import Preprocessing
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

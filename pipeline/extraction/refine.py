@@ -4,14 +4,11 @@ A seed's pseudo-labels and source model are its own, so its refined views are to
 (mutual attention alone) they do not depend on the seed and are computed once.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +22,11 @@ from pipeline.extraction.ordered_map import worker_count
 from pipeline.extraction.progress import Progress
 from pipeline.extraction.view_refiner import ViewRefiner
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
-
-if TYPE_CHECKING:
-    from pipeline.method.kernel_lda import Classifier
-    from pipeline.method.random_fourier_features import Basis
-    from pipeline.method.variants import MethodOptions
-    from pipeline.problem.problem import Problem
-    from pipeline.store.target_store import TaskLabels
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.variants import MethodOptions
+from pipeline.problem.problem import Problem
+from pipeline.store.target_store import TaskLabels
 
 Matrix = npt.NDArray[np.floating]
 Index = npt.NDArray[np.intp]

@@ -7,8 +7,6 @@ digests, rows. A block that was being written when the process died fails its CR
 writer cuts it off. Deleting the folder loses time, never results. (SQLite takes 2.5 times as long.)
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct
@@ -16,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +62,7 @@ class ProgressLog:
             ) from None
         return file
 
-    def __enter__(self) -> ProgressLog:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
