@@ -56,7 +56,7 @@ def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Ma
         other = sorted(set(classes) ^ set(prompts.classes))
         if other:
             raise InputError(f"{store}: has other classes than {domain}: {listed(other, most=3)}")
-        return prompts.beginning_with(classes)
+        return prompts.of(classes)
     file = texts_file(origin)
 
     def array(name: str) -> npt.NDArray[Any]:

@@ -87,7 +87,7 @@ class Domain:
             self.clip.require({"weights": prompts.provenance["weights"]})
         if sorted(prompts.classes) != sorted(row.class_name for row in self.all_classes):
             raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
-        return prompts.beginning_with(self.class_names).first(len(self.classes))
+        return prompts.of(self.class_names)
 
     @cached_property
     def all_classes(self) -> list[ClassRow]:

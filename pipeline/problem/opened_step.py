@@ -77,7 +77,8 @@ class OpenedStep:
     @cached_property
     def prompts(self) -> Prompts:
         """Text embeddings of the classes of ``order``, then of the domain's other classes."""
-        return self.domain.prompts.beginning_with(self.order)
+        prompts = self.domain.prompts
+        return prompts.of([*self.order, *(name for name in prompts.classes if name not in self.order)])
 
     def referee(self, reduce_rows: RowReduction) -> Referee:
         """Return the method as the step applies it."""

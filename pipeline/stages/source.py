@@ -84,9 +84,9 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
-    with writing_source(path, domain.class_names, backbones, seeds=seeds, tasks=tasks) as writer:
+    with writing_source(path, domain.class_names, backbones) as writer:
         if options.source_covariance:
-            writer.reserve_scatter(bases.width(options))
+            writer.reserve_scatter(seeds, tasks, bases.width(options))
         fitted = executor.for_each_seed(
             partial(fit_seed, domain=domain, bases=bases, options=options, store=writer.path),
             seeds,
@@ -94,8 +94,7 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
             views=len(source_views(domain, options)),
             D=bases.width(options),
         )
-        for index, models in enumerate(fitted):
-            writer.keep(index, models)
+        writer.finish(fitted)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{len(domain.classes)} classes in {tasks} tasks, {seeds} seeds{without}"

@@ -17,7 +17,7 @@ r is D, or the number of directions that count (`method/kernel_directions.py`).
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,27 +44,18 @@ class SourceWriter:
     """
 
     store: ArrayWriter
-    seeds: int
-    tasks: int
-    _models: dict[int, list[SourceModel]] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
         """Where the store is until it is whole, for `write_scatters`."""
         return self.store.path.absolute()
 
-    def reserve_scatter(self, width: int) -> None:
+    def reserve_scatter(self, seeds: int, tasks: int, width: int) -> None:
         """Make room for the scatters of models that are pooled with the target's."""
-        shape = (self.seeds, self.tasks, width * (width + 1) // 2)
-        self.store.reserve("scatter", shape, np.float32, leading=2)
+        self.store.reserve("scatter", (seeds, tasks, width * (width + 1) // 2), np.float32, leading=2)
 
-    def keep(self, index: int, models: list[SourceModel]) -> None:
-        """Take the models of the seed at ``index``, as `write_scatters` returned them."""
-        self._models[index] = models
-
-    def finish(self) -> None:
-        """Write everything but the scatters, once all seeds are known."""
-        seeds = [self._models[index] for index in range(self.seeds)]
+    def finish(self, seeds: Sequence[Sequence[SourceModel]]) -> None:
+        """Write everything but the scatters: the models of each seed, as `write_scatters` returned them."""
         last = [models[-1] for models in seeds]
         write_classifiers(self.store, [[model.classifier for model in models] for models in seeds])
         arrays = {
@@ -79,19 +70,15 @@ class SourceWriter:
 
 
 @contextmanager
-def writing_source(
-    path: Path, classes: Sequence[str], backbones: Mapping[str, Any], *, seeds: int, tasks: int
-) -> Iterator[SourceWriter]:
-    """Write a source store aside, seed by seed; it is renamed to ``path`` when all went well.
+def writing_source(path: Path, classes: Sequence[str], backbones: Mapping[str, Any]) -> Iterator[SourceWriter]:
+    """Write a source store aside; it is renamed to ``path`` when all went well and `SourceWriter.finish` was called.
 
     ``classes`` are the C class names in the order of the labels, ``backbones`` the `EmbeddingStore.backbone` of
     the "vision" and "language" rows that the model rests on.
     """
     with writing(path, SCHEMA) as store:
         store.attributes.update(classes=list(classes), backbones=backbones)
-        writer = SourceWriter(store, seeds, tasks)
-        yield writer
-        writer.finish()
+        yield SourceWriter(store)
 
 
 def write_scatters(path: Path, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
