@@ -65,6 +65,8 @@ def test_a_label_space_goes_through(project, capsys, space, classes, reject):
     assert figures["shared"] > 50
     assert len(figures["per_task"]["shared"]) == 2
     assert (figures["unknown"] is None) == (space == "partial")
+    task = open_project(load_params()).problem("a-b").target.task(0, 0, ())
+    assert len(task.classes) == {"open": 2, "partial": 6, "universal": 5}[space]  # all of the source's where hidden
     if space != "partial":
         assert figures["auroc"] > 70
         unknown, known = answered_unknown()
