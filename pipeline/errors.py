@@ -65,6 +65,18 @@ def listed(items: Iterable[object], *, most: int = 8) -> str:
     return f"{', '.join(texts[:most])} and {len(texts) - most} more"
 
 
+def counted(n: int, thing: str) -> str:
+    """Return a number of things for a message.
+
+    Examples
+    --------
+    >>> counted(1, "copy"), counted(2, "copy"), counted(1000, "class"), counted(0, "image")
+    ('1 copy', '2 copies', '1,000 classes', '0 images')
+    """
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("ss") else f"{thing}s"
+    return f"{n:,} {thing if n == 1 else plural}"
+
+
 def machine_line(error: OSError) -> str:
     """Say in one line what the machine lacks: outputs appear whole or not at all, so running again is safe."""
     remedy = OF_THE_MACHINE[error.errno or 0]

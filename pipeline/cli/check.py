@@ -17,7 +17,7 @@ import sys
 
 from pipeline.cli import inputs
 from pipeline.cli.inputs import MISSING, NOTE, Finding
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.params import load_params
 
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("\n".join(lines))
     if not args.quiet:
         sys.stdout.writelines(f"note: {line}\n" for line in weights if line.mark == NOTE)
-        holds = f"{len(params.domains)} domains, {len(params.models)} models"
+        holds = f"{counted(len(params.domains), 'domain')}, {counted(len(params.models), 'model')}"
         sys.stdout.write(f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing\n")
     return 0
 

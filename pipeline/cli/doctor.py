@@ -25,7 +25,7 @@ from pathlib import Path
 from pipeline.cli import inputs
 from pipeline.cli.inputs import MISSING, NOTE, PRESENT, Finding, from_error
 from pipeline.cli.remote import dvc_config
-from pipeline.errors import ModelError, ParamsError
+from pipeline.errors import ModelError, ParamsError, counted
 from pipeline.params import load_params
 
 PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "zarr", "dvc")
@@ -36,7 +36,7 @@ REINSTALL = "run `make env`, or pip install -c constraints.txt -e ."
 
 def packages() -> Iterator[Finding]:
     """Yield the versions of Python and of the packages that results depend on."""
-    yield Finding(PRESENT, f"Python {platform.python_version()}, {os.cpu_count()} cores")
+    yield Finding(PRESENT, f"Python {platform.python_version()}, {counted(os.cpu_count() or 1, 'core')}")
     found, absent = [], []
     for package in PACKAGES:
         try:

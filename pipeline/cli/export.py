@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.cli.predict import add_model_choice, open_model
-from pipeline.errors import InputError, ParamsError
+from pipeline.errors import InputError, ParamsError, counted
 
 if TYPE_CHECKING:
     from pipeline.problem.adapted_model import AdaptedModel
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     write_classifier(args.output, *exported(model))
     size = args.output.stat().st_size
     sys.stdout.write(
-        f"{args.output}: {len(model.classes_seen)} classes, D {model.basis.D}, {size:,} bytes; "
+        f"{args.output}: {counted(len(model.classes_seen), 'class')}, D {model.basis.D}, {size:,} bytes; "
         "docs/how-to/prediction.md shows its use\n"
     )
     return 0

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 
 if TYPE_CHECKING:
     from pipeline.store.exported_features import ExportedFeatures
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     parts = {"paths": features.paths, "labels": features.labels}
     held = "".join(f", {name}" for name, values in parts.items() if values is not None)
     private = "" if features.paths is not None else " (the domain is private: no paths, no labels)"
-    sys.stdout.write(f"{path}: {n:,} rows of {d} numbers{held}{private}\n")
+    sys.stdout.write(f"{path}: {counted(n, 'row')} of {d} numbers{held}{private}\n")
     return 0
 
 

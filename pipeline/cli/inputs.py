@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pipeline.datasets.tasks import class_order
 from pipeline.encoders.origin import find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
-from pipeline.errors import InputError, ModelError, ParamsError, did_you_mean, listed
+from pipeline.errors import InputError, ModelError, ParamsError, counted, did_you_mean, listed
 from pipeline.params import SUITE_FILE, Params
 from pipeline.problem.method_options import method_options
 from pipeline.stage import domain_images
@@ -112,7 +112,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             subject = f"domains.{key}.images: {domain.images}"
             n = len(found.images)
             yield (
-                Finding(PRESENT, f"{subject}, {n:,} images, no labels")
+                Finding(PRESENT, f"{subject}, {counted(n, 'image')}, no labels")
                 if n
                 else Finding(MISSING, f"{subject}: no images", "put the images there, or remove it")
             )
@@ -134,8 +134,8 @@ def _domain(params: Params, key: str, per_class: dict[str, int]) -> Finding:
         return Finding(MISSING, f"{subject}: no images", "one folder per class is expected there")
     numbers = per_class.values()
     subject += (
-        f", {sum(numbers):,} images, {len(per_class)} classes of {min(numbers):,} to {max(numbers):,}, "
-        f"median {statistics.median(numbers):,.0f}"
+        f", {counted(sum(numbers), 'image')}, {counted(len(per_class), 'class')} of "
+        f"{min(numbers):,} to {max(numbers):,}, median {statistics.median(numbers):,.0f}"
     )
     empty = [name for name, count in per_class.items() if not count]
     if len(per_class) == 1:

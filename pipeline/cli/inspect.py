@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.errors import StoreError, did_you_mean
+from pipeline.errors import StoreError, counted, did_you_mean
 
 if TYPE_CHECKING:
     from pipeline.cli.remote import RemoteOutputs
@@ -38,7 +38,7 @@ def describe(path: Path) -> dict[str, Any]:
     schema = _schema(path)
     if schema in (None, embedding_store.SCHEMA):
         store = embedding_store.open_embeddings(path)
-        title = f"{store.rows:,} rows, width {store.width}"
+        title = f"{counted(store.rows, 'row')}, width {store.width}"
         views = {view: view_facts(store, view) for view in store.views}
         provenance = {key: value for key, value in store.provenance.items() if key != "views"}
         return {"title": title, "arrays": views, "provenance": provenance}
@@ -51,7 +51,7 @@ def describe(path: Path) -> dict[str, Any]:
     group = open_arrays(path, schema)
     arrays = {name: _array_facts(group.read(name)) for name in sorted(group.arrays)}
     provenance = {"schema": schema, **group.attributes}
-    return {"title": f"{len(arrays)} arrays", "arrays": arrays, "provenance": provenance}
+    return {"title": f"{counted(len(arrays), 'array')}", "arrays": arrays, "provenance": provenance}
 
 
 def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
         raise StoreError(f"{path}: not a Zarr store; name a .zarr folder of dvc.yaml")
     size, read = outputs.size(path), outputs.received - before
     return {
-        "title": f"on {outputs.name}, {size / 1e6:.1f} MB in {len(files)} files ({read / 1e3:.1f} kB read)",
+        "title": f"on {outputs.name}, {size / 1e6:.1f} MB in {counted(len(files), 'file')} ({read / 1e3:.1f} kB read)",
         "bytes": size,
         "bytes_read": read,
         "arrays": {

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.write_aside import write_aside
 
 LOCK = Path("dvc.lock")
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     write(merged, path)
     for name in both:
         sys.stderr.write(f"referee: {name}: changed on both sides; the next dvc repro runs it\n")
-    sys.stdout.write(f"dvc.lock: {len(merged)} stages\n")
+    sys.stdout.write(f"dvc.lock: {counted(len(merged), 'stage')}\n")
     return 0
 
 

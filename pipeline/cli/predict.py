@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import paths
-from pipeline.errors import InputError, ParamsError
+from pipeline.errors import InputError, ParamsError, counted
 from pipeline.params import Params, load_params
 from pipeline.write_aside import write_aside
 
@@ -137,7 +137,7 @@ def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
         facts = model_facts(model, params)
         return predictions.to_json(predicted, facts, unreadable), len(names)
     after = "" if args.stream else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
-    title = f"{model.problem.name}{after}: {len(model.classes_seen)} classes"
+    title = f"{model.problem.name}{after}: {counted(len(model.classes_seen), 'class')}"
     headings = (f"KLDA ({params.vision})", f"CLIP ({params.language})")
     return f"{title}\n\n{predictions.to_text(predicted, headings)}", len(names)
 
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with write_aside(args.output) as aside:
         aside.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"{args.output}: {count} images\n")
+    sys.stdout.write(f"{args.output}: {counted(count, 'image')}\n")
     return 0
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import commented_yaml
-from pipeline.errors import ParamsError, did_you_mean
+from pipeline.errors import ParamsError, counted, did_you_mean
 from pipeline.params import PARAMS_FILE, SUITE_FILE, parse_settings, parse_suite
 from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
@@ -45,7 +45,7 @@ def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
         )
     with write_aside(target) as aside:
         aside.write_bytes(content)
-    holds = f"{len(suite.domains)} domains, {len(suite.problems)} problems"
+    holds = f"{counted(len(suite.domains), 'domain')}, {counted(len(suite.problems), 'problem')}"
     return [
         f"{target}: suite {suite.suite}, {holds}, models {', '.join(suite.models)}",
         *other_settings(suite, root / PARAMS_FILE),

@@ -16,7 +16,7 @@ from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.referee import Referee
-from pipeline.method.rejection import rejector
+from pipeline.method.rejection import class_directions, rejector
 from pipeline.method.rows import Labels, UnlabelledRows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.task_preparation import PreparedTask, prepared_tasks
@@ -67,12 +67,12 @@ def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
 
 def rejecting_answers(seed: Seed, options: MethodOptions) -> list[Answers]:
     """Adapt to the images of a seed's tasks that are not rejected; return what is said of every test row after each."""
-    tasks, means = prepared(seed, options), source_models(seed, options)[-1].embedding_means
+    tasks, directions = prepared(seed, options), class_directions(source_models(seed, options)[-1].embedding_means)
     labels = predict_test(seed, options, adapted_classifiers(seed, options, tasks))
     found = []
     for label, task in zip(labels, tasks, strict=True):
         assert task.rejection is not None  # noqa: S101  the options reject
-        judge = rejector(task.rejection, means)
+        judge = rejector(task.rejection, directions)
         u = judge.unknownness(seed.target.test)
         found.append(Answers(label, u > judge.threshold, u))
     return found
@@ -86,7 +86,7 @@ def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
             Referee(kernel_basis(seed, options), options, seed.target.clip_scale),
             seed.target.tasks,
             sources,
-            class_means=sources[-1].embedding_means,
+            directions=None if options.reject == "none" else class_directions(sources[-1].embedding_means),
             estimate_classes=seed.target.estimate_classes,
         )
     )
@@ -139,7 +139,7 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
     """Return the seed's basis with the directions that count under the options, see `kernel_directions`."""
     d_clip = 0 if seed.basis.clip_omega is None else len(seed.basis.clip_omega)
     d = seed.basis.d + (d_clip if options.clip_in_kernel else 0)
-    kept = directions_kept(d, seed.basis.D, seed.basis.gamma, options)
+    kept = directions_kept(d, seed.basis.D, seed.basis.largest_gamma, options)
     return seed.shared(("basis", d, kept), lambda: reduced(seed.basis, options))
 
 

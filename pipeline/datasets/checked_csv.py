@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import StoreError, one_line, pass_on_machine_error
+from pipeline.errors import InputError, StoreError, counted, one_line, pass_on_machine_error
 from pipeline.write_aside import write_aside
 
 PRIVATE = "private"  # the folder beside cache/
 POINTER = ("kept_private", "sha256")
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 MAX_NUMBER = 2**31  # of a task or class: a bound on what a malformed file may ask for
 
 Row = TypeVar("Row")
@@ -52,6 +53,15 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Iterable[objec
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def require_separator(path: Path, header: Sequence[str], separator: str = ",") -> None:
+    """Refuse a person's table that has one column, in whose name another separator stands."""
+    found = [name for one, name in SEPARATORS.items() if one != separator and one in "".join(header)]
+    if len(header) == 1 and found:
+        raise InputError(
+            f"{path}: its columns are separated by {found[0]}; save it with {SEPARATORS[separator]} between them"
+        )
 
 
 @contextmanager
@@ -124,7 +134,7 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
             number = -1
             for number, row in enumerate(rows):
                 if len(row) != len(header):
-                    raise malformed(path, f"row {number} has {len(row)} fields, not {len(header)}")
+                    raise malformed(path, f"row {number} has {counted(len(row), 'field')}, not {len(header)}")
                 yield row
     except FileNotFoundError:
         raise malformed(path, "no .sha256 beside it" if path.exists() else "no such file") from None

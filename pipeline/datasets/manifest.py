@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pipeline.datasets.manifest_files import ImageRow, Manifest
 from pipeline.datasets.sources.source import FoundImages, LabelledImage
-from pipeline.errors import InputError, listed, one_line
+from pipeline.errors import InputError, counted, listed, one_line
 
 
 def build(
@@ -37,10 +37,10 @@ def build(
     images, labels, skipped = _read_all(found.images, read_facts, workers, on_read)
     classes = sorted(set(class_names) or {image.class_name for image in found.images})
     if skipped and unreadable == "stop":
-        count = "1 file" if len(skipped) == 1 else f"{len(skipped)} files"
         raise InputError(
-            f"{folder}: {count} cannot be read as images; mend or remove them, or leave them out with data.unreadable: "
-            "skip in params.yaml" + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
+            f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; mend or remove, or leave out with "
+            "data.unreadable: skip in params.yaml"
+            + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
         )
     if by_content:
         order = sorted(range(len(images)), key=lambda row: images[row].sha256)

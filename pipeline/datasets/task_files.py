@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.datasets.checked_csv import malformed, number_of, parsed_rows, read_csv, writing_folder
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 
 Part = Literal["shared", "source", "target"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -129,7 +129,7 @@ def read_tasks(folder: Path, *, rows: int | None = None) -> Tasks:
         if row[0] != str(number):
             raise malformed(path, "its rows are not numbered 0, 1, 2, …")
     if rows is not None and len(task) != rows:
-        raise malformed(path, f"has {len(task)} rows, but images.csv has {rows}")
+        raise malformed(path, f"has {counted(len(task), 'row')}, but images.csv has {rows}")
     return Tasks(
         task=np.array(task, dtype=np.int64),
         seeds=tuple(int(seed[1]) for seed in seeds if seed),

@@ -13,7 +13,7 @@ import torch
 
 from pipeline.encoders.origin import CHECKPOINT_SUFFIXES
 from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
-from pipeline.errors import ModelError, listed
+from pipeline.errors import ModelError, counted, listed
 
 # What a library's conversion of foreign key names raises on weights of another model.
 FILTER_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
@@ -96,7 +96,7 @@ def load_strictly(model: torch.nn.Module, state: dict[str, torch.Tensor], what: 
     except RuntimeError as error:  # shapes differ
         raise misfit(checkpoint, what, error) from error
     counts = {"missing": missing, "unknown": unknown}
-    parts = [f"{len(k)} keys {how}: {listed(k, most=3)}" for how, k in counts.items() if k]
+    parts = [f"{counted(len(k), 'key')} {how}: {listed(k, most=3)}" for how, k in counts.items() if k]
     if parts:
         raise misfit(checkpoint, what, "; ".join(parts))
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, counted
 
 GIGABYTE = 1e9
 PROBE = """
@@ -38,7 +38,7 @@ def describe_device(device: torch.device) -> str:
     if device.type == "mps":
         memory = torch.mps.recommended_max_memory() / GIGABYTE
         return f"mps (Apple GPU, {memory:.1f} GB)"
-    return f"cpu ({torch.get_num_threads()} threads)"
+    return f"cpu ({counted(torch.get_num_threads(), 'thread')})"
 
 
 def fast_precision(device: torch.device) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, counted
 from pipeline.extraction.batches import plan_batches
 from pipeline.extraction.cluster import Cluster
 from pipeline.extraction.embed_on_cluster import embed_on_cluster
@@ -94,8 +94,8 @@ def _fill(
     where = f" on {cluster.address}" if cluster else ""
     rate = f" ({count / (time.perf_counter() - began):.0f} images/s{where})" if count else ""
     copies = len(images) - len({image.digest for image in images})
-    once = f", of {copies} copies one each" if copies and count else ""
-    return f"{len(images)} images, {', '.join(logs)}; {count} embedded now{once}{rate}"
+    once = f", of {counted(copies, 'copy')} one each" if copies and count else ""
+    return f"{counted(len(images), 'image')}, {', '.join(logs)}; {count} embedded now{once}{rate}"
 
 
 def _shards(log: ProgressLog, images: Sequence[Image]) -> Iterator[Matrix]:

@@ -46,10 +46,15 @@ SHARE = 2 / 3  # of D: with more directions than this little is gained
 def directions_kept(d: int, D: int, gamma: float, options: MethodOptions) -> int:
     """Return how many directions count: d + 1, or D where all do or little is gained.
 
+    The same for all seeds, whose statistics are one array: under `rff.convention: median`, where gammas differ,
+    the largest decides.
+
     Parameters
     ----------
     d : int
         Width of the kernel's rows, CLIP's included if they enter.
+    gamma : float
+        The largest of all seeds.
     options : MethodOptions
         Only exact float32 statistics with a relative ridge are reduced; ``arithmetic: float64`` keeps every direction.
 
@@ -82,7 +87,7 @@ def reduced(basis: Basis, options: MethodOptions) -> Basis:
     """
     joint = bool(options.clip_in_kernel) and basis.clip_omega is not None
     kernel = basis.joint() if joint else basis
-    if directions_kept(kernel.d, basis.D, basis.gamma, options) == basis.D:
+    if directions_kept(kernel.d, basis.D, basis.largest_gamma, options) == basis.D:
         return basis
     return replace(basis, directions=nested_directions(kernel, [basis.D])[basis.D])
 

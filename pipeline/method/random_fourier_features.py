@@ -55,6 +55,7 @@ class Basis:
     omega: npt.NDArray[np.float32]  # (d, D) frequencies
     beta: npt.NDArray[np.float32]  # (D,) phases
     gamma: float  # of the kernel exp(−gamma ‖x − y‖²)
+    largest_gamma: float  # of the bases of all seeds: it decides which directions they keep, see `kernel_directions`
     # (d', D) frequencies for CLIP's embedding of the image, if it may enter the kernel, see `joint`
     clip_omega: npt.NDArray[np.float32] | None = None
     directions: Directions | None = None  # features are kept as their coordinates along these
@@ -95,7 +96,7 @@ class Basis:
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
         clip_omega = None if self.clip_omega is None else self.clip_omega[:, :D]
-        return Basis(self.omega[:, :D], self.beta[:D], self.gamma, clip_omega)
+        return replace(self, omega=self.omega[:, :D], beta=self.beta[:D], clip_omega=clip_omega, directions=None)
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
@@ -179,7 +180,7 @@ def draw_basis(
         drawn = 2 * math.pi * _stream(seed, 2, block).random(COLUMNS)
         beta[start : start + COLUMNS] = drawn[: D - start]
     scale = np.float32(math.sqrt(2 * gamma))
-    return Basis(scale * omega, beta, gamma, None if clip_omega is None else scale * clip_omega)
+    return Basis(scale * omega, beta, gamma, gamma, None if clip_omega is None else scale * clip_omega)
 
 
 def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool) -> npt.NDArray[np.float32]:

@@ -48,7 +48,7 @@ class RejectionState:
 
 @dataclass(frozen=True, eq=False)
 class Rejector:
-    """What a state and the source's class means come down to: it scores images."""
+    """What a state and the directions of the classes come down to: it scores images."""
 
     centre: Vector64  # (d,) ḡ
     directions: Matrix64  # (K, d) unit m_c − m̄
@@ -83,15 +83,25 @@ class Rejector:
         return np.asarray(1 / (1 + np.exp(self.threshold - self.unknownness(rows))))
 
 
-def rejector(state: RejectionState, means: Matrix64) -> Rejector:
-    """Return what scores images over the K classes of source ``means`` (K, d) after the images of a state."""
-    K = len(means)
+def class_directions(means: Matrix64, source_means: Matrix64 | None = None) -> Matrix64:
+    """Return the unit m_c − m̄ (K, d) of classes with ``means`` (K, d) of unit embeddings.
+
+    m̄ is the mean of all the source's classes, ``source_means`` (C, d), by default ``means``. It never moves: neither a
+    class that arrives later nor one that the source never had changes what earlier sums were made with. A single class
+    has no other to be told from, and m̄ is 0.
+    """
+    known = means if source_means is None else source_means
+    return unit_rows(means - known.mean(axis=0) if len(known) > 1 else means)
+
+
+def rejector(state: RejectionState, directions: Matrix64) -> Rejector:
+    """Return what scores images over the K classes of ``directions`` (K, d) after the images of a state."""
+    K = len(directions)
     n, *sums = np.pad(state.moments, ((0, 0), (0, max(0, K - state.moments.shape[1]))))[:, :K]
     first, second = (np.stack(sums[i::2]) / np.maximum(n, 1.0) for i in (0, 1))
     return Rejector(
         centre=state.embedding[:-1] / max(state.embedding[-1], 1.0),
-        # a single class has no other to be told from
-        directions=unit_rows(means - means.mean(axis=0)) if K > 1 else unit_rows(means),
+        directions=directions,
         mean=first,
         sd=np.maximum(np.sqrt(np.maximum(second - first**2, 0.0).mean(axis=1)), 1e-12),
         threshold=otsu_threshold(state.histogram),
@@ -104,7 +114,7 @@ def empty_state(d: int) -> RejectionState:
 
 
 def reject(
-    state: RejectionState, rows: UnlabelledRows, means: Matrix64
+    state: RejectionState, rows: UnlabelledRows, directions: Matrix64
 ) -> tuple[RejectionState, npt.NDArray[np.bool_]]:
     """Return the state with a task's images, and which of them are of none of the source's classes.
 
@@ -114,9 +124,9 @@ def reject(
         Of the earlier tasks.
     rows : UnlabelledRows
         The task's n images.
-    means : ndarray of shape (K, d)
-        Source means of the unit embeddings of all the source's classes, the same for every task: with those seen so
-        far alone, m̄ would move, and the sums of earlier tasks with it.
+    directions : ndarray of shape (K, d)
+        `class_directions` of all the source's classes, the same for every task; in a stream, then of those that the
+        source never had.
 
     Returns
     -------
@@ -124,14 +134,14 @@ def reject(
     unknown : ndarray of bool of shape (n,)
         Whether u exceeds the threshold of all images so far, these included.
     """
-    added = empty_state(means.shape[1])
+    added = empty_state(directions.shape[1])
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         added.embedding[:-1] += unit_rows(rows.views["original"][index]).sum(axis=0)
     added.embedding[-1] = len(rows)
-    s, k = rejector(state + added, means).similarities(rows)
+    s, k = rejector(state + added, directions).similarities(rows)
     sums = [x.sum(axis=0) for x in (np.ones_like(s), s, s**2, k, k**2)]
     added = replace(added, moments=np.stack(sums))
-    u, v = rejector(state + added, means).scores(s, k)
+    u, v = rejector(state + added, directions).scores(s, k)
     inside = np.clip(np.concatenate([u, v]), EDGES[0], np.nextafter(EDGES[-1], 0))
     state += replace(added, histogram=np.histogram(inside, EDGES)[0].astype(np.float64))
     return state, u > otsu_threshold(state.histogram)

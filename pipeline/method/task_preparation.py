@@ -61,7 +61,7 @@ def prepared_tasks(
     tasks: Iterable[TargetTask],
     sources: Iterable[SourceModel],
     *,
-    class_means: Matrix64 | None = None,
+    directions: Matrix64 | None = None,
     estimate_classes: bool = False,
 ) -> Iterator[PreparedTask]:
     """Yield the tasks in order.
@@ -70,19 +70,19 @@ def prepared_tasks(
     ----------
     sources : iterable of SourceModel
         After each task.
-    class_means : ndarray of shape (K, d), optional
-        The source's means of the unit embeddings of all its classes, for `rejection`.
+    directions : ndarray of shape (K, d), optional
+        Of all the source's classes, for `rejection`.
     estimate_classes : bool, default False
         A task's classes are candidates, and those that its images are of are estimated (`present_classes`). p̂ is that
         of the first labels without alignment, which would have to know the shares of the classes.
     """
     state, unaligned = None, replace(referee, options=replace(referee.options, align_means=False))
-    if referee.options.reject != "none" and class_means is not None:
-        state = empty_state(class_means.shape[1])
+    if referee.options.reject != "none" and directions is not None:
+        state = empty_state(directions.shape[1])
     for images, source in zip(tasks, sources, strict=True):
         task, accepted = images, np.arange(len(images))
-        if state is not None and class_means is not None:
-            state, unknown = reject(state, task, class_means)
+        if state is not None and directions is not None:
+            state, unknown = reject(state, task, directions)
             accepted = np.flatnonzero(~unknown)
             task = task.take(accepted)
         if estimate_classes:

@@ -118,7 +118,7 @@ def open_adapted_model(
         source=list(problem.source_models(index))[task - 1],
         classifier=classifiers[task - 1],
         options=options,
-        judge=None if rejections is None else rejector(rejections[task - 1], problem.class_means(index)),
+        judge=None if rejections is None else rejector(rejections[task - 1], problem.class_directions(index)),
     )
 
 

@@ -1,6 +1,8 @@
 """The random Fourier bases of a source domain, one per seed, as recipes from which they are drawn."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from pipeline.method.backbone_weights import chosen_weights
@@ -8,6 +10,8 @@ from pipeline.method.random_fourier_features import Convention, median_bandwidth
 from pipeline.method.rows import as_array, take
 from pipeline.problem.domain import LabelledDomain
 from pipeline.store.basis_file import BasisRecipe
+
+Weights = tuple[float, ...]  # of the vision models
 
 
 def basis_recipe(
@@ -17,12 +21,14 @@ def basis_recipe(
     sigma: float,
     convention: Convention | Literal["median"],
     orthogonal: bool = False,
+    map_seeds: Callable[[Callable[[int], Weights], range], Iterable[Weights]] = map,
 ) -> BasisRecipe:
     """Return the recipe of every seed's basis.
 
     The source's embeddings give the widths and, under ``median``, its train rows the bandwidth: ``sigma`` times the
-    median distance of two. Its labels are read where several vision models are joined, to choose their weights. The
-    target is never looked at: a basis is fixed before the first target task.
+    median distance of two. Its labels are read where several vision models are joined, to choose their weights:
+    ``map_seeds`` applies a function to the numbers 0 to S - 1 of the seeds there. The target is never looked at: a
+    basis is fixed before the first target task.
     """
     rows = source.vision_rows("original")
     medians = [1.0] * len(source.seeds)
@@ -42,11 +48,11 @@ def basis_recipe(
     widths = source.vision.model_widths
     if len(widths) == 1:
         return recipe
-    seeds = range(len(source.seeds))
-    return replace(recipe, widths=widths, weights=tuple(_weights(source, recipe, index) for index in seeds))
+    weights = map_seeds(partial(_weights, source, recipe), range(len(source.seeds)))
+    return replace(recipe, widths=widths, weights=tuple(weights))
 
 
-def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> tuple[float, ...]:
+def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights:
     """Return the weights of several vision models that a seed's source train images choose."""
     train = source.train_index(recipe.seeds[index])
     return chosen_weights(

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.datasets.checked_csv import require_separator
 from pipeline.errors import InputError, did_you_mean, one_line
 
 COLUMNS = ("path", "class")
@@ -29,6 +30,7 @@ def read_corrections(file: Path, images: Sequence[str], classes: Sequence[str]) 
         with file.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream, strict=True)
             header = reader.fieldnames or []
+            require_separator(file, header)
             if any(name not in header for name in COLUMNS):
                 raise InputError(f"{file}: has the columns {','.join(header)[:80]!r}, not path,class")
             for line in reader:

@@ -20,7 +20,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.referee import Referee
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Index, TargetTask, as_array, take
+from pipeline.method.rows import Index, TargetTask, Vector64, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
@@ -29,7 +29,7 @@ from pipeline.problem.domain import Domain
 from pipeline.problem.stream_model import origin_of, require_same_origin, require_same_prompts
 from pipeline.store.basis_file import read_bases
 from pipeline.store.prompt_store import Prompts
-from pipeline.store.source_store import read_backbones, read_source_after, read_source_classes
+from pipeline.store.source_store import read_backbones, read_class_means, read_source_after
 from pipeline.store.stream_state import StreamOrigin, StreamState, read_stream_state
 
 
@@ -62,6 +62,7 @@ class OpenedStep:
     before: StreamState | None  # the state of the step before; None for a first step
     basis: Basis
     order: tuple[str, ...]  # the K classes seen with this step, in the order in which the stream met them
+    class_means: Mapping[str, Vector64]  # (d,) of unit embeddings: of all the source's classes, seen or not
     classes: Index  # (c,) positions in ``order`` of the classes that the images may have, ascending
     # of the classes of ``order``; one that it never had has the stream's mean, NaN if it is new, and no discriminant
     source: SourceModel
@@ -74,11 +75,17 @@ class OpenedStep:
         """The names of the classes that the images may have."""
         return [self.order[index] for index in self.classes]
 
+    @property
+    def rejecting_classes(self) -> tuple[str, ...]:
+        """The classes by which images are rejected: those of ``order``, then the source's others."""
+        return (*self.order, *(name for name in self.class_means if name not in self.order))
+
     @cached_property
     def prompts(self) -> Prompts:
         """Text embeddings of the classes of ``order``, then of the domain's other classes."""
-        prompts = self.domain.prompts
-        return prompts.of([*self.order, *(name for name in prompts.classes if name not in self.order)])
+        first = self.order if self.options.reject == "none" else self.rejecting_classes
+        names = self.domain.prompts.classes
+        return self.domain.prompts.of([*first, *(name for name in names if name not in first)])
 
     def referee(self, reduce_rows: RowReduction) -> Referee:
         """Return the method as the step applies it."""
@@ -116,8 +123,15 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
         require_same_prompts(before, domain)
     task = None if settings.source_task is None else settings.source_task - 1
     source = read_source_after(model_path, 0, task)
-    every = read_source_classes(model_path)
+    class_means = read_class_means(model_path, 0)
+    every = list(class_means)
     known, later = every[: len(source.means)], every[len(source.means) :]
+    lacking = [name for name in every if name not in domain.class_names]
+    if lacking and options.reject != "none":
+        raise ParamsError(
+            f"{settings.key}: the source {settings.source} has the class {lacking[0]!r}, of which {domain.name} has no "
+            "prompt, and images are rejected by all its classes; add it to the class_names of its dataset"
+        )
     seen = () if before is None else before.classes
     names = _classes_of_step(settings, (*known, *(c for c in seen if c not in known)), domain)
     order = (*seen, *(name for name in names if name not in seen))
@@ -137,6 +151,7 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
         before=before,
         basis=basis,
         order=order,
+        class_means=class_means,
         classes=np.flatnonzero([name in names for name in order]),
         source=replace(source, classifier=lowered(basis, source.classifier)),
         unknown_to_source=np.flatnonzero([name not in known for name in order]),
@@ -180,8 +195,6 @@ def _of_classes(
     if before is not None:  # a new class keeps the mean with which it began
         met = np.flatnonzero(absent[: len(before.classes)])
         means[met] = before.statistics.prior_means[met]
-        if before.class_means is not None:
-            embedding_means[met] = before.class_means[met]
     scatter = model.scatter if options.source_covariance else None
     return SourceModel(means, Classifier(W, b), embedding_means, scatter)
 

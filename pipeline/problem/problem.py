@@ -15,6 +15,7 @@ from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import accuracy_matrix
 from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rejection import class_directions
 from pipeline.method.rows import Index, Labels, Matrix64, UnlabelledRows, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.problem.domain import Domain, LabelledDomain
@@ -69,10 +70,10 @@ class Problem:
         *_, last = models
         return repeat(last, len(self.target.class_sets))
 
-    def class_means(self, index: int) -> Matrix64:
-        """Return the source's means (K, d) of the unit embeddings of all its classes: what `rejection` rests on."""
+    def class_directions(self, index: int) -> Matrix64:
+        """Return the directions (K, d) of all the source's classes, for `rejection`."""
         *_, last = read_source(self._model_path, index, self.target.class_names)
-        return last.embedding_means
+        return class_directions(last.embedding_means)
 
 
 class LabelledProblem:

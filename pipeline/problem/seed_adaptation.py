@@ -93,7 +93,7 @@ def _tasks(
         referee,
         (target.task(seed, task, views) for task in tasks),
         (replace(model, classifier=lowered(referee.basis, model.classifier)) for model in models),
-        class_means=None if referee.options.reject == "none" else problem.class_means(index),
+        directions=None if referee.options.reject == "none" else problem.class_directions(index),
         estimate_classes=target.estimate_classes,
     )
     for task, one in zip(tasks, prepared, strict=True):

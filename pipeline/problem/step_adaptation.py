@@ -18,9 +18,9 @@ from pipeline.method.kernel_directions import lifted
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, klda_probabilities
 from pipeline.method.referee import Referee
-from pipeline.method.rejection import empty_state, reject, rejector
+from pipeline.method.rejection import RejectionState, class_directions, empty_state, reject, rejector
 from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Index, Matrix, TargetTask, Vector64, row_blocks, unit_rows
+from pipeline.method.rows import Index, Matrix, Matrix64, TargetTask, Vector64, row_blocks, unit_rows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.statistics_kinds import empty_statistics
 from pipeline.method.task_statistics import ExactStatistics
@@ -63,6 +63,27 @@ def first_labels(step: OpenedStep, referee: Referee, task: TargetTask) -> Pseudo
     return fused_labels(p, clip, task.classes, options)
 
 
+def rejection_before(step: OpenedStep, source: SourceModel) -> tuple[RejectionState, Matrix64]:
+    """Return the rejection sums of the earlier steps and the directions (K', d) of the step's `rejecting_classes`.
+
+    Classes keep the direction that their sums were made with, so those of a class whose images arrive only now are
+    the same. One that the source never had has a direction from ``source``, and sums, since the stream met it.
+    """
+    source_means = np.stack(list(step.class_means.values()))
+    directions = dict(zip(step.class_means, class_directions(source_means), strict=True))
+    state, moments = empty_state(source_means.shape[1]), {}
+    if step.before is not None and step.before.rejection is not None and step.before.directions is not None:
+        state, names = step.before.rejection, step.before.rejecting_classes
+        directions |= dict(zip(names, step.before.directions, strict=True))
+        moments = dict(zip(names, state.moments.T, strict=True))
+    for name, mean in zip(step.order, source.embedding_means, strict=True):
+        if name not in directions:
+            (directions[name],) = class_directions(mean[None], source_means)
+    of_class = [moments.get(name, np.zeros(5)) for name in step.rejecting_classes]
+    state = replace(state, moments=np.stack(of_class, axis=1))
+    return state, np.stack([directions[name] for name in step.rejecting_classes])
+
+
 def _weighted_mean(rows: Callable[[Index], Matrix], weight: Vector64) -> Vector64:
     """Return the weighted mean of the rows that ``rows`` returns for row numbers, read in blocks."""
     total = sum(weight[index] @ rows(index) for index in row_blocks(len(weight), BLOCK))
@@ -95,8 +116,8 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
     others = np.setdiff1d(everything, corrected)
     task, rejection = step.task(others), None
     if options.reject != "none":
-        rejection = (before and before.rejection) or empty_state(source.embedding_means.shape[1])
-        rejection, unknown = reject(rejection, task, source.embedding_means)
+        rejection, directions = rejection_before(step, source)
+        rejection, unknown = reject(rejection, task, directions)
         others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
     statistics, adapted = adapt_task(referee, task, source, statistics, first_labels(step, referee, task))
     assert isinstance(statistics, ExactStatistics)  # noqa: S101  `open_step` refuses the other kinds
@@ -104,7 +125,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
     rows = step.task(everything)
     prediction = _predicted(step, referee, rows, adapted.classifier)
     if rejection is not None:
-        confidence = rejector(rejection, source.embedding_means).confidence(rows)
+        confidence = rejector(rejection, directions).confidence(rows)
         confidence[corrected] = 0.0
         prediction = replace(prediction, unknown=confidence)
     state = StreamState(
@@ -117,7 +138,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         classifier=lifted(step.basis, adapted.classifier),
         summary={},
         rejection=rejection,
-        class_means=None if rejection is None else source.embedding_means,
+        directions=None if rejection is None else directions,
     )
     return AdaptedStep(state, prediction, weight)
 

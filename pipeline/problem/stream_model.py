@@ -51,7 +51,7 @@ def require_same_origin(state: StreamState, now: StreamOrigin) -> None:
 def require_same_prompts(state: StreamState, domain: Domain) -> None:
     """Refuse a domain that lacks a class of the state, or describes it to CLIP in other words or by other weights."""
     path = paths.stream_state(state.step)
-    absent = [name for name in state.classes if name not in domain.class_names]
+    absent = [name for name in state.rejecting_classes if name not in domain.class_names]
     if absent:
         raise StoreError(
             f"{path}: knows the class {absent[0]!r}, for which {domain.name} has no prompt; add it to the "
@@ -61,11 +61,11 @@ def require_same_prompts(state: StreamState, domain: Domain) -> None:
     if was != now:
         raise refusal(state, "weights of the text tower", was, now)
     recorded, given = sentences(state.prompts), sentences(domain.prompts)
-    for name in state.classes:
+    for name in state.rejecting_classes:
         for was, now in zip_longest(recorded.get(name, ()), given.get(name, ())):
             if was != now:
                 raise refusal(state, f"the prompt of {name!r}", was, now)
-    index = [domain.prompts.classes.index(name) for name in state.classes]
+    index = [domain.prompts.classes.index(name) for name in state.rejecting_classes]
     if not np.allclose(domain.prompts.text[index], state.prompts.text[: len(index)], atol=1e-4):
         raise refusal(state, "text embeddings", "its own", f"those of {domain.name}")
 
@@ -121,8 +121,8 @@ def open_stream_model(
     target.require_backbones(state.origin.backbones, paths.stream_state(step))
     means = state.statistics.prior_means
     steps, judge = len(state.steps_before) + 1, None
-    if state.rejection is not None and state.class_means is not None:
-        judge = rejector(state.rejection, state.class_means)
+    if state.rejection is not None and state.directions is not None:
+        judge = rejector(state.rejection, state.directions)
     return AdaptedModel(
         problem=problem,
         seed=problem.bases.recipe.seeds[0],

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.datasets.checked_csv import write_table
+from pipeline.errors import counted
 from pipeline.method.confidence_quality import BINS, confidence_bins, weight_bins
 from pipeline.method.continual_metrics import accuracy_after_each_task, forgetting_per_task
 from pipeline.method.evaluation import BRANCHES
@@ -72,7 +73,7 @@ def problem_tables(problem: EvaluatedProblem, images: TargetImages | None, made:
     ``images`` is None if the target is private: then no table names or shows a single image.
     """
     n = max(map(len, problem.test_rows))
-    of = f"n = {n} test images, {len(problem.seeds)} seeds, D={made['rff.D']}, sigma={made['rff.sigma']:g}"
+    of = f"n = {n} test images, {counted(len(problem.seeds), 'seed')}, D={made['rff.D']}, sigma={made['rff.sigma']:g}"
     of += f", {made['method.variant']}"
     rows: dict[str, Rows] = {
         "tasks": _per_task(problem),

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from pipeline.errors import counted
 from pipeline.method.frequency_views import ViewSettings, frequency_views, removed
 from pipeline.method.view_names import VIEWS
 
@@ -87,7 +88,7 @@ def _caption(image: torch.Tensor, settings: ViewSettings) -> str:
     lost = float(removed(image, settings).square().sum())
     energy = float(image.square().sum())
     contrast = float((image - image.mean(dim=(-2, -1), keepdim=True)).square().sum())
-    levels = "1 level" if settings.level == 1 else f"{settings.level} levels"
+    levels = counted(settings.level, "level")
     how = f"{settings.wavelet}, {levels}, noise {settings.noise}, seed {settings.seed}"
     of_energy, of_contrast = (lost / whole if whole > 0 else 0.0 for whole in (energy, contrast))
     shares = f"{of_energy:.2%} of the energy, {of_contrast:.2%} of the contrast"

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import read_images
-from pipeline.errors import ParamsError
+from pipeline.errors import ParamsError, counted
 from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
 from pipeline.params import Params
@@ -74,7 +74,7 @@ def adapt(context: Context, name: str) -> str:
         rejections=[seed.rejections for seed in seeds],
     )
     how = "" if refined is None else f", refined {', '.join(refined.views)}"
-    return f"{len(target.class_sets)} tasks, {len(seeds)} seeds{how}"
+    return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{how}"
 
 
 @contextmanager

@@ -96,7 +96,8 @@ def imported_files(stage_name: str) -> list[Path]:
     """Return the module of a stage and all modules of ours that it may import, directly or through others."""
     found: set[Path] = set()
     waiting = [PACKAGE / "stages" / f"{stage_name}.py"]
-    waiting += [path for asked, path in GIVEN.items() if asked in _source(waiting[0])]
+    attributes = [node for node in ast.walk(ast.parse(_source(waiting[0]))) if isinstance(node, ast.Attribute)]
+    waiting += [path for asked, path in GIVEN.items() if asked in map(ast.unparse, attributes)]
     while waiting:
         path = waiting.pop()
         if path not in found:

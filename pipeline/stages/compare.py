@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pipeline import paths
 from pipeline.comparison.registry import compared_method, seen_by
-from pipeline.errors import InputError, RefereeError, StoreError, one_line
+from pipeline.errors import InputError, RefereeError, StoreError, counted, one_line
 from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.method.continual_metrics import image_covariance
 from pipeline.method.label_space_measures import LabelSpaceScores
@@ -98,7 +98,7 @@ def compare(context: Context, name: str) -> str:
     if not final:
         return "no method, the ceiling alone"
     best = max(final, key=final.__getitem__)
-    return f"{len(methods)} methods, largest A_T {final[best]} ({best})"
+    return f"{counted(len(methods), 'method')}, largest A_T {final[best]} ({best})"
 
 
 def run_methods(

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import ImageRow, read_images, rows_digest
+from pipeline.errors import counted
 from pipeline.extraction.embedding_settings import ROWS_VERSION, settings_of_view, views_in_both
 from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
@@ -45,7 +46,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     file = embeddings_file(Path(spec.origin), domain)
     if file.suffix == STORE:  # of another project, with its provenance
         write_embeddings(paths.embeddings(domain, model), *import_store(file, digest(images), views))
-        return f"{len(images)} rows of {', '.join(views)} taken over from {file}"
+        return f"{counted(len(images), 'row')} of {', '.join(views)} taken over from {file}"
     rows, file = import_embeddings(
         Path(spec.origin),
         domain,
@@ -58,7 +59,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     made_by = {"library": "imported", "name": spec.name, "file": file.name}
     provenance = {"domain": domain, "model": made_by, "rows_digest": digest(images)}
     write_embeddings(paths.embeddings(domain, model), rows, provenance)
-    return f"{len(images)} rows of {', '.join(views)} imported from {file}"
+    return f"{counted(len(images), 'row')} of {', '.join(views)} imported from {file}"
 
 
 def embed_with_model(context: Context, domain: str, model: str, images: list[ImageRow], views: tuple[str, ...]) -> str:

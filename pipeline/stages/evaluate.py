@@ -117,14 +117,14 @@ def label_space_seed(
     test = target.test_index(target.seeds[index], unknown=True)
     rows, basis = target.rows(test, options.test_views), problem.bases.basis(index)
     features = kernel_rows(basis, rows, options.clip_in_kernel)
-    states, means = read_rejections(model, index), problem.class_means(index)
+    states, directions = read_rejections(model, index), problem.class_directions(index)
     answers = []
     models = zip(problem.source_models(index), read_classifiers(model, index), strict=True)
     for k, (source, classifier) in enumerate(models):
         prediction = predict(features, rows.cosines, source, classifier, options, target.prompts.logit_scale)
         u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
         if states is not None:
-            judge = rejector(states[k], means)
+            judge = rejector(states[k], directions)
             u = judge.unknownness(rows)
             rejected = u > judge.threshold
         answers.append(Answers(prediction.label, rejected, u))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.method.backbone_weights import side_by_side, split_models
 from pipeline.method.rows import BLOCK_IMAGES, Matrix
 from pipeline.stage import Context, stage
@@ -34,7 +34,7 @@ def join(context: Context, domain: str, name: str) -> str:
     }
     rows = {view: joined_view(first, second, view) for view in views}
     write_embeddings(paths.embeddings(domain, name), rows, provenance)
-    return f"{first.rows} rows of {', '.join(views)}, {first.width} + {second.width} wide"
+    return f"{counted(first.rows, 'row')} of {', '.join(views)}, {first.width} + {second.width} wide"
 
 
 def parts_of(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:

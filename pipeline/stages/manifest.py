@@ -14,7 +14,7 @@ from pipeline.datasets import manifest_files
 from pipeline.datasets.manifest import build
 from pipeline.datasets.sources.folder import class_folders
 from pipeline.encoders.image_decoding import read_image
-from pipeline.errors import InputError, listed
+from pipeline.errors import InputError, counted, listed
 from pipeline.extraction.progress import Progress
 from pipeline.params import Params
 from pipeline.stage import Context, domain_images, stage
@@ -71,14 +71,16 @@ def manifest(context: Context, name: str) -> str:
 
 def summary(report: dict[str, Any]) -> str:
     """Return what was found, and what was left out and why, in one line."""
+    copies, unreadable = sum(len(group["paths"]) - 1 for group in report["duplicates"]), len(report["unreadable"])
+    ignored = report["ignored_files"]
     left_out = {
-        "copies of other images": sum(len(group["paths"]) - 1 for group in report["duplicates"]),
-        "unreadable": len(report["unreadable"]),
-        f"no images ({listed(report['ignored_files'])})": sum(report["ignored_files"].values()),
+        f"{counted(copies, 'copy')} of other images": copies,
+        f"{unreadable} unreadable": unreadable,
+        f"{counted(sum(ignored.values()), 'file')} of other kinds ({listed(ignored)})": ignored,
     }
-    notes = [f"{count} {what}" for what, count in left_out.items() if count]
+    notes = [note for note, some in left_out.items() if some]
     labelled = "" if report.get("labels") != "none" else ", no labels"
-    return f"{report['images']} images, {len(report['classes'])} classes{labelled}" + "".join(
+    return f"{counted(report['images'], 'image')}, {counted(len(report['classes']), 'class')}{labelled}" + "".join(
         f"; {note}" for note in notes
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import paths
 from pipeline.datasets import manifest_files
 from pipeline.datasets.kept_order import KeptOrder, longest, order_of_arrival, present, read_orders, write_orders
-from pipeline.errors import listed
+from pipeline.errors import counted, listed
 from pipeline.params import Params
 from pipeline.stage import Context, stage
 
@@ -41,7 +41,7 @@ def order(context: Context, name: str) -> str:
     write_orders(path, [*(kept for kept in own if kept.asked != asked), KeptOrder(asked, tasks)])
     known = {name for task in longest(asked, [own]) for name in task}
     new = [name for name in names if name not in known]
-    text = f"{len(names)} classes, {len(present(tasks, names))} tasks, kept in {path}"
+    text = f"{counted(len(names), 'class')}, {counted(len(present(tasks, names)), 'task')}, kept in {path}"
     return f"{text}; new classes arrive last: {listed(new)}" if known and new else text
 
 

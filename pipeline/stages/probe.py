@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.datasets.task_files import is_labelled
+from pipeline.errors import counted
 from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import cosines
@@ -31,11 +32,11 @@ def probe(context: Context, name: str) -> str:
     figures = probe_figures(domain) if labelled else unlabelled_figures(domain)
     write_json(paths.probe(context.suite, name), figures)
     if not labelled:
-        return f"{figures['images']} images, no labels: no accuracy"
+        return f"{counted(figures['images'], 'image')}, no labels: no accuracy"
     for warning in guessing(ProbeFigures(**figures), name):
         sys.stderr.write(f"probe {name}: warning: {warning}\n")
     return (
-        f"{figures['images']} images, zero-shot {figures['zero_shot']:.1%}, "
+        f"{counted(figures['images'], 'image')}, zero-shot {figures['zero_shot']:.1%}, "
         f"nearest mean {figures['nearest_mean']:.1%} of {figures['test_images']} test images per seed"
     )
 

@@ -14,6 +14,7 @@ from pipeline import paths
 from pipeline.datasets.manifest_files import read_class_names
 from pipeline.datasets.prompts import prompts as sentences
 from pipeline.datasets.prompts import spoken
+from pipeline.errors import counted
 from pipeline.extraction.imported import import_prompts
 from pipeline.method.rows import unit_rows
 from pipeline.params import Params
@@ -42,7 +43,7 @@ def prompts(context: Context, name: str) -> str:
     else:
         embedded = embed_prompts(context, name, classes)
     write_prompts(paths.prompts(name), embedded)
-    return f"{len(classes)} classes, logit scale {embedded.logit_scale:.1f}"
+    return f"{counted(len(classes), 'class')}, logit scale {embedded.logit_scale:.1f}"
 
 
 def embed_prompts(context: Context, domain: str, classes: Sequence[str]) -> Prompts:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
-from pipeline.errors import listed
+from pipeline.errors import counted, listed
 from pipeline.extraction.executor import Executor
-from pipeline.method.backbone_weights import column_factors
+from pipeline.method.backbone_weights import FEATURES, column_factors
 from pipeline.method.kernel_directions import lifted
 from pipeline.method.random_fourier_features import KernelError, kernel_error
 from pipeline.method.row_reduction import RowReduction
@@ -41,12 +41,18 @@ def source(context: Context, name: str) -> str:
     options = method_options(method.variant, method.options)
     with context.executor(name) as executor:
         domain = context.project.source_domain(name, lazy=executor.lazy)
-        bases, figures = draw_bases(domain, basis_recipe(domain, **context.params.rff.model_dump()), executor)
+        recipe = basis_recipe(
+            domain,
+            **context.params.rff.model_dump(),
+            map_seeds=lambda function, seeds: executor.for_each_seed(
+                lambda index, _: function(index), len(seeds), images=domain.vision.rows, views=1, D=FEATURES
+            ),
+        )
+        bases, figures = draw_bases(domain, recipe, executor)
         message = fit(domain, bases, options, executor)
         for space in domain.label_spaces:
             part = context.project.source_domain(name, lazy=executor.lazy, label_space=space)
             message += f"; {space}: {fit(part, bases, options, executor)}"
-    recipe = bases.recipe
     write_bases(bases.path, recipe, bases.digests)
     write_json(paths.basis_error(context.suite, name), figures)
     chosen = f", weights {np.mean(recipe.weights, axis=0).round(2)}" if recipe.weights else ""
@@ -97,7 +103,7 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
         writer.finish(fitted)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
-    return f"{len(domain.classes)} classes in {tasks} tasks, {seeds} seeds{without}"
+    return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"
 
 
 def source_views(domain: LabelledDomain, options: MethodOptions) -> list[str]:

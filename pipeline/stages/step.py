@@ -9,8 +9,10 @@ STEP.json (shares of the classes, agreement, estimated accuracy, drift).
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline import paths
+from pipeline.errors import counted
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import StepSettings, open_step
 from pipeline.problem.step_adaptation import adapt_step
@@ -58,16 +60,15 @@ def step(context: Context, name: str) -> str:
     return summary(figures, len(state.classes), entry.step_before)
 
 
-def summary(figures: dict[str, object], classes: int, before: str | None) -> str:
+def summary(figures: dict[str, Any], classes: int, before: str | None) -> str:
     """Return one line: what came in, how sure the model is, and what changed."""
     line = (
-        f"{figures['images']} images, {classes} classes so far, branches agree on {figures['agreement']:.0%}, "
-        f"accuracy perhaps {figures['estimated_accuracy']:.0%} (without labels: {ESTIMATE_ERROR} points off on average)"
+        f"{counted(figures['images'], 'image')}, {counted(classes, 'class')} so far, "
+        f"branches agree on {figures['agreement']:.0%}, accuracy perhaps {figures['estimated_accuracy']:.0%} "
+        f"(without labels: {ESTIMATE_ERROR} points off on average)"
     )
-    shares = figures["shares"]
-    if isinstance(shares, dict) and UNKNOWN in shares:
-        line += f"; {shares[UNKNOWN]:.0%} unknown"
-    drift = figures["drift"]
-    if isinstance(drift, dict):
-        line += f"; shares moved by {drift['shares']:.0%} since {before}"
+    if UNKNOWN in figures["shares"]:
+        line += f"; {figures['shares'][UNKNOWN]:.0%} unknown"
+    if figures["drift"]:
+        line += f"; shares moved by {figures['drift']['shares']:.0%} since {before}"
     return line

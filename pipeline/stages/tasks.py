@@ -12,6 +12,7 @@ from pipeline.datasets import kept_order, manifest_files
 from pipeline.datasets.label_spaces import label_space, target_tasks
 from pipeline.datasets.task_files import write_tasks
 from pipeline.datasets.tasks import arrange
+from pipeline.errors import counted
 from pipeline.params import Params
 from pipeline.stage import Context, stage
 
@@ -46,4 +47,4 @@ def tasks(context: Context, name: str) -> str:
     }
     arranged = replace(arranged, spaces={s: target_tasks(rows, labels) for s, rows in parts.items()})
     write_tasks(arranged, classes, folder, parts)
-    return f"{classes[-1].task + 1} tasks, {len(arranged.seeds)} seeds"
+    return f"{counted(classes[-1].task + 1, 'task')}, {counted(len(arranged.seeds), 'seed')}"

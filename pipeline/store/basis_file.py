@@ -8,7 +8,7 @@ with statistics of the old draw.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,9 +57,14 @@ class BasisRecipe:
         basis = self.draw_unweighted(index)
         return weighted(basis, self.widths, self.weights[index]) if self.weights else basis
 
+    @property
+    def largest_gamma(self) -> float:
+        """The largest gamma of the seeds' kernels."""
+        return max(gamma_of(sigma, self.convention) for sigma in self.sigmas)
+
     def draw_unweighted(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index`` in which all vision models count alike."""
-        return draw_basis(
+        basis = draw_basis(
             self.d,
             self.D,
             self.sigmas[index],
@@ -68,6 +73,7 @@ class BasisRecipe:
             orthogonal=self.orthogonal,
             d_clip=self.d_clip,
         )
+        return replace(basis, largest_gamma=self.largest_gamma)
 
     def weights_fit(self) -> bool:
         """Return whether there is one weight per model and the models' widths are those of the rows."""
@@ -132,13 +138,11 @@ class Bases:
         """Return the number of columns that statistics have under these bases: the same for every seed."""
         recipe = self.recipe
         d = recipe.d + (recipe.d_clip if options.clip_in_kernel else 0)
-        gammas = [gamma_of(sigma, recipe.convention) for sigma in recipe.sigmas]
-        return max(directions_kept(d, recipe.D, gamma, options) for gamma in gammas)
+        return directions_kept(d, recipe.D, recipe.largest_gamma, options)
 
     def reduced(self, index: int, options: MethodOptions) -> Basis:
         """Return the basis of the seed at ``index`` with the directions that count, to make statistics with."""
-        basis = self.basis(index)
-        return basis if self.width(options) == basis.D else reduced(basis, options)
+        return reduced(self.basis(index), options)
 
     def require_model(self, store: ArrayStore) -> None:
         """Raise a `StoreError` unless the model in ``store`` was made with these bases."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.array_files import PATHS, is_domain, read_array, read_paths
-from pipeline.errors import InputError, listed
+from pipeline.errors import InputError, counted, listed
 from pipeline.store.embedding_store import ViewRows, open_embeddings
 
 TEXTS = "text.npz"  # in a folder: the text embeddings
@@ -95,7 +95,7 @@ def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: s
         )
     extra = ["/".join((domain, *key)) for key in sorted(set(row_of) - set(keys))]
     if extra:
-        raise InputError(f"{file}: {len(extra)} paths unknown to the manifest: {listed(extra, most=3)}")
+        raise InputError(f"{file}: {counted(len(extra), 'path')} unknown to the manifest: {listed(extra, most=3)}")
     return np.array([row_of[key] for key in keys], dtype=np.intp)
 
 
@@ -119,7 +119,7 @@ def import_rows(file: Path, name: str | None, order: Index, *, file_rows: int, d
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(f"{label} has shape {array.shape}; it needs one row of numbers per image")
     if len(array) != file_rows:
-        raise InputError(f"{label} has {len(array)} rows where {file_rows} are needed")
+        raise InputError(f"{label} has {counted(len(array), 'row')} where {file_rows} are needed")
     values = array[order]
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():

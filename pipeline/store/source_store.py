@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, counted
+from pipeline.method.rows import Vector64
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store.array_layout import stated_layout
 from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
@@ -129,9 +130,11 @@ def read_source(
         yield SourceModel(means[:K], classifier, embedding_means[:K], scatter)
 
 
-def read_source_classes(path: Path) -> list[str]:
-    """Return the class names of a source model, in the order of its labels."""
-    return open_arrays(path, SCHEMA).attribute("classes", list, of=str)
+def read_class_means(path: Path, seed_index: int) -> dict[str, Vector64]:
+    """Return the mean (d,) of the unit embeddings of every class of a source model, in the order of its labels."""
+    store = open_arrays(path, SCHEMA)
+    classes = store.attribute("classes", list, of=str)
+    return dict(zip(classes, store.read("embedding_means", seed_index, shape=(len(classes), None)), strict=True))
 
 
 def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceModel:
@@ -140,7 +143,7 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
     models = list(read_source(path, seed_index, store.attribute("classes", list, of=str)))
     at = len(models) - 1 if task is None else task
     if at >= len(models):
-        raise StoreError(f"{path}: has {len(models)} tasks, and no task {at + 1}")
+        raise StoreError(f"{path}: has {counted(len(models), 'task')}, and no task {at + 1}")
     if "scatter" not in store.arrays:
         return models[at]
     width = int(models[at].means.shape[1])

@@ -12,7 +12,7 @@ Everything that the next step needs of all earlier ones is here, whatever their 
 ``W``, ``b``         (1, D, K), (1, K)  the classifier after the step, of all D features
 ``text``             (1, C, d')         text embeddings of the classes seen, then of the others
 ``rejection_…``      see `rejection`    the sums of `RejectionState`; only where images are rejected
-``class_means``      (1, K, d)          of the classes' unit embeddings, for rejection; likewise
+``directions``       (1, K', d)         of the first K' classes of the prompts: those seen, the source's; likewise
 ===================  =================  =============================================================
 
 Classes are numbered in the order in which the stream met them.
@@ -61,10 +61,14 @@ class StreamState:
     statistics: ExactStatistics  # of all images of all steps so far
     classifier: Classifier  # of the K classes
     summary: dict[str, Any]  # for the drift of the next step: shares of the classes, mean confidence
-    # where images are rejected: of all images so far, and means (K, d) of unit embeddings: the source's, of a class
-    # that it lacks the stream's
-    rejection: RejectionState | None = None
-    class_means: Matrix64 | None = None
+    rejection: RejectionState | None = None  # of all images so far, where images are rejected
+    # (K', d) of the `rejecting_classes`, where images are rejected: as long as the stream lasts a class has the same
+    directions: Matrix64 | None = None
+
+    @property
+    def rejecting_classes(self) -> list[str]:
+        """The K' classes by which images are rejected: those seen, then the source's others; K where none is."""
+        return self.prompts.classes[: len(self.classes if self.directions is None else self.directions)]
 
 
 def write_stream_state(path: Path, state: StreamState) -> None:
@@ -78,9 +82,9 @@ def write_stream_state(path: Path, state: StreamState) -> None:
         "b": state.classifier.b,
         "text": state.prompts.text,
     }
-    if state.rejection is not None and state.class_means is not None:
+    if state.rejection is not None and state.directions is not None:
         sums = (state.rejection.embedding, state.rejection.moments, state.rejection.histogram)
-        arrays |= dict(zip(REJECTION, sums, strict=True)) | {"class_means": state.class_means}
+        arrays |= dict(zip(REJECTION, sums, strict=True)) | {"directions": state.directions}
     origin = state.origin
     attributes = {
         "step": state.step,
@@ -115,10 +119,12 @@ def read_stream_state(path: Path) -> StreamState:
     )
     if not (np.isfinite(sums).all() and np.isfinite(prior_means).all()):
         raise unusable(path, "holds a number that is not finite")
-    rejection = class_means = None
-    if "class_means" in store.arrays:
+    rejection = directions = None
+    if REJECTION[0] in store.arrays:
+        if "directions" not in store.arrays:
+            raise unusable(path, "its sums of rejection are of an earlier version, and cannot be continued")
         rejection = RejectionState(*(store.read(name, 0) for name in REJECTION))
-        class_means = store.read("class_means", 0, shape=(K, None))
+        directions = store.read("directions", 0, shape=(rejection.moments.shape[1], None))
     return StreamState(
         step=store.attribute("step", str),
         steps_before=tuple(store.attribute("steps_before", list)),
@@ -134,7 +140,7 @@ def read_stream_state(path: Path) -> StreamState:
         classifier=Classifier(store.read("W", 0, shape=(None, K)), store.read("b", 0, shape=(K,))),
         summary=store.attribute("summary", dict),
         rejection=rejection,
-        class_means=class_means,
+        directions=directions,
     )
 
 

@@ -327,6 +327,9 @@ def test_a_parquet_without_images_or_cut_off(tmp_path):
         ("path,label\n1.png,bus,x\n", "row 0 has 3 values for 2 columns"),
         ("path,label\n1.png,bus\n1.png,bicycle\n", r"1\.png: listed in two classes"),
         ('path,label\n"1.png,bus\n', "not a CSV file"),
+        ("path;label\n1.png;bus\n", r"x\.csv: .*semicolons; .*commas"),
+        ("path\tlabel\n1.png\tbus\n", r"x\.csv: .*tabs; .*commas"),
+        ("", r"x\.csv: has no column"),
     ],
 )
 def test_a_bad_csv_is_one_line(tmp_path, text, message):

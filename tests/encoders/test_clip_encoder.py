@@ -155,8 +155,8 @@ def test_state_dict_of_an_original_openai_file(tmp_path):
 @pytest.mark.parametrize(
     ("key", "tensor", "expected"),
     [
-        ("ln_final.bias", None, r"w\.pt.*'tiny'.*1 keys missing: ln_final\.bias"),
-        ("extra", torch.ones(1), "1 keys unknown: extra"),
+        ("ln_final.bias", None, r"w\.pt.*'tiny'.*1 key missing: ln_final\.bias"),
+        ("extra", torch.ones(1), "1 key unknown: extra"),
         ("text_projection", torch.ones(3, 3), "not a checkpoint of"),
     ],
 )

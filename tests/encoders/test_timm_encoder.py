@@ -97,10 +97,10 @@ def test_classifier_is_dropped_and_nothing_else(tmp_path, checkpoint):
     torch.save({"state_dict": state}, tmp_path / "w.pth")
     assert build(tmp_path).fingerprint == build(checkpoint).fingerprint
     torch.save({**state, "blocks.0.extra.weight": torch.ones(1)}, tmp_path / "w.pth")
-    refused(r"1 keys unknown: blocks\.0\.extra\.weight", tmp_path)
+    refused(r"1 key unknown: blocks\.0\.extra\.weight", tmp_path)
     del state["blocks.1.mlp.fc1.bias"]
     torch.save(state, tmp_path / "w.pth")
-    refused(rf"w\.pth.*{VIT}.*1 keys missing: blocks\.1\.mlp\.fc1\.bias", tmp_path)
+    refused(rf"w\.pth.*{VIT}.*1 key missing: blocks\.1\.mlp\.fc1\.bias", tmp_path)
     torch.save(small_models.vit(embed_dim=96).state_dict(), tmp_path / "w.pth")
     refused("not a checkpoint of", tmp_path)
 

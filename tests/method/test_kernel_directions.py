@@ -1,13 +1,14 @@
 """The directions that count, against the full path: the same labels and predictions, scores within the tolerance."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import referee_variants
-from pipeline.comparison.referee_variants import run_variant
+from pipeline.comparison.referee_variants import kernel_basis, run_variant
 from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
@@ -16,6 +17,7 @@ from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.referee import Referee
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import CALIBRATED, PAPER, RELEASED
+from pipeline.store.basis_file import Bases, BasisRecipe
 
 D, GAMMA = 400, 1e-5
 
@@ -103,6 +105,19 @@ def test_labels_and_predictions_are_those_of_the_full_path(monkeypatch, gamma, s
     monkeypatch.setattr(referee_variants, "directions_kept", lambda d, D, gamma, options: D)
     full = run_variant(problem.with_basis(problem.basis), CALIBRATED)
     np.testing.assert_array_equal(few, full)
+
+
+@pytest.mark.parametrize(("sigmas", "width"), [((1e-5, 1e-3), D), ((1e-5, 2e-5), 16)])
+def test_all_seeds_keep_the_same_directions_in_the_stages_and_in_compare(sigmas, width):
+    """Under `rff.convention: median` every seed has a gamma of its own: the largest decides."""
+    recipe = BasisRecipe(10, D, "gamma", orthogonal=False, seeds=(0, 1), sigmas=sigmas, d_clip=5)
+    drawn = [recipe.draw(index) for index in range(2)]
+    bases = Bases(Path(), recipe, tuple(map(recipe.digest, drawn)))
+    seed = ShiftedDomains(0, n=21).build(D=D, clip=True)
+    for index, basis in enumerate(drawn):
+        assert bases.reduced(index, CALIBRATED).width == bases.width(CALIBRATED) == width
+        assert kernel_basis(seed.with_basis(basis), CALIBRATED).width == width
+        assert kernel_basis(seed.with_basis(recipe.draw(index).nested(D)), CALIBRATED).width == width
 
 
 def test_lowering_undoes_lifting():

@@ -7,46 +7,56 @@ import pytest
 
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
 from pipeline.method.referee import Referee
-from pipeline.method.rejection import EDGES, RejectionState, empty_state, otsu_threshold, reject, rejector
+from pipeline.method.rejection import (
+    EDGES,
+    RejectionState,
+    class_directions,
+    empty_state,
+    otsu_threshold,
+    reject,
+    rejector,
+)
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.task_preparation import ITERATIONS, LEAST, prepared_tasks, present_classes
 from pipeline.method.variants import VARIANTS
 from tests.reference import rejection as oracle
 
+MEANS = np.eye(3, 8)  # of the source
+
 
 @pytest.fixture
 def images():
-    """Sixty images: of three known classes and, the last twenty, of a fourth; embeddings, cosines, source means."""
+    """Sixty images: of three known classes and, the last twenty, of a fourth; their directions."""
     rng = np.random.default_rng(0)
     centres = np.eye(4, 8) * 3
     label = np.repeat([0, 1, 2, 3], [14, 13, 13, 20])
     x = centres[label] + 0.5 * rng.normal(size=(60, 8)) + 1.0  # the domain is shifted
     cosines = 0.2 + 0.05 * np.eye(4)[label][:, :3] + 0.02 * rng.normal(size=(60, 3))
-    return UnlabelledRows({"original": x}, cosines), label, np.eye(3, 8)
+    return UnlabelledRows({"original": x}, cosines), label, class_directions(MEANS)
 
 
 def test_the_score_is_that_of_the_equations(images):
-    rows, _, means = images
-    state, unknown = reject(empty_state(8), rows, means)
-    u, v = oracle.scores_of_task(rows.views["original"].tolist(), rows.cosines.tolist(), means.tolist())
-    np.testing.assert_allclose(rejector(state, means).unknownness(rows), u, rtol=1e-9)
+    rows, _, directions = images
+    state, unknown = reject(empty_state(8), rows, directions)
+    u, v = oracle.scores_of_task(rows.views["original"].tolist(), rows.cosines.tolist(), MEANS.tolist())
+    np.testing.assert_allclose(rejector(state, directions).unknownness(rows), u, rtol=1e-9)
     assert state.histogram.tolist() == oracle.histogram([*u, *v], EDGES.tolist())
     assert unknown.tolist() == [x > oracle.threshold([*u, *v], EDGES.tolist()) for x in u]
 
 
 def test_unknown_images_are_rejected_and_known_ones_stay(images):
-    rows, label, means = images
-    state, unknown = reject(empty_state(8), rows, means)
+    rows, label, directions = images
+    state, unknown = reject(empty_state(8), rows, directions)
     assert unknown[label == 3].mean() > 0.9
     assert unknown[label < 3].mean() < 0.1
-    np.testing.assert_array_equal(rejector(state, means).confidence(rows) > 0.5, unknown)
+    np.testing.assert_array_equal(rejector(state, directions).confidence(rows) > 0.5, unknown)
 
 
 def test_rejected_images_are_no_part_of_the_task_that_is_learnt(images):
-    rows, _, means = images
+    rows, _, directions = images
     task = TargetTask(rows.views, rows.cosines, classes=np.arange(3))
-    _, unknown = reject(empty_state(8), task, means)
-    (prepared,) = prepared_tasks(Referee(None, VARIANTS["rejecting"], 1.0), [task], [None], class_means=means)
+    _, unknown = reject(empty_state(8), task, directions)
+    (prepared,) = prepared_tasks(Referee(None, VARIANTS["rejecting"], 1.0), [task], [None], directions=directions)
     np.testing.assert_array_equal(prepared.accepted, np.flatnonzero(~unknown))
     np.testing.assert_array_equal(prepared.images.views["original"], rows.views["original"][~unknown])
 
@@ -62,8 +72,8 @@ def test_no_other_threshold_parts_the_values_better():
 
 
 def test_where_all_images_are_known_few_are_rejected(images):
-    rows, label, means = images
-    _, unknown = reject(empty_state(8), rows.take(np.flatnonzero(label < 3)), means)
+    rows, label, directions = images
+    _, unknown = reject(empty_state(8), rows.take(np.flatnonzero(label < 3)), directions)
     assert unknown.mean() < 0.1
 
 
@@ -72,13 +82,16 @@ def test_nothing_is_rejected_where_all_images_are_alike():
 
 
 def test_states_add(images):
-    rows, _, means = images
+    rows, _, directions = images
     first, second = rows.take(np.arange(30)), rows.take(np.arange(30, 60))
-    one, _ = reject(empty_state(8), first, means)
-    both, _ = reject(one, second, means)
+    one, _ = reject(empty_state(8), first, directions)
+    both, _ = reject(one, second, directions)
     assert both.embedding[-1] == both.histogram.sum() / 2 == 60  # u and v
     more = one + RejectionState(one.embedding, np.ones((5, 4)), one.histogram)
     assert more.moments[0].tolist() == [31, 31, 31, 1]
+    other, _ = reject(reject(empty_state(8), second, directions)[0], first, directions)
+    np.testing.assert_allclose(other.embedding, both.embedding)
+    np.testing.assert_allclose(other.moments[[0, 3, 4]], both.moments[[0, 3, 4]])  # n, Σk, Σk²: in any order the same
 
 
 def test_the_classes_that_are_there_are_those_of_the_naive_em():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipeline.report.figures import format_figure
+from small_project import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -46,3 +47,18 @@ def test_numbers_of_dvc_and_of_the_summary_say_what_they_were_made_with(project_
     assert "made with rff.sigma=0.0001" in summary  # the compared methods
     assert "made with rff.sigma=5" in summary  # the evaluation
     assert project.stage("evaluate", "left-right", ok=False).returncode == 2  # a half-run graph
+
+
+@pytest.mark.long
+def test_what_dvc_says_itself_is_on_the_page_of_the_stages(project_copy):
+    """docs/stages.md has DVC's own error where images are missing, and what it makes of a group without stages."""
+    project, page = project_copy, (ROOT / "docs/stages.md").read_text()
+    project.write_params(project.read_params() | {"swept": {}})
+    assert "'report'" in project.run("dvc", "repro", "--dry", "select").stdout
+    assert "swept: {}" in page
+    (project.folder / "data/left").rename(project.folder / "data/gone")
+    failed = project.run("dvc", "repro", "manifest@left", ok=False).stderr
+    error = next(line for line in failed.splitlines() if line.startswith("ERROR: failed to reproduce"))
+    assert error.replace("left'", "DOMAIN'", 1).split(": '")[0] in page
+    checked = project.run("referee", "check", ok=False)
+    assert (checked.returncode, "data/left: no such file or folder" in checked.stderr) == (2, True)

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import chdir
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from pipeline import paths
 from pipeline.feature_cache import open_cache
 from pipeline.method.backbone_weights import weighted
+from pipeline.problem import bases
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.exported_classifier import EXAMPLE
@@ -34,6 +36,21 @@ def joined(project_copy):
         *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM)),
     )
     return project_copy
+
+
+@pytest.mark.slow
+def test_weights_of_the_seeds_are_chosen_side_by_side_and_are_the_same(joined, monkeypatch):
+    before = read_bases(joined.folder / paths.bases("left"))
+    both, chosen = Barrier(2, timeout=60), bases.chosen_weights  # passes when two threads are there
+
+    def chosen_together(*args):
+        both.wait()
+        return chosen(*args)
+
+    monkeypatch.setattr(bases, "chosen_weights", chosen_together)
+    joined.change_params(runtime={"workers": 2})
+    joined.run_here(("source", "left"))
+    assert read_bases(joined.folder / paths.bases("left")) == before
 
 
 @pytest.mark.slow

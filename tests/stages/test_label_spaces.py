@@ -16,7 +16,7 @@ from pipeline.problem.project import Pair, Project
 from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
-from pipeline.store.source_store import read_source_classes
+from pipeline.store.source_store import read_class_means
 
 NAMES = [f"c{c:04d}" for c in range(6)]
 SPACES = {
@@ -94,9 +94,9 @@ def answered_unknown():
 
 def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(project, capsys):
     evaluated(project, capsys, label_space="universal")
-    assert read_source_classes(project.folder / "cache/source/a.zarr") == NAMES
+    assert list(read_class_means(project.folder / "cache/source/a.zarr", 0)) == NAMES
     model = project.folder / "cache/source/a.zarr/label_spaces/universal.zarr"
-    assert sorted(read_source_classes(model)) == NAMES[:5]
+    assert sorted(read_class_means(model, 0)) == NAMES[:5]
     opened = Project("vit", "clip", {"a-b": Pair("a", "b", "universal")})
     source = opened.source_domain("a", label_space="universal")
     assert set(source.labels[source.train_index(0)]) == set(range(5))

@@ -52,7 +52,7 @@ def test_an_origin_is_one_file_or_a_folder_with_a_file_per_domain(tmp_path, file
     ("paths", "message"),
     [
         (PATHS[:3], "no row for 1 of the 3 images of a: data/a/cat/1.jpg"),
-        ([*PATHS, "a/dog/7.jpg"], "1 paths unknown to the manifest: a/dog/7.jpg"),
+        ([*PATHS, "a/dog/7.jpg"], "1 path unknown to the manifest: a/dog/7.jpg"),
         ([*PATHS, "a/dog/1.jpg"], r"two rows for a/dog/1.jpg \(rows 1 and 4\)"),
     ],
 )

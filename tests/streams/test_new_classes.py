@@ -79,10 +79,17 @@ def test_a_step_may_hold_new_classes_only(foxes):
     assert state(foxes, "camera-week1").classes == ("fox",)
 
 
-def test_a_stream_that_rejects_scores_images_by_the_new_class_too(foxes):
+def test_a_new_class_leaves_the_sums_of_rejection_of_all_others_as_they_are(foxes):
+    """m̄ is that of the source's classes; the new one has sums of the images since the stream met it."""
     foxes.change_params(method={"variant": "rejecting"})
+    change_step(foxes, "camera-week1", classes=["bee", "ant"])
     run(foxes, "step camera-week1", "step camera-week2")
-    first, second = state(foxes, "camera-week1"), state(foxes, "camera-week2")
-    assert np.isfinite(first.class_means).all()
-    np.testing.assert_array_equal(second.class_means[:3], first.class_means)
-    assert second.rejection.moments[0].tolist() == [24, 24, 24, 12, 12]  # images by class
+    without = state(foxes, "camera-week2")
+    change_step(foxes, "camera-week2", classes=["fox", "bee", "dog"])
+    run(foxes, "step camera-week2")
+    found = state(foxes, "camera-week2")
+    assert found.rejecting_classes == ["ant", "bee", "dog", "fox", "cat"]  # seen, then the source's others
+    columns = [found.rejecting_classes.index(name) for name in without.rejecting_classes]
+    np.testing.assert_array_equal(found.rejection.moments[:, columns], without.rejection.moments)
+    assert found.rejection.moments[0].tolist() == [24, 24, 24, 12, 24]  # images by class
+    assert np.isfinite(found.directions).all()

@@ -86,6 +86,7 @@ def test_all_images_may_be_corrected(stepped):
         ("path,class\ndata/week1/a0.png,bea\n", "did you mean 'bee'"),
         ("path,class\ndata/week1/a0.png,bee\ndata/week1/a0.png,cat\n", "two classes"),
         ("image,label\n", "path,class"),
+        ("path;class\ndata/week1/a0.png;bee\n", "semicolons"),
         (None, "no such file"),
     ],
 )

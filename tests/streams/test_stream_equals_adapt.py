@@ -15,6 +15,7 @@ from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.referee import Referee
 from pipeline.method.statistics_kinds import empty_statistics
+from pipeline.method.task_preparation import prepared_tasks
 from pipeline.method.zero_shot import cosines
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
@@ -52,16 +53,17 @@ def benchmark_as_stream(project):
 
 
 def adapted_statistics(problem, options):
-    """Yield the statistics after each task of `adapt`'s first seed, which the stage does not keep."""
+    """Yield the statistics after each task of `adapt`'s first seed, which the stage does not keep, and of rejection."""
     target, basis = problem.target, problem.bases.basis(0)
-    statistics = empty_statistics(basis, options)
-    for task, source in enumerate(problem.source_models(0, with_scatter=options.source_covariance)):
-        images, scale = target.task(SEED, task, options.views), target.prompts.logit_scale
-        statistics, _ = adapt_task(Referee(basis, options, scale), images, source, statistics)
-        yield statistics
+    statistics, referee = empty_statistics(basis, options), Referee(basis, options, target.prompts.logit_scale)
+    tasks = [target.task(SEED, task, options.views) for task in range(2)]
+    sources = problem.source_models(0, with_scatter=options.source_covariance)
+    for task in prepared_tasks(referee, tasks, sources, directions=problem.class_directions(0)):
+        statistics, _ = adapt_task(referee, task.images, task.source, statistics)
+        yield statistics, task.rejection
 
 
-@pytest.mark.parametrize("options", [{}, {"rounds": 0}, {"class_priors": "counted", "ridge": 0.5}])
+@pytest.mark.parametrize("options", [{}, {"rounds": 0}, {"class_priors": "counted", "ridge": 0.5}, {"reject": "joint"}])
 def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
     project.change_params(method={"options": options})
     run(project, "source left")
@@ -75,9 +77,12 @@ def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
         classifiers = read_classifiers(open_target(paths.target_model("left-right")), 0)
         sources = list(problem.source_models(0))
         rows = target.rows(target.test_index(SEED), chosen.views)
-        for task, expected in enumerate(adapted_statistics(problem, chosen)):
+        for task, (expected, rejection) in enumerate(adapted_statistics(problem, chosen)):
             state = read_stream_state(paths.stream_state(f"right-task{task + 1}"))
             assert state.classes == CLASSES[: 2 * task + 2]
+            if rejection is not None:  # by all the source's classes, those of later tasks too
+                for name, sums in vars(rejection).items():
+                    np.testing.assert_allclose(getattr(state.rejection, name), sums, rtol=1e-12, err_msg=name)
             for field in fields(expected.rows):
                 found, known = (getattr(s.rows, field.name) for s in (state.statistics, expected))
                 if field.name == "scatter":

@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from pipeline import open_cache
-from stream_project import answers, run, state
+from stream_project import NAMES, answers, change_step, prepare, refusal, run, state
 
 
 @pytest.fixture
@@ -34,7 +35,10 @@ def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
     assert sum(figures["shares"].values()) == pytest.approx(1, abs=1e-5)
 
 
-def test_predict_says_of_a_streams_images_what_the_step_said(rejecting):
+@pytest.mark.parametrize("first", ["all", ["dog"]])
+def test_predict_says_of_a_streams_images_what_the_step_said(rejecting, first):
+    change_step(rejecting, "camera-week1", classes=first)
+    run(rejecting, "step camera-week1", "step camera-week2")
     cache = open_cache(rejecting.folder)
     rows = cache.rows("week2", "vit")
     found = cache.stream_model("camera").predict(rows, cache.rows("week2", "clip"))
@@ -49,3 +53,29 @@ def test_a_corrected_image_is_never_unknown(rejecting):
     row = answers(rejecting, "camera-week1")[name]
     assert (row["class"], row["corrected"]) == ("bee", "yes")
     assert float(row["weight"]) > 0
+
+
+def test_classes_that_arrive_later_leave_the_sums_of_rejection_as_they_are(rejecting):
+    """They are by all the source's classes from the first step on, whatever classes its images may have."""
+    known = state(rejecting, "camera-week2")
+    change_step(rejecting, "camera-week1", classes=["dog"])
+    change_step(rejecting, "camera-week2", classes="all")
+    run(rejecting, "step camera-week1", "step camera-week2")
+    later = state(rejecting, "camera-week2")
+    assert later.classes == ("dog", "ant", "bee", "cat")
+    columns = [later.rejecting_classes.index(name) for name in known.rejecting_classes]
+    np.testing.assert_allclose(later.rejection.moments[:, columns], known.rejection.moments, rtol=1e-12)
+    np.testing.assert_array_equal(later.rejection.histogram, known.rejection.histogram)
+
+
+def test_a_step_without_the_prompt_of_a_class_of_the_source_is_refused(weeks, capsys):
+    params = weeks.read_params()
+    params["datasets"]["less"] = {"classes_per_task": 2, "class_names": {k: v for k, v in NAMES.items() if k != "cat"}}
+    params["domains"]["week1"]["dataset"] = "less"
+    weeks.write_params(params)
+    prepare(weeks, "week1")
+    run(weeks, "step camera-week1")
+    weeks.change_params(method={"variant": "rejecting"})
+    line = refusal(weeks, capsys, "step camera-week1")
+    for word in ("steps.camera-week1", "'cat'", "week1", "class_names"):
+        assert word in line

@@ -16,8 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.array_files import is_domain, read_paths
+from pipeline.datasets.checked_csv import require_separator
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
-from pipeline.errors import InputError, did_you_mean, listed, one_line
+from pipeline.errors import InputError, counted, did_you_mean, listed, one_line
 from pipeline.image_files.parquet_file import ParquetFile, open_parquet
 from pipeline.image_files.read import PARQUET, row_path
 
@@ -86,24 +87,24 @@ class CsvFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
         self.columns = dict.fromkeys(next(self._lines()), "text")
+        require_separator(path, list(self.columns), self.delimiter)
 
     def rows(self, _columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows by column, all columns."""
         for number, line in enumerate(self._lines(), -1):
             if len(line) != len(self.columns):
-                raise InputError(
-                    f"{self.path}: row {number} has {len(line)} values for {len(self.columns)} columns; mend it"
-                )
+                values, columns = counted(len(line), "value"), counted(len(self.columns), "column")
+                raise InputError(f"{self.path}: row {number} has {values} for {columns}; mend it")
             if number >= 0:
                 yield dict(zip(self.columns, line, strict=True))
 
     def _lines(self) -> Iterator[Sequence[str]]:
         """Yield the header and the rows; blank lines are left out."""
-        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else ","
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as opened:
-                lines = (line for line in csv.reader(opened, delimiter=delimiter, strict=True) if line)
+                lines = (line for line in csv.reader(opened, delimiter=self.delimiter, strict=True) if line)
                 yield next(lines, [])
                 yield from lines
         except (csv.Error, UnicodeDecodeError) as error:
