@@ -34,7 +34,7 @@ from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
 from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
-from pipeline.method.view_names import VIEWS
+from pipeline.method.variants import MethodOptions
 from pipeline.newest_step import newest_step, stream_states
 from pipeline.params import SUITE_FILE, named, parse_suite
 from pipeline.problem.corrections import EMPTY
@@ -102,7 +102,7 @@ def add(
             dataset=dataset,
             images=folder.as_posix(),
             labels="none",
-            views=in_one_line(VIEWS),
+            views=in_one_line(MethodOptions().views),
             templates=in_one_line(suite.domains[like].templates),
         )
         entry = {

@@ -1,8 +1,8 @@
 """Weighted class statistics that add: eqs. (9), (10), (16), (17) as sums about the basis's pivot.
 
 Of rows δ = z − pivot with labels and weights ω are kept, per class, the number of rows, Σω, Σω² and Σωδ, and one
-pooled Σωδδᵀ. Batches, tasks and machines merge by ``+``, in any order, and a class may come back later; means and
-covariance are derived when asked for.
+pooled Σωδδᵀ; a row of several classes enters each with ω times its share. Batches, tasks and machines merge by ``+``,
+in any order, and a class may come back later; means and covariance are derived when asked for.
 
 Deviations from the paper, as in docs/method.md: the mean is Σωz / Σω, where (16) divides by n and so shrinks it; the
 covariance is scatter / Σω, where (17) mixes N and Σω.
@@ -190,8 +190,13 @@ def class_shares(labels: Shares) -> tuple[Labels, Matrix64]:
 
 def zeros(C: int, D: int) -> ClassStatistics:
     """Return the statistics of no rows of ``C`` classes in ``D`` features."""
-    scatter = np.zeros((D, D), order="F")
-    return ClassStatistics(np.zeros(C), np.zeros(C), np.zeros(C), np.zeros((C, D)), scatter)
+    return ClassStatistics(
+        count=np.zeros(C),
+        weight=np.zeros(C),
+        squared_weight=np.zeros(C),
+        sums=np.zeros((C, D)),
+        scatter=np.zeros((D, D), order="F"),
+    )
 
 
 def packed(triangle: Matrix64) -> Vector64:

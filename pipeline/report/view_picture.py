@@ -49,14 +49,14 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
         "original": f"{width}×{height} pixels",
         "zeros": "details replaced by zeros",
         "rand": f"details replaced by noise: {noise}",
+        "removed": f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more",
     }
     tall = min(PANEL * height / width, TALLEST) + CAPTIONS
     figure = Figure(figsize=(len(panels) * PANEL + 0.5, tall), dpi=120, layout="constrained")
     for axis, (name, panel) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
-        note = f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more"
-        if name in notes:  # many values at an end of the range: the noise is too strong
-            extreme = np.mean((panel <= 0) | (panel >= 1))
-            note = f"{notes[name]}\n{extreme:.1%} of values at 0 or 1"
+        note = notes[name]
+        if name in VIEWS:  # many values at an end of the range: the noise is too strong
+            note += f"\n{np.mean((panel <= 0) | (panel >= 1)):.1%} of values at 0 or 1"
         smoothing = "nearest" if max(height, width) < SMALL else "antialiased"
         axis.imshow(panel, interpolation=smoothing, vmin=0, vmax=1)
         axis.set_title(name, fontsize=12, fontweight="bold")

@@ -18,7 +18,7 @@ Everything that the next step needs of all earlier ones is here, whatever their 
 Classes are numbered in the order in which the stream met them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,7 +36,6 @@ from pipeline.store.seal import unusable
 from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
-_PER_CLASS = ("count", "weight", "squared_weight")
 
 
 @dataclass(frozen=True)
@@ -106,18 +105,18 @@ def read_stream_state(path: Path) -> StreamState:
     store = open_arrays(path, SCHEMA)
     classes = store.attribute("classes", list, of=str)
     K = len(classes)
-    sums = store.read("sums", 0, shape=(K, None))
-    width = int(sums.shape[1])
-    arrays = {name: store.read(name, 0, shape=(K,)) for name in _PER_CLASS}
-    arrays |= {"sums": sums, "scatter": store.read("scatter", 0, shape=(width * (width + 1) // 2,))}
-    prior_means = store.read("prior_means", 0, shape=(K, width))
+    prior_means = store.read("prior_means", 0, shape=(K, None))
+    width = int(prior_means.shape[1])
+    shapes = {"sums": (K, width), "scatter": (width * (width + 1) // 2,)}  # the others have one number per class
+    names = [field.name for field in fields(ClassStatistics)]
+    arrays = {name: store.read(name, 0, shape=shapes.get(name, (K,))) for name in names}
     statistics = ExactStatistics(
         ClassStatistics.from_arrays(arrays),
         prior_means,
         store.read("prior_count", 0, shape=(K,)),
         cast("Arithmetic", store.attribute("arithmetic", str)),
     )
-    if not (np.isfinite(sums).all() and np.isfinite(prior_means).all()):
+    if not (np.isfinite(arrays["sums"]).all() and np.isfinite(prior_means).all()):
         raise unusable(path, "holds a number that is not finite")
     rejection = directions = None
     if REJECTION[0] in store.arrays:

@@ -21,8 +21,9 @@ from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference import streaming_lda as lda_oracle
 
-# Every peer: `fit(seed, tasks, fallback)` and `METHODS` with a form NAME-pseudo; the source's own classifier where no
-# target row was kept; and, with an oracle in tests/reference, a test of its own below.
+# Every peer has `fit(seed, tasks, fallback)`, `METHODS` with a form NAME-pseudo, and where no target row was kept the
+# source's own classifier. A new one gets a line here, in SIMPLE and RANDOM if they are true of it, and in `arrays` if
+# `fit` returns something else than arrays; and an oracle in tests/reference with a test below.
 MODULES = {
     "nearest-class-mean": nearest_class_mean,
     "streaming-lda": streaming_lda,
@@ -32,8 +33,8 @@ MODULES = {
     "loranpac": loranpac,
     "anacp": anacp,
 }
-# which come down to the nearest row where there is one row per class; loranpac truncates after each task and anacp
-# draws rows by their position, so that the order of tasks matters too
+# the order of tasks does not matter (loranpac truncates after each task, anacp draws rows by their position), and
+# where there is one row per class the nearest row decides
 SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")
 RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # they draw from the seed's number
 PSEUDO = [f"{name}-pseudo" for name in MODULES]

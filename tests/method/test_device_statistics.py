@@ -30,11 +30,9 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
     rows = LabelledRows(views, labels, rng.uniform(0, 1, 31))
     found = sum_rows(basis, rows, 4, "float32", ON_CPU)
     expected = sum_rows(basis, rows, 4, "float64")
-    for name in ("count", "weight", "squared_weight", "sums"):
-        mine, theirs = getattr(found, name), getattr(expected, name)
-        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-7 * np.abs(theirs).max())
-    mine, theirs = np.tril(found.scatter), np.tril(expected.scatter)
-    np.testing.assert_allclose(mine, theirs, atol=1e-6 * np.abs(theirs).max())
+    mine = found.to_arrays()
+    for name, theirs in expected.to_arrays().items():
+        np.testing.assert_allclose(mine[name], theirs, rtol=1e-5, atol=1e-7 * np.abs(theirs).max(), err_msg=name)
     assert found.scatter.flags.f_contiguous
 
 

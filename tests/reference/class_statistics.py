@@ -1,4 +1,4 @@
-"""Naive oracle of weighted class means and the shared covariance, METHOD.md column `calibrated`.
+"""Naive oracle of weighted class means and the shared covariance, docs/method.md column `calibrated`.
 
 Rows are z itself (not about a pivot), float64: mean Σωz/Σω, covariance Σω(z−μ)(z−μ)ᵀ/Σω.
 """

@@ -1,4 +1,4 @@
-"""Naive oracles of METHOD.md step 10 and of the expected calibration error."""
+"""Naive oracles of docs/method.md step 10, of forgetting and of the expected calibration error."""
 
 
 def accuracy(predictions, labels, tasks, j):

@@ -1,4 +1,4 @@
-"""Oracle of METHOD.md step 6, eq. (15): PyWavelets, channel by channel, float64."""
+"""Oracle of docs/method.md step 6, eq. (15): PyWavelets, channel by channel, float64."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""METHOD.md: train and test disjoint, drawn once per domain and seed; here for one class.
+"""docs/method.md: train and test disjoint, drawn once per domain and seed; here for one class.
 
 The draw: distinct contents in the order of sha256("DOMAIN\\nSEED\\nCONTENT"), the first
 round(fraction * n) are test, at least one if there are two, never all. A content that some other

@@ -1,4 +1,4 @@
-"""METHOD.md, The problem: classes in sorted order in T tasks, the last takes the remainder."""
+"""docs/parameters.md, `classes_per_task`: classes in sorted order, the last task takes the remainder."""
 
 
 def naive_tasks(classes, per_task):

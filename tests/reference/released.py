@@ -1,4 +1,4 @@
-"""Independent re-implementation of METHOD.md's column "released code", float64, sample by sample.
+"""Independent re-implementation of docs/method.md's column "released code", float64, sample by sample.
 
 Rows are features z (lists of float64 vectors). Nothing is vectorised over samples. A task is one batch: the authors'
 program calls its update once per task, with all rows of the task.

@@ -1,4 +1,4 @@
-"""Naive oracle of CLIP zero-shot probabilities, eq. (1), from METHOD.md step 2."""
+"""Naive oracle of CLIP zero-shot probabilities, eq. (1), docs/method.md step 2."""
 
 import math
 

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from pipeline import paths
 from pipeline.params import load_params
 from pipeline.settings import Method, RandomFourierFeatures, Settings
-from pipeline.stage import BY_NAME, DeclaredParams, find_stage, main, stage_names
+from pipeline.stage import BY_NAME, DeclaredParams, entries_of, find_stage, main, stage_names
 from pipeline.stages import code
 
 ROOT = Path(__file__).parents[2]
@@ -38,9 +38,21 @@ def test_every_stage_of_the_graph_is_a_module_and_the_other_way_round():
 @pytest.mark.parametrize(("name", "body"), GRAPH)
 def test_dvc_tracks_by_name_what_a_stage_reads_and_its_settings_do_not_hold(name, body):
     declared = find_stage(name)
-    # in the paths of the graph, so that another model is another dependency
     by_name = set(declared.reads) - {"language", "vision"}
     assert sections_in_graph(body) == (by_name & set(BY_NAME) if declared.settings else by_name)
+
+
+@pytest.mark.parametrize(("name", "body"), GRAPH)
+@pytest.mark.parametrize("model", ["language", "vision"])
+def test_a_model_that_a_stage_reads_is_in_a_path_or_in_its_settings(name, body, model, monkeypatch):
+    """So that another model is another dependency."""
+    declared = find_stage(name)
+    if model in declared.reads and f"${{{model}}}" not in " ".join(body["deps"]):
+        monkeypatch.chdir(ROOT)
+        params = load_params()
+        keys = [next(iter(entries_of(params, section))) for section in declared.per]
+        settings = declared.settings or (lambda *_: None)
+        assert settings(params, *keys) != settings(params.model_copy(update={model: "other"}), *keys)
 
 
 @pytest.mark.parametrize("swept", ["D", "sigma"])

@@ -39,6 +39,7 @@ def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
     assert (first.before, first.classes, first.source) == ("source/left", "all", "left")
     assert (second.before, second.classes) == ("streams/camera-week_1", ("dog", "ant"))
     assert params.domains["camera_w2"].labels == "none"
+    assert params.domains["camera_w2"].views == ("original", "zeros", "rand")  # of the method, not every view there is
     assert params.domains["camera_w2"].templates == params.domains["left"].templates
     assert (project.folder / "corrections/camera-w2.csv").read_text() == "path,class\n"
 

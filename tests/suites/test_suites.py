@@ -1,4 +1,4 @@
-"""Every suite is valid, and has the classes, tasks and problems of METHOD.md's table."""
+"""Every suite is valid, and has the classes, tasks and problems of the paper."""
 
 import functools
 import shutil
