@@ -16,6 +16,7 @@ from pipeline.validated_yaml import Section, type_at
 from pipeline.write_aside import write_aside
 
 GONE = (("rff", "bases"),)  # section and key
+FORMER_RFF = {"D": 6000, "sigma": 1e-4, "convention": "gamma", "orthogonal": False}  # keys that could be left out
 
 
 def renew_params() -> Iterator[str]:
@@ -29,9 +30,12 @@ def renew_params() -> Iterator[str]:
         file: {key: empty for key in model.model_fields if (empty := _empty(model, key, data))}
         for file, model, data in ((PARAMS_FILE, Settings, settings), (SUITE_FILE, Suite, suite))
     }
+    rff = settings.setdefault("rff", {})
+    left_out = {key: value for key, value in FORMER_RFF.items() if key not in rff}
+    rff.update(left_out)
     for file, data in ((SUITE_FILE, suite), (PARAMS_FILE, settings)):
         data.update({key: empty() for key, empty in new[file].items()})
-        if new[file] or moved or (gone and file == PARAMS_FILE) or (had_lists and file == SUITE_FILE):
+        if new[file] or moved or ((gone or left_out) and file == PARAMS_FILE) or (had_lists and file == SUITE_FILE):
             with write_aside(file) as aside:
                 aside.write_bytes(commented_yaml.dump(data))
     if moved:
@@ -40,6 +44,7 @@ def renew_params() -> Iterator[str]:
         f"{SUITE_FILE}: domains.{domain}.images is {file}, in place of `lists`" for domain, file in listed.items()
     )
     yield from (f"{PARAMS_FILE}: {key} is gone; it has no effect any more" for key in gone)
+    yield from (f"{PARAMS_FILE}: rff.{key} is written now: {value}" for key, value in left_out.items())
     yield from (f"{file}: {key} is new, with its defaults" for file, keys in new.items() for key in keys)
 
 

@@ -20,7 +20,7 @@ def test_cpu_and_auto(monkeypatch):
     assert choose_device("auto") == choose_device("mps") == torch.device("mps")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device("auto").type == "cuda"
-    assert "threads" in describe_device(torch.device("cpu"))
+    assert "thread" in describe_device(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((9, 0), "float16"), ((6, 1), "float32")])
