@@ -1,7 +1,5 @@
 """Read .npy and .npz files made by others: numbers and strings only, nothing is unpickled."""
 
-from __future__ import annotations
-
 import lzma
 import re
 import struct

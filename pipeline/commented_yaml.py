@@ -1,7 +1,5 @@
 """YAML files that people write, changed by a program: comments, quotes and order stay."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from typing import Any

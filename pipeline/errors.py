@@ -4,8 +4,6 @@ Raise these (or a subclass) for anything a user can cause and mend. Command line
 without a traceback and exit with status 2; any other exception is a bug of ours and keeps its traceback.
 """
 
-from __future__ import annotations
-
 import difflib
 import errno
 import functools

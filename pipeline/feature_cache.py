@@ -97,7 +97,7 @@ class FeatureCache:
     @property
     def problems(self) -> Mapping[str, tuple[str, str]]:
         """Source and target of each problem, by its name."""
-        return self._project.problems
+        return {name: (problem.source, problem.target) for name, problem in self.params.problems.items()}
 
     @property
     def streams(self) -> Mapping[str, tuple[str, ...]]:

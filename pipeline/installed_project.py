@@ -4,14 +4,11 @@ The first line of its dvc.yaml names the graph that it was copied from. The stag
 `dvc repro`, stops where the installed package has another one: stages of two versions must not be mixed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 
@@ -53,7 +50,8 @@ def write_graph(file: Path) -> None:
     del code["deps"]
     if file.is_file():
         before = commented_yaml.load(file.read_text(encoding="utf-8"))
-        own = {name: entry for name, entry in before["stages"].items() if not _is_ours(entry)}
+        stages = before["stages"].items()
+        own = {name: entry for name, entry in stages if not entry.get("do", entry).get("cmd", "").startswith(OURS)}
         graph["stages"].update(own)
         graph.update({key: value for key, value in before.items() if key not in graph})
     with write_aside(file) as aside:
@@ -95,7 +93,3 @@ def _identity() -> str:
     """Return a digest of the installed package's graph, blind to comments."""
     graph = YAML(typ="safe").load((project_files() / GRAPH).read_text(encoding="utf-8"))
     return hashlib.sha256(json.dumps(graph).encode()).hexdigest()[:16]
-
-
-def _is_ours(stage: dict[str, Any]) -> bool:
-    return str(stage.get("do", stage).get("cmd", "")).startswith(OURS)

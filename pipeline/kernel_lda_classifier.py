@@ -1,7 +1,5 @@
 """The kernel LDA of the method as a scikit-learn classifier, for those who want only that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Which step of a stream is meant."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pipeline.errors import ParamsError, did_you_mean, listed
@@ -16,13 +14,7 @@ def stream_states(suite: Suite, stream: str) -> Mapping[str, State]:
 
 
 def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
-    """Return the key of a stream's last step, or of the one that ``after`` names (``week2`` or ``camera-week2``).
-
-    Raises
-    ------
-    ParamsError
-        If there is no such stream or step, or if the stream is forked and has several last steps.
-    """
+    """Return the key of a stream's last step, or of the one that ``after`` names (``week2`` or ``camera-week2``)."""
     own = stream_states(suite, stream)
     if not own:
         streams = sorted({key.partition("-")[0] for key in (*suite.past, *suite.steps)})

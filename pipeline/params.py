@@ -5,11 +5,9 @@ models and problems are used. Unknown keys are refused with the nearest valid na
 the key. Only `pipeline.stages` and the command line read params; everything below them receives plain values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Any, Self, TypeVar, get_origin
 
 from pydantic import ValidationError, model_validator
 from pydantic_core import to_jsonable_python
@@ -28,7 +26,7 @@ class Params(Suite, Settings):
     """Both files together, as the stages and the command line use them."""
 
     @model_validator(mode="after")
-    def _refinement_has_one_model(self) -> Params:
+    def _refinement_has_one_model(self) -> Self:
         if not self.refinement.off and self.vision not in self.models:
             raise ValueError(
                 f"refinement: views are refined against one vision model, and vision: {self.vision!r} joins "
@@ -37,7 +35,7 @@ class Params(Suite, Settings):
         return self
 
     @model_validator(mode="after")
-    def _private_can_be_kept(self) -> Params:
+    def _private_can_be_kept(self) -> Self:
         for name in self.data.private:
             if name not in self.domains:
                 raise ValueError(f"data.private: {name!r} is not in domains{did_you_mean(name, self.domains)}")
@@ -45,18 +43,7 @@ class Params(Suite, Settings):
 
 
 def load_params(folder: Path = Path()) -> Params:
-    """Read and validate params.yaml and suite.yaml of a folder.
-
-    Returns
-    -------
-    Params
-        The sections of both files as attributes.
-
-    Raises
-    ------
-    ParamsError
-        One line per mistake, each with its file and key.
-    """
+    """Read and validate params.yaml and suite.yaml of a folder; the `ParamsError` has a line per mistake."""
     settings = read_yaml(folder / PARAMS_FILE)
     # before suite.yaml is found missing
     _refuse_misplaced(settings, Suite, folder / PARAMS_FILE, SUITE_FILE)

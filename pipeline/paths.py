@@ -4,8 +4,6 @@ Caches are named after domains, models and problems. Results are in one folder p
 leaves the results of the others alone. Paths are relative to the project's folder, in which every stage runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of a git revision and of DVC's cache or remote, brought into a folder when they are first asked for."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 from collections.abc import Iterator
@@ -17,19 +15,9 @@ CLIENTS = {"dvc_data", "dvc_objects", "scmrepo", "botocore", "aiobotocore", "asy
 
 
 class RevisionFiles:
-    """What a revision has, read by DVC without a checkout.
+    """What a revision of a git repository has, read by DVC without a checkout.
 
-    Parameters
-    ----------
-    address : str
-        A git repository: a folder or a URL.
-    rev : str, optional
-        A commit, branch or tag; the default branch if omitted.
-
-    Attributes
-    ----------
-    folder : Path
-        Holds what was asked for so far; removed when the process ends.
+    ``folder`` holds what was asked for so far; it is removed when the process ends.
     """
 
     def __init__(self, address: str, rev: str | None) -> None:

@@ -1,7 +1,5 @@
 """Cached features as a dataset of torch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,14 +12,7 @@ Item = tuple[torch.Tensor, int]
 
 
 class RowDataset(Dataset[Item]):
-    """Pairs of a row (d,) and its label; a `DataLoader` reads the rows of a batch together.
-
-    Parameters
-    ----------
-    rows : Rows of shape (n, d)
-        float32.
-    labels : ndarray of shape (n,)
-    """
+    """Pairs of a row (d,), float32, and its label; a `DataLoader` reads the rows of a batch together."""
 
     def __init__(self, rows: Rows, labels: Labels) -> None:
         self.rows, self.labels = rows, labels

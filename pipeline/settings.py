@@ -1,7 +1,5 @@
 """The sections of params.yaml: every number that a user may change."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import pywt

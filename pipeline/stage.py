@@ -32,7 +32,7 @@ from pipeline import paths
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
 from pipeline.params import Params, load_params, named
-from pipeline.problem.project import LabelSpace, Project
+from pipeline.problem.project import Pair, Project
 
 if TYPE_CHECKING:
     from pipeline.datasets.sources.source import FoundImages
@@ -47,36 +47,21 @@ Settings = Callable[..., dict[str, Any]]
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage's declaration.
+    """A stage's declaration."""
 
-    Attributes
-    ----------
-    name : str
-        As in dvc.yaml.
-    per : tuple of str
-        Sections whose keys are the stage's arguments, e.g. ``("domains", "models")``.
-    reads : tuple of str
-        Sections whose values the function reads; `Context.params` has no others (``per`` gives only keys).
-        `Context.project` rests on ``vision``, ``language`` and ``problems``: declare those that can change the
-        outputs. A section's defaults, too, are part of what the stage depends on.
-    settings : callable, optional
-        ``settings(params, *keys)`` returns what decides the stage's outputs for its keys besides `BY_NAME`, as plain
-        JSON values: `code` writes them into the file on which the stage depends, and `Context.settings` has them. So a
-        stage may read a part of a section, or keys that may be absent, which DVC cannot track by name; and dvc.lock,
-        which DVC reads and writes once per stage, stays short.
-    version : int, optional
-        For stages whose outputs cost hours: they run again when this number is raised and not when code changes.
-        ``tests/stages/test_golden_outputs.py`` fails where outputs change and the number does not.
-    function : callable
-        Takes a `Context` and one argument per entry of ``per``; returns the message to print.
-    """
-
-    name: str
-    per: tuple[str, ...]
+    name: str  # as in dvc.yaml
+    per: tuple[str, ...]  # sections whose keys are the stage's arguments, e.g. ``("domains", "models")``
+    # Sections whose values the function reads; `Context.params` has no others. `Context.project` rests on ``vision``,
+    # ``language`` and ``problems``: declare those that can change the outputs. Their defaults count as well.
     reads: tuple[str, ...]
+    # For stages whose outputs cost hours: they run again when this number is raised and not when code changes.
+    # tests/stages/test_golden_outputs.py fails where outputs change and the number does not.
     version: int | None
+    # ``settings(params, *keys)`` returns what decides the outputs for the stage's keys besides `BY_NAME`, as plain JSON
+    # values: `code` writes them into the file on which the stage depends. So a stage may read a part of a section, or
+    # keys that may be absent, which DVC cannot track by name; and dvc.lock, read and written once per stage, is short.
     settings: Settings | None
-    function: Callable[..., str]
+    function: Callable[..., str]  # takes a `Context` and an argument per entry of ``per``; returns the message to print
 
 
 def stage(
@@ -109,21 +94,11 @@ class DeclaredParams:
 
 @dataclass(frozen=True)
 class Context:
-    """What the runner gives to a stage.
+    """What the runner gives to a stage."""
 
-    Attributes
-    ----------
-    params : DeclaredParams
-        The sections that the stage declares.
-    project : Project
-        The caches of the project, opened and checked on request.
-    settings : dict
-        What the declaration's ``settings`` returns for the stage's key; empty for stages without.
-    """
-
-    params: Any
-    project: Project
-    settings: dict[str, Any]
+    params: Any  # `DeclaredParams`: the sections that the stage declares
+    project: Project  # the caches of the project, opened and checked on request
+    settings: dict[str, Any]  # what the declaration's ``settings`` returns for the stage's keys
 
     def executor(self, domain: str) -> AbstractContextManager[Executor]:
         """Open the executor of a stage's seeds, whose rows are those of ``domain``."""
@@ -176,12 +151,8 @@ def domain_images(params: Any, domain: str) -> FoundImages:
 
 def open_project(params: Params, root: Path = Path()) -> Project:
     """Return the caches of the project in a folder, by default the current one."""
-    pairs = {name: (problem.source, problem.target) for name, problem in params.problems.items()}
-    spaces: dict[str, LabelSpace] = {
-        name: {"label_space": problem.label_space, "hidden": problem.classes == "seen"}
-        for name, problem in params.problems.items()
-    }
-    return Project(params.vision, params.language, pairs, root, spaces)
+    pairs = {name: Pair(p.source, p.target, p.label_space, p.classes == "seen") for name, p in params.problems.items()}
+    return Project(params.vision, params.language, pairs, root)
 
 
 def entries_of(params: Params, section: str) -> dict[str, Any]:
@@ -204,13 +175,6 @@ def find_stage(name: str) -> Stage:
     return found
 
 
-def context_of(params: Params, declared: Stage, *keys: str) -> Context:
-    """Return what a stage is given: the sections it declares, the project's caches, and its settings for its key."""
-    sections = DeclaredParams(params, (*declared.reads, *ALWAYS_READ))
-    settings = declared.settings(params, *keys) if declared.settings else {}
-    return Context(sections, open_project(params), settings)
-
-
 @exits_cleanly
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one stage: ``python -m pipeline.stages NAME KEY…``."""
@@ -229,7 +193,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     keys = [getattr(parsed, section) for section in declared.per]
     for section, key in zip(declared.per, keys, strict=True):
         named(section, entries_of(params, section), key)
+    sections = DeclaredParams(params, (*declared.reads, *ALWAYS_READ))
+    settings = declared.settings(params, *keys) if declared.settings else {}
+    context = Context(sections, open_project(params), settings)
     with threadpool_limits(limits=1, user_api="blas"):  # its last bits depend on the number of threads
-        message = declared.function(context_of(params, declared, *keys), *keys)
+        message = declared.function(context, *keys)
     sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")
     return 0

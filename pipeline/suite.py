@@ -1,9 +1,7 @@
 """The sections of suite.yaml: which images, models and problems are used. They must agree with each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 from ruamel.yaml import YAML
@@ -58,7 +56,7 @@ class Dataset(Section):
     label_spaces: dict[Key, LabelSpaceLists] | None = None
 
     @model_validator(mode="after")
-    def _label_spaces_are_possible(self) -> Dataset:
+    def _label_spaces_are_possible(self) -> Self:
         for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
             try:
                 parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
@@ -67,7 +65,7 @@ class Dataset(Section):
         return self
 
     @model_validator(mode="after")
-    def _order_is_an_order(self) -> Dataset:
+    def _order_is_an_order(self) -> Self:
         if self.tasks and self.class_order_seed is not None:
             raise ValueError("class_order_seed: the order is given by `tasks`; keep one of them")
         named = [name for task in self.tasks or () for name in task]
@@ -124,7 +122,7 @@ class Model(Backbone):
     arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> npz name
 
     @model_validator(mode="after")
-    def _fits_its_library(self) -> Model:
+    def _fits_its_library(self) -> Self:
         for key, library in self.ONLY_FOR.items():
             default = Model.model_fields[key].get_default(call_default_factory=True)
             if library != self.library and getattr(self, key) != default:
@@ -214,7 +212,7 @@ class Suite(Section):
         return (name,)
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Suite:
+    def _names_exist(self) -> Self:
         problems = self.problems.items()
         references = (
             *((f"domains.{key}.dataset", domain.dataset, "datasets") for key, domain in self.domains.items()),
@@ -238,7 +236,7 @@ class Suite(Section):
         return self
 
     @model_validator(mode="after")
-    def _joined_models_exist(self) -> Suite:
+    def _joined_models_exist(self) -> Self:
         known = dict.fromkeys(self.models)
         for index, entry in enumerate(self.joined):
             key = f"joined.{index}"
@@ -251,7 +249,7 @@ class Suite(Section):
         return self
 
     @model_validator(mode="after")
-    def _problems_are_possible(self) -> Suite:
+    def _problems_are_possible(self) -> Self:
         for key, problem in self.problems.items():
             ends = (problem.source, problem.target)
             if problem.source == problem.target:
@@ -284,7 +282,7 @@ class Suite(Section):
         return self
 
     @model_validator(mode="after")
-    def _unlabelled_can_be_used(self) -> Suite:
+    def _unlabelled_can_be_used(self) -> Self:
         for key, domain in self.domains.items():
             if domain.labels is None:
                 continue
@@ -298,7 +296,7 @@ class Suite(Section):
         return self
 
     @model_validator(mode="after")
-    def _steps_follow_each_other(self) -> Suite:
+    def _steps_follow_each_other(self) -> Self:
         states: dict[str, State] = {**self.steps, **self.past}
         for key in self.past:
             if key in self.steps:
@@ -324,7 +322,7 @@ class Suite(Section):
         return self
 
     @model_validator(mode="after")
-    def _published_are_settings(self) -> Suite:
+    def _published_are_settings(self) -> Self:
         for section, values in self.published.items():
             _known(f"published.{section}", section, Settings.model_fields, "params.yaml")
             for key in values:

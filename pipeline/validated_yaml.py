@@ -1,7 +1,5 @@
 """YAML files as frozen pydantic models; a mistake is one line that names the file and the key."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

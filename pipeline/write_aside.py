@@ -1,7 +1,5 @@
 """Nothing half-written: outputs are written beside their final path and renamed when whole."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

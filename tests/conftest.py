@@ -1,7 +1,5 @@
 """Order of the test files, and copies of the small project that is run once for all of them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 What imports torch is run beforehand in one process and made known to DVC by `dvc commit`: a third of the time.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

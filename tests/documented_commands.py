@@ -14,8 +14,6 @@ Two markers turn another block into what the page asks its reader to do:
                                       the section says which
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny image sets laid out exactly as each of the four datasets unpacks: the same folders, file names and lists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Invented content of a report: three problems, one with awkward class names, one with many classes."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

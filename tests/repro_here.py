@@ -7,8 +7,6 @@ they write a digest of what they read, code apart, so that their outputs change 
 left as they are if only `method` changes, as `source` would write them again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import shlex

@@ -1,7 +1,5 @@
 """Images put into shards for tests: tar files, and Parquet files with the description that Hugging Face writes."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

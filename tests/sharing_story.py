@@ -3,8 +3,6 @@
 A runs the pipeline and pushes. B clones, changes sigma, runs one command. A takes over B's result, computing nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

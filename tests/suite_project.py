@@ -3,8 +3,6 @@
 Weights and features are tiny; every folder is where the suite says.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

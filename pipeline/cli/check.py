@@ -12,8 +12,6 @@ examples:
   referee check --quiet && dvc repro
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

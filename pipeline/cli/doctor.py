@@ -12,8 +12,6 @@ examples:
   referee doctor --counts
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform
@@ -89,29 +87,18 @@ def dvc_remote() -> Finding:
     return Finding(NOTE, "no DVC remote: caches stay on this machine", "referee share URL")
 
 
-def git_repository() -> Iterator[Finding]:
-    """Yield what is wrong where no git repository is: someone unpacked an archive of this one."""
-    here = Path().resolve()
-    if not any((folder / ".git").exists() for folder in (here, *here.parents)):
-        yield Finding(MISSING, "no git repository here, and DVC runs in one", "git init")
-
-
-def dvc_lock() -> Iterator[Finding]:
-    """Yield what is wrong with dvc.lock: nothing can be pulled or run while git's conflict is in it."""
-    lock = Path("dvc.lock")
-    text = lock.read_text(encoding="utf-8", errors="replace") if lock.is_file() else ""
-    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):
-        yield Finding(MISSING, "dvc.lock: git left a conflict in it", "referee merge-lock")
-
-
 def examine(*, counts: bool) -> Iterator[str | Finding]:
     """Yield headings and findings of the machine and of what the two files name."""
     yield "machine"
     yield from packages()
     yield disk()
-    yield from git_repository()
+    here, lock = Path().resolve(), Path("dvc.lock")
+    if not any((folder / ".git").exists() for folder in (here, *here.parents)):  # someone unpacked an archive
+        yield Finding(MISSING, "no git repository here, and DVC runs in one", "git init")
     yield dvc_remote()
-    yield from dvc_lock()
+    text = lock.read_text(encoding="utf-8", errors="replace") if lock.is_file() else ""
+    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):  # nothing can be pulled or run
+        yield Finding(MISSING, "dvc.lock: git left a conflict in it", "referee merge-lock")
     try:
         params = load_params()
         inputs.check_values(params)

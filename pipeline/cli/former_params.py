@@ -3,8 +3,6 @@
 Values stay as they are; what is added is empty, which means its defaults, so it changes no result there is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_origin

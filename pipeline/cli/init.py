@@ -12,8 +12,6 @@ examples:
   referee init photos --suite template
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import shlex

@@ -1,7 +1,5 @@
 """Whether what params.yaml and suite.yaml name exists: methods, models, weights, images. No image is opened."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterator
@@ -62,15 +60,9 @@ def check_values(params: Params) -> None:
 def _require_known_model(model: Model) -> None:
     """Raise a `ModelError` where the library has no model of that name; weights are not looked at."""
     if model.library == "timm":
-        from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
+        from pipeline.encoders.timm_encoder import parse_name
 
-        ensure_torchvision_ops()
-        import timm
-
-        architecture = model.name.partition(".")[0]
-        if not timm.is_model(architecture):
-            near = did_you_mean(architecture, timm.list_models())
-            raise ModelError(f"timm has no model {architecture!r}{near}")
+        parse_name(model.name, model.kwargs)
     elif model.library == "open_clip":
         from pipeline.encoders.clip_config import HUB_PREFIX, read_configs
 

@@ -1,7 +1,5 @@
 """`referee`: the commands beside `dvc`. Each is one module of this package, whose docstring is its help."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -64,7 +62,8 @@ def parser() -> argparse.ArgumentParser:
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(command)
+        if hasattr(module, "add_arguments"):
+            module.add_arguments(command)
         command.set_defaults(run=module.run)
     return referee
 

@@ -15,8 +15,6 @@ examples:
   git merge theirs && referee merge-lock && git add dvc.lock
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A DVC remote as the commands use it: its configuration, its failures in one line, its files without pulling them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -15,8 +15,6 @@ examples:
   referee share --save-keys      # the teammate, in a clone
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os
@@ -61,7 +59,9 @@ def share(args: argparse.Namespace) -> str:
     if url is None:
         raise ParamsError(f"there is no DVC remote {name!r}; name its URL: referee share URL")
     if args.save_keys:
-        own |= saved_keys()
+        own |= {name: os.environ.get(key) for key, name in S3_KEYS.items()}
+        if not (own["access_key_id"] and own["secret_access_key"]):
+            raise ParamsError("--save-keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; export them first")
     if args.create and not urlsplit(url).scheme:
         Path(url).mkdir(parents=True, exist_ok=True)
     team, own = ({k: v for k, v in settings.items() if v} for settings in (team, own))
@@ -89,14 +89,6 @@ def shared_url(url: str) -> tuple[str, str | None]:
     if not parts.username:
         return url, None
     return f"{parts.scheme}://{parts.hostname}{port}{parts.path}", parts.username
-
-
-def saved_keys() -> dict[str, str]:
-    """Return the S3 keys of the environment under DVC's names."""
-    keys = {name: os.environ[key] for key, name in S3_KEYS.items() if os.environ.get(key)}
-    if not {"access_key_id", "secret_access_key"} <= keys.keys():
-        raise ParamsError("--save-keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; export them first")
-    return keys
 
 
 def try_remote(name: str, url: str, settings: dict[str, str], *, write: bool) -> None:

@@ -12,8 +12,6 @@ examples:
   referee show-views photo.jpg --model clip --output views.pdf
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -17,13 +17,11 @@ examples:
   referee stream forget camera-week1
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -85,7 +83,13 @@ def add(
         if not names:
             names = {name: spoken(name) for name in _class_names(suite, source)}
             data["datasets"][dataset]["class_names"] = in_one_line(names)
-        _require_classes([*names, *(new_classes or ())], classes or ())
+        known = [*names, *(new_classes or ())]
+        for name in classes or ():
+            if name not in known:
+                raise ParamsError(
+                    f"--classes: {name!r} is no class of the source{did_you_mean(name, known)}; "
+                    f"if it is new, name it with --new-classes {name}"
+                )
         if new_classes:  # in a dataset of their own, so that nothing earlier runs again
             entry = {
                 "classes_per_task": suite.datasets[dataset].classes_per_task,
@@ -157,16 +161,6 @@ def _dataset(suite: Suite, source: str, before: str | None) -> str:
     met = read_stream_classes(paths.stream_state(before))  # its domain is gone from suite.yaml
     known = (key for key, d in suite.datasets.items() if {*met} <= {*d.class_names})
     return next(known, first)
-
-
-def _require_classes(known: Sequence[str], classes: Sequence[str]) -> None:
-    """Refuse a class that no dataset names: a slip, or one that the source never had."""
-    for name in classes:
-        if name not in known:
-            raise ParamsError(
-                f"--classes: {name!r} is no class of the source{did_you_mean(name, known)}; "
-                f"if it is new, name it with --new-classes {name}"
-            )
 
 
 def _class_names(suite: Suite, source: str) -> list[str]:

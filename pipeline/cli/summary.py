@@ -16,8 +16,6 @@ examples:
   referee summary --remote
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -104,14 +102,6 @@ def _today(params: Params) -> dict[str, Any]:
     return made_with(params.model_dump(mode="json"))
 
 
-def _former_features(params: Params) -> list[str]:
-    lock = Path("dvc.lock")
-    stages = read_yaml(lock).get("stages", {}) if lock.is_file() else {}
-    names = [f"source@{key}" for key in params.sources]
-    names += [f"{stage}@{key}" for stage in ("adapt", "evaluate", "compare") for key in params.problems]
-    return former_features(stages, names)
-
-
 def _marked(warnings: Sequence[str]) -> list[str]:
     return [f"! {warning}" for warning in warnings]
 
@@ -135,21 +125,16 @@ def tables(params: Params) -> str:
     if params.problems:
         stale: list[str] = []
         if compared:
-            suite = compared_suite(params)
-            made = {name: one.made_with for name, one in suite.comparisons.items()}
+            results = {name: read_comparison(params.suite, name) for name in params.problems}
+            datasets = {name: params.domains[p.target].dataset for name, p in params.problems.items()}
+            made = {name: one.made_with for name, one in results.items()}
             stale = stale_notes(made, _today(params), "dvc repro compare")
-            table = replace(headline_table(suite), warnings=tuple(_marked(stale)))
+            table = headline_table(Suite(params.suite, results, datasets))
+            table = replace(table, warnings=tuple(_marked(stale)))
             shown.append(to_text(table))
         if not compared or (stale and evaluated) or _has_own_method(params):
             shown.append(problem_table(params))
     return "\n".join(shown)
-
-
-def compared_suite(params: Params) -> Suite:
-    """Return what `compare` measured on every problem."""
-    results = {name: read_comparison(params.suite, name) for name in params.problems}
-    datasets = {name: params.domains[p.target].dataset for name, p in params.problems.items()}
-    return Suite(params.suite, results, datasets)
 
 
 def remote_tables(params: Params) -> str:
@@ -184,7 +169,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     store = paths.embeddings(next(iter(params.domains)), params.vision)
     sys.stdout.write(f"\n{tables(params)}")
-    sys.stdout.writelines(f"{note}\n" for note in _marked(_former_features(params)))
+    lock = Path("dvc.lock")
+    stages = read_yaml(lock).get("stages", {}) if lock.is_file() else {}
+    names = [f"source@{key}" for key in params.sources]
+    names += [f"{stage}@{key}" for stage in ("adapt", "evaluate", "compare") for key in params.problems]
+    sys.stdout.writelines(f"{note}\n" for note in _marked(former_features(stages, names)))
     sys.stdout.write(f"\nfeatures: referee inspect {store}\n")
     page = paths.report(params.suite)
     if page.is_file():

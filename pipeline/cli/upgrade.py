@@ -15,8 +15,6 @@ examples:
   referee upgrade && dvc repro --allow-missing
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json
@@ -160,15 +158,9 @@ def upgrade() -> Iterator[str]:
                 yield f"{stage.name}: {'taken over' if against is None else against}"
 
 
-def run(args: argparse.Namespace) -> int:
+def run(_: argparse.Namespace) -> int:
     """Take over the features, and say what is next."""
-    del args
     for line in upgrade():
         sys.stdout.write(f"{line}\n")
     sys.stdout.write("next: dvc repro --allow-missing, then commit dvc.lock and dvc push\n")
     return 0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add no option."""
-    del parser

@@ -12,8 +12,6 @@ examples:
   referee use suites/mine.yaml
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable
@@ -34,7 +32,7 @@ SUITES = Path("suites")
 def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
     """Copy the suite of a name or file to suite.yaml; return lines for the user. ``force``: lose an edited one."""
     file = _suite_file(name, root / SUITES)
-    content = with_folders(file, lambda _domain, folders: _first_on_disk(folders, root))
+    content = with_folders(file, lambda _, folders: next((f for f in folders if (root / f).exists()), folders[0]))
     suite = parse_suite(commented_yaml.load(content.decode()), file)
     target = root / SUITE_FILE
     if not force and is_edited(target, root / SUITES):
@@ -123,10 +121,6 @@ def _suite_file(name: str, folder: Path) -> Path:
     if name not in names:
         raise ParamsError(f"{folder}: there is no suite {name!r}{did_you_mean(name, names)}")
     return folder / f"{name}.yaml"
-
-
-def _first_on_disk(folders: list[str], root: Path) -> str:
-    return next((folder for folder in folders if (root / folder).exists()), folders[0])
 
 
 def _mapping(value: Any) -> dict[str, Any]:

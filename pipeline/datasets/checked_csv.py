@@ -11,8 +11,6 @@ every change. Readers follow it on the owner's machine; elsewhere they say that 
 Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from its run-cache.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import re

@@ -6,8 +6,6 @@ of asking for one (`classes_per_task`, `class_order_seed`, `tasks` in suite.yaml
 one again, changes nothing. A class that is taken away and put back finds its place again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,16 +33,9 @@ def order_of_arrival(
     tasks: Sequence[Sequence[str]] | None = None,
     class_order_seed: int | None = None,
 ) -> Order:
-    """Return the classes of each task: those kept as they are, new ones after them.
+    """Return the classes of each task: those of ``kept``, the order of the last time, and new ones after them.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The classes of today.
-    kept : list of lists of str
-        The order of the last time; empty the first time.
-    classes_per_task, tasks, class_order_seed
-        What suite.yaml asks for, see `task_of_classes`; it decides the first time.
+    The first time it is what suite.yaml asks for, see `task_of_classes`.
 
     Examples
     --------

@@ -6,37 +6,13 @@ source-private classes leave the target, images of target-private classes leave 
 tasks as *unknown*.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.datasets.task_files import ClassRow
+from pipeline.datasets.task_files import PARTS, ClassRow, Part, SpaceRow
 from pipeline.errors import InputError, did_you_mean, listed
-
-Part = Literal["shared", "source", "target"]
-PARTS: tuple[Part, ...] = get_args(Part)
-
-
-class SpaceRow(NamedTuple):
-    """A class in a label space: who has it, and its task, from 0."""
-
-    class_name: str
-    part: Part
-    task: int
-
-
-def as_space_rows(rows: Iterable[tuple[str, str, int]]) -> list[SpaceRow]:
-    """Return what classes.csv has of a label space; a part that there is not is an error."""
-    parts: dict[str, Part] = {part: part for part in PARTS}
-    try:
-        return [SpaceRow(name, parts[part], task) for name, part, task in rows]
-    except KeyError as error:
-        raise InputError(f"classes.csv: {error} is none of {listed(PARTS)}; run dvc repro") from None
-
 
 Members = Sequence[str] | int  # names of classes, or how many
 
@@ -49,17 +25,10 @@ def parts_of(
     source_private: Members = (),
     target_private: Members = (),
 ) -> dict[str, Part]:
-    """Return who has each class.
+    """Return who has each of all ``classes``; ``key`` is where the label space stands, for messages.
 
-    Parameters
-    ----------
-    key : str
-        Where the label space stands, for messages.
-    classes : collection of str
-        The names of all classes.
-    shared, source_private, target_private : sequence of str or int
-        Names, or a number: so many of the classes that no list names, in alphabetical order as in the literature's
-        splits, first for ``shared``. Without ``shared`` all that are left are shared.
+    A number stands for so many of the classes that no list names, in alphabetical order as in the literature's splits,
+    first for ``shared``. Without ``shared`` all that are left are shared.
 
     Examples
     --------

@@ -1,11 +1,9 @@
 """Make a manifest from the images of a domain: read each once, say what was left out."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -29,45 +27,21 @@ def build(
     by_content: bool = False,
     on_read: Callable[[], object] = lambda: None,
 ) -> Manifest:
-    """Read every image once and lay out the manifest.
+    """Read every image once and lay out the manifest, whose ``report`` says what was left out.
 
-    Parameters
-    ----------
-    found : FoundImages
-        What the domain's source of images found (`pipeline.datasets.sources`).
-    domain : str
-        Key of the domain.
-    folder : str
-        The folder or file that messages name.
-    class_names : iterable of str
-        The classes; empty for those found.
-    labelled : bool
-        False drops whatever class an image was found in.
-    read_facts : callable or None
-        Reads an image and returns its ``sha256``, ``width`` and ``height``; None where images
-        are absent and only their paths are known.
-    unreadable : {"stop", "skip"}
-        What to do with a file that cannot be read as an image.
-    empty_class : {"stop", "report"}
-        What to do with a class without images.
-    workers : int
-        Number of threads; 0 for one per processor.
-    by_content : bool
-        Order the rows by the images' sha256 instead of by path. Paths are in the order of the
-        classes; of a private domain the order of the rows must not tell them.
-    on_read : callable
-        Called after each image, to show progress: ``progress_bar(...).update``.
-
-    Returns
-    -------
-    Manifest
-        Its ``report`` says what was left out: ``unreadable`` (path to reason), ``ignored_files``
-        (number by suffix of files that are no images), ``duplicates``, ``empty_classes``.
+    ``folder`` is what messages name, ``class_names`` are empty for the classes found. ``read_facts`` returns
+    ``sha256``, ``width`` and ``height`` of an image; it is None where only paths are known. ``by_content`` orders the
+    rows by sha256 instead of by path: paths are in the order of the classes, which the rows of a private domain must
+    not tell. ``on_read`` is called after each image, to show progress.
     """
     images, labels, skipped = _read_all(found.images, read_facts, workers, on_read)
     classes = sorted(set(class_names) or {image.class_name for image in found.images})
     if skipped and unreadable == "stop":
-        raise InputError(_all_unreadable(folder, skipped))
+        raise InputError(
+            f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; mend or remove, or leave out with "
+            "data.unreadable: skip in params.yaml"
+            + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
+        )
     if by_content:
         order = sorted(range(len(images)), key=lambda row: images[row].sha256)
         images, labels = [images[row] for row in order], [labels[row] for row in order]
@@ -119,13 +93,6 @@ def _read_all(
                 images.append(result)
                 names.append(image.class_name)
     return images, names, skipped
-
-
-def _all_unreadable(folder: str, skipped: Mapping[str, str]) -> str:
-    return (
-        f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; mend or remove, or leave out with "
-        "data.unreadable: skip in params.yaml" + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
-    )
 
 
 def _refuse_empty(folder: str, images: int, empty: Sequence[str], empty_class: str, ignored: dict[str, int]) -> None:

@@ -17,8 +17,6 @@ A change of seeds or tasks leaves these files, hence all embeddings and prompts,
 same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from array import array
@@ -160,20 +158,9 @@ def iterate_labelled(folder: Path) -> Iterator[LabelledRow]:
 
 
 def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
-    """Read the labels of a domain, and whose labels they are, row by row: a million take 8 MB.
+    """Return the class (n,) of each image, 0 to C - 1 as in classes.csv, and the `rows_digest` of the images.
 
-    Parameters
-    ----------
-    folder : Path
-        cache/manifests/DOMAIN. The paths in labels.csv must be those in images.csv; the numbers are those of
-        classes.csv.
-
-    Returns
-    -------
-    labels : ndarray of shape (n,)
-        Class of each image, 0 to C - 1.
-    digest : str
-        The `rows_digest` of the images, to be compared with that of an embedding store.
+    The paths in labels.csv must be those in images.csv. Read row by row: a million take 8 MB.
     """
     require_labelled(folder)
     label_of = {row.class_name: row.label for row in read_classes(folder)}

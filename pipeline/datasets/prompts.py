@@ -1,7 +1,5 @@
 """The sentences that a language model turns into class embeddings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -11,14 +11,12 @@
 (`labels: none`), tasks.csv has a header and no rows.
 """
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +24,8 @@ from numpy.typing import NDArray
 from pipeline.datasets.checked_csv import malformed, number_of, parsed_rows, read_csv, writing_folder
 from pipeline.errors import InputError, counted
 
+Part = Literal["shared", "source", "target"]
+PARTS: tuple[Part, ...] = get_args(Part)
 TASKS, CLASSES = Path("tasks/tasks.csv"), Path("tasks/classes.csv")
 MAX_HEADER = 2**20  # bytes: more than the seeds of any header take
 
@@ -40,6 +40,14 @@ class ClassRow(NamedTuple):
 
     label: int
     class_name: str
+    task: int
+
+
+class SpaceRow(NamedTuple):
+    """A class in a label space: who has it, and its task, from 0."""
+
+    class_name: str
+    part: Part
     task: int
 
 
@@ -60,10 +68,7 @@ class Tasks:
 
 
 def write_tasks(
-    tasks: Tasks,
-    classes: Sequence[ClassRow],
-    folder: Path,
-    spaces: Mapping[str, Sequence[tuple[str, str, int]]] | None = None,
+    tasks: Tasks, classes: Sequence[ClassRow], folder: Path, spaces: Mapping[str, Sequence[SpaceRow]] | None = None
 ) -> None:
     """Write the tables of cache/manifests/DOMAIN; ``spaces``: class, part and task of each label space."""
     split = np.where(tasks.test, "test", "train")
@@ -149,14 +154,14 @@ def read_classes(folder: Path) -> list[ClassRow]:
     return classes
 
 
-def read_label_spaces(folder: Path) -> dict[str, list[tuple[str, str, int]]]:
-    """Read the label spaces of classes.csv: by name, class, part and task (from 0) in the order of the labels."""
+def read_label_spaces(folder: Path) -> dict[str, list[SpaceRow]]:
+    """Read the label spaces of classes.csv by name, each in the order of the labels."""
     path = folder / CLASSES
     names = [found[1] for name in next(read_csv(path)) if (found := _SPACE.fullmatch(name))]
 
-    def parse(row: list[str]) -> list[tuple[str, str, int]]:
+    def parse(row: list[str]) -> list[SpaceRow]:
         cells = (cell.partition(":") for cell in row[3:])
-        return [(row[1], part, number_of(task, first=1)) for part, _, task in cells]
+        return [SpaceRow(row[1], PARTS[PARTS.index(part)], number_of(task, first=1)) for part, _, task in cells]
 
     rows = list(parsed_rows(path, _CLASS_COLUMNS, parse, more=_SPACE))
     return {name: [row[position] for row in rows] for position, name in enumerate(names)}

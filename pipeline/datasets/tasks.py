@@ -1,7 +1,5 @@
 """Classes and tasks: the order of the classes, which arrive together, and the split of the images."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -48,12 +46,8 @@ def _drawn(domain: str, seed: int, members: set[str], shared: set[str], test_fra
     """Return the test contents of one class."""
     n = len(members)
     n_test = min(max(1, round(test_fraction * n)), n - 1)
-    ranked = sorted(members - shared, key=lambda content: _rank(domain, seed, content))
-    return set(ranked[:n_test])
-
-
-def _rank(domain: str, seed: int, content: str) -> bytes:
-    return hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest()
+    rank = {content: hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest() for content in members - shared}
+    return set(sorted(rank, key=rank.__getitem__)[:n_test])
 
 
 def class_order(found: Iterable[str], given: Iterable[str] = ()) -> tuple[str, ...]:
@@ -75,17 +69,10 @@ def task_of_classes(
 ) -> dict[str, int]:
     """Return the task, 0 to T - 1, of each of C classes, in the order of arrival.
 
-    Parameters
-    ----------
-    classes : iterable of str
-    classes_per_task : int
-        Classes arrive so many at a time; the last task takes the remainder, so T = C // classes_per_task, at least 1.
-    tasks : sequence of sequences of str, optional
-        The classes of each task; it wins over the other two. Classes that it does not list arrive after them,
-        ``classes_per_task`` at a time, so that a new class leaves the tasks of the others alone.
-    order_seed : int, optional
-        Shuffle the sorted classes as continual-learning papers do, by the permutation of NumPy's legacy generator:
-        1993 gives the order of iCaRL and its successors. Sorted if omitted.
+    Sorted classes arrive ``classes_per_task`` at a time; the last task takes the remainder. ``order_seed`` shuffles
+    them first, by the permutation of NumPy's legacy generator as continual-learning papers do: 1993 gives the order of
+    iCaRL and its successors. ``tasks`` gives the classes of each task instead; those that it does not list arrive after
+    them, so that a new class leaves the tasks of the others alone.
 
     Examples
     --------
@@ -130,18 +117,10 @@ def arrange(
     seeds: Sequence[int],
     test_fraction: float,
 ) -> tuple[list[ClassRow], Tasks]:
-    """Return the classes in order of arrival, and the task and the split of every image.
+    """Return the classes in order of arrival, and the task and the split of every image, see `is_test`.
 
-    Parameters
-    ----------
-    domain : str
-        Key of the domain; it enters the splits.
-    order : iterable of iterables of str
-        The classes of each task, those without images too.
-    labels, contents : sequences of str
-        Class and sha256 of each of the n images; empty for a domain without labels.
-    seeds, test_fraction
-        See `is_test`.
+    ``order`` has the classes of each task, those without images too; ``labels`` and ``contents`` the class and sha256
+    of each of the n images, nothing of a domain without labels.
     """
     task_of = {name: task for task, names in enumerate(order) for name in names}
     classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]

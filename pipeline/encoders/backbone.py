@@ -5,7 +5,6 @@ Importing this module imports neither torch nor timm nor open_clip: a descriptio
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
@@ -35,10 +34,6 @@ class Backbone(Section):
     # auto: half precision on an accelerator that is fast in it, float32 elsewhere; stores record which it was
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     stored_as: Literal["float16", "float32"] = "float16"
-
-    def absolute(self) -> Backbone:
-        """Return the same backbone with the absolute path of its origin, for another process."""
-        return self.model_copy(update={"origin": str(Path(self.origin).absolute())})
 
 
 def build_clip(backbone: Backbone, device: str | torch.device) -> ClipEncoder:

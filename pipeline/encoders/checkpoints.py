@@ -1,7 +1,5 @@
 """Weights from local files, without ever executing what is in the file."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 import re

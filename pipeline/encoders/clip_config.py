@@ -1,14 +1,12 @@
 """What open_clip knows of a model before any weights: its architecture, its tags, how it wants its images."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 from pipeline.encoders.origin import CLIP_CONFIG, fetch_from_hub
 from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
-from pipeline.errors import ModelError, did_you_mean, listed
+from pipeline.errors import ModelError, did_you_mean
 
 HUB_PREFIX = "hf-hub:"
 
@@ -65,9 +63,3 @@ def tag_config_of(name: str, pretrained: str) -> dict[str, Any]:
             f"open_clip model {name!r} has no pretrained tag {pretrained!r}{did_you_mean(pretrained, tags)}"
         )
     return found
-
-
-def list_tags(name: str) -> str:
-    """Return the tags that open_clip has for a model, for a message."""
-    tags = import_open_clip().pretrained.list_pretrained_tags_by_model(name)
-    return listed(tags) or "open_clip has none for it"

@@ -1,7 +1,5 @@
 """Any open_clip model: an `ImageEncoder` for its image tower, and its text tower beside it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -12,11 +10,11 @@ import torch
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.checkpoints import FILTER_ERRORS, load_state_dict, load_strictly, misfit
-from pipeline.encoders.clip_config import HUB_PREFIX, import_open_clip, list_tags, read_configs, tag_config_of
+from pipeline.encoders.clip_config import HUB_PREFIX, import_open_clip, read_configs, tag_config_of
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.origin import fetch_from_hub, find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
-from pipeline.errors import ModelError, one_line
+from pipeline.errors import ModelError, listed, one_line
 
 TEXTS_PER_BATCH = 16
 HUB_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -94,9 +92,10 @@ def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, An
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
     if not tag_config:
+        tags = listed(import_open_clip().pretrained.list_pretrained_tags_by_model(name)) or "open_clip has none for it"
         raise ModelError(
             f"{origin}: holds no checkpoint of open_clip model {name!r}; "
-            f"put one into it, or give a tag as pretrained ({list_tags(name)})"
+            f"put one into it, or give a tag as pretrained ({tags})"
         )
     repository, _, file_name = str(tag_config["hf_hub"]).rpartition("/")
     names = (file_name,) if file_name else HUB_FILES

@@ -1,7 +1,5 @@
 """Which device runs the encoders, and at which precision it can."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import cache
@@ -20,15 +18,10 @@ with torch.inference_mode(), torch.autocast("cpu", dtype=torch.{precision}):
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device with this name; an absent one is a `ModelError`.
-
-    Parameters
-    ----------
-    name : {"auto", "cpu", "cuda", "cuda:N", "mps"}
-        ``auto``: a GPU if there is one.
-    """
+    """Return the device called auto (a GPU if there is one), cpu, cuda, cuda:N or mps; an absent one is refused."""
     if name == "auto":
-        return torch.device(_best())
+        metal = torch.backends.mps.is_available()
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if metal else "cpu")
     kind, _, index = name.partition(":")
     if kind == "cuda":
         _check_cuda(name, int(index or 0))
@@ -85,12 +78,6 @@ def check_on_cpu(precision: str) -> None:
             f"precision {precision!r}: this processor announces instructions that it cannot execute (signal {-ended}); "
             "use precision: float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 in the environment"
         )
-
-
-def _best() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _check_cuda(name: str, index: int) -> None:

@@ -7,8 +7,6 @@ DomainNet) are drawn for a white page, whereas dropping the alpha channel, as a 
 often black.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io
@@ -17,15 +15,12 @@ import sys
 import warnings
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError, features
 
 from pipeline.image_files.read import read_bytes, unreadable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Only these decoders may run on a file, whatever its suffix: Pillow also opens formats that start
 # other programs (EPS) or that nobody keeps photos in.
@@ -70,25 +65,11 @@ class ImageFacts:
 def decode(
     path: Path, *, max_pixels: int = MAX_PIXELS, expected_sha256: str | None = None, upright: bool = True
 ) -> Image.Image:
-    """Decode an image file; what cannot be decoded is an `InputError` that names the file.
+    """Return an image file, which may be inside a shard, in mode RGB; of several frames the first.
 
-    Parameters
-    ----------
-    path : Path
-        A JPEG, PNG, WebP, BMP, GIF, TIFF, HEIC or AVIF file, which may be inside a shard; of several frames the first
-        is taken.
-    max_pixels : int
-        Larger images are refused by the size in the header, before any pixel is decoded. Pillow's
-        own limit of 178,956,970 pixels stays in force above it.
-    expected_sha256 : str, optional
-        Digest that the file had when the manifest was written; `max_pixels` is then not applied again.
-    upright : bool
-        Turn the image as its EXIF orientation says, as every viewer does.
-
-    Returns
-    -------
-    PIL.Image.Image
-        In mode RGB.
+    What cannot be decoded is an `InputError` that names the file. Images larger than ``max_pixels`` are refused by the
+    size in the header, before any pixel is decoded; not where ``expected_sha256``, of the manifest, shows that it was
+    looked at before. ``upright`` turns the image as its EXIF orientation says, as every viewer does.
     """
     data = read_bytes(path)
     if expected_sha256 is not None:

@@ -1,19 +1,14 @@
 """An image encoder: crops in [0, 1] in, embeddings out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
 from pipeline.encoders.device import check_on_cpu, fast_precision, keep_float32_exact
+from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pipeline.encoders.preprocessing import Preprocessing
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -21,29 +16,11 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 class ImageEncoder:
     """A frozen module with its preprocessing.
 
-    No operation mixes the images of a batch, so an embedding does not depend on its neighbours.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The model; it is frozen, moved to the device and kept in float32.
-    forward : callable
-        Maps normalised images (n, 3, h, w) to embeddings (n, d).
-    preprocessing : Preprocessing
-        Crop and normalisation.
-    description : mapping
-        Plain JSON values kept as provenance; nothing of this machine.
-    device : torch.device
-        Where the module runs.
-    precision : {"auto", "float32", "bfloat16", "float16"}
-        Precision of the forward pass (autocast); for ``auto`` see `fast_precision`.
-
-    Attributes
-    ----------
-    width : int
-        Embedding width d.
-    fingerprint : str
-        SHA-256 of the weights.
+    No operation mixes the images of a batch, so an embedding does not depend on its neighbours. The ``module`` is
+    frozen, moved to the device and kept in float32; ``precision`` is that of the forward pass (autocast), see
+    `fast_precision` for ``auto``. ``forward`` maps normalised images (n, 3, h, w) to embeddings (n, d); ``description``
+    is kept as provenance: plain JSON values, nothing of this machine. ``width`` is d, ``fingerprint`` the SHA-256 of
+    the weights.
     """
 
     def __init__(
@@ -80,18 +57,7 @@ class ImageEncoder:
         self._forward = torch.compile(self._forward)
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
-        """Embed images, in inference mode.
-
-        Parameters
-        ----------
-        images : Tensor of shape (n, 3, h, w), float32
-            Values in [0, 1], on the encoder's device.
-
-        Returns
-        -------
-        Tensor of shape (n, d), float32
-            Embeddings on the same device, not normalised.
-        """
+        """Embed images (n, 3, h, w) in [0, 1], in inference mode; (n, d) float32, not normalised."""
         return self.run(self._forward, self.normalise(images))
 
     def normalise(self, images: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,5 @@
 """Where a model's numbers come from: a file, a folder that holds one, or the Hugging Face hub."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

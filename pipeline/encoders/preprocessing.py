@@ -10,24 +10,19 @@ A `Preprocessing` stops at the uint8 crop. The views are computed on that crop, 
 normalisation by mean and std comes after them, inside the encoder.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 from pydantic import ConfigDict, Field, Strict, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import to_jsonable_python
 
 from pipeline.errors import ModelError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
 
 INTERPOLATIONS = {
     "bicubic": Image.Resampling.BICUBIC,
@@ -105,7 +100,7 @@ class Preprocessing:
         """Return the fields as plain JSON values, for provenance."""
         return dict(to_jsonable_python(self))
 
-    def override(self, changes: Mapping[str, Any]) -> Preprocessing:
+    def override(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with these fields changed; an unknown field or a value that cannot be is a `ModelError`."""
         known = [field.name for field in dataclasses.fields(self)]
         for name in changes:

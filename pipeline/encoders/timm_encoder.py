@@ -1,7 +1,5 @@
 """Any timm model as an `ImageEncoder`: pooled features before the classifier."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +27,7 @@ RESIZE_MODES: dict[str, Any] = {"center": "shortest", "squash": "squash", "borde
 def build(backbone: Backbone, device: torch.device) -> ImageEncoder:
     """Build a timm model with its weights; its name is ``architecture`` or ``architecture.tag``."""
     arguments, origin = dict(backbone.kwargs), Path(backbone.origin)
-    architecture, tag = _parse(backbone.name, arguments)
+    architecture, tag = parse_name(backbone.name, arguments)
     checkpoint = find_checkpoint(origin)
     if checkpoint is None:
         checkpoint, tag = _download(backbone.name, origin)
@@ -53,7 +51,7 @@ def _timm() -> Any:
     return timm
 
 
-def _parse(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+def parse_name(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
     """Split ``architecture.tag``; check both against timm's lists, offline, and the arguments."""
     timm = _timm()
     architecture, _, tag = name.partition(".")

@@ -12,8 +12,6 @@ Python starts. The hook imports nothing; it acts when ``torchvision`` is first i
 must therefore import the standard library only.
 """
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.util
 import shutil
@@ -28,13 +26,7 @@ HOOK = "referee_torchvision_ops"  # name of the copy in site-packages
 
 
 def ensure_torchvision_ops() -> list[str]:
-    """Declare the torchvision operators that are missing.
-
-    Returns
-    -------
-    list of str
-        The operators declared by this call; empty beside a healthy torchvision.
-    """
+    """Declare the torchvision operators that are missing, and return them: none beside a healthy torchvision."""
     import torch
 
     if all(_is_declared(operator) for operator in OPERATORS):

@@ -1,7 +1,5 @@
 """Embed images: those of a manifest through the progress log, and new ones that are in no manifest."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -49,20 +47,10 @@ def embed_images(
     writer: str,
     cluster: Cluster | None = None,
 ) -> Iterator[EmbeddedImages]:
-    """Embed the images that the progress log lacks, and give access to the rows of all.
+    """Embed the images that the logs in the folder ``progress`` lack, and give access to the rows of all.
 
-    A run that is killed goes on where it stopped and ends with the same bytes.
-
-    Parameters
-    ----------
-    images : sequence of Image
-        In the order of the rows.
-    progress : Path
-        Folder of the progress logs.
-    writer : str
-        Name of this extraction; two processes must not extract the same at once.
-    cluster : Cluster, optional
-        Who embeds; this process by default.
+    A run that is killed goes on where it stopped and ends with the same bytes. ``writer`` is the name of this
+    extraction: two processes must not extract the same at once. Without ``cluster`` this process embeds.
     """
     # With a cluster the workers embed; here the model only says which one it is.
     embedder = ImageEmbedder.build(settings, device="cpu" if cluster else None)
@@ -118,21 +106,10 @@ def _shards(log: ProgressLog, images: Sequence[Image]) -> Iterator[Matrix]:
 def embed_new_images(
     images: Sequence[Image], views: Sequence[str], settings: EmbeddingSettings, *, store: EmbeddingStore, model: str
 ) -> dict[str, Matrix]:
-    """Embed images that are in no manifest exactly as those of a store were.
+    """Return the rows (n, d), by view, of images that are in no manifest, embedded exactly as those of a store were.
 
-    Parameters
-    ----------
-    images : sequence of Image
-        New images, see `images.read_images`.
-    store : EmbeddingStore
-        Embeddings that the rows must fit; another backbone or other view settings are a `StoreError`.
-    model : str
-        Key of the model in params, for messages.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n, d)
-        Rows by view, in the order of ``images``; an image of the store gets the very row it has there.
+    An image of the store gets the very row it has there; another backbone or other view settings are a `StoreError`.
+    ``model`` is the model's key in suite.yaml, for messages.
     """
     embedder = ImageEmbedder.build(settings)
     named = f"models.{model} ({settings.backbone.origin})"

@@ -5,13 +5,12 @@ a cluster. A block that is done twice (its worker died before the rows were fetc
 once, and a run that ends early goes on from there, with or without a cluster.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +42,9 @@ def embed_on_cluster(
     cluster: Cluster, settings: EmbeddingSettings, weights: str, batches: Sequence[Batch]
 ) -> Iterator[tuple[Batch, ViewEmbeddings]]:
     """Have workers embed batches; yield several joined to one, with their rows, as soon as they are done."""
-    work = partial(embed_block, settings.absolute(), weights, Path.cwd())
+    origin = str(Path(settings.backbone.origin).absolute())  # a worker runs in another folder
+    settings = replace(settings, backbone=settings.backbone.model_copy(update={"origin": origin}))
+    work = partial(embed_block, settings, weights, Path.cwd())
     devices: set[str] = set()
     blocks = BlockSizes(batches, cluster.threads)
     for block, result in cluster.collect(work, blocks):
@@ -73,7 +74,10 @@ def embed_block(settings: EmbeddingSettings, weights: str, folder: Path, block: 
         parts = [rows for _, rows in embedder.embed(batches, workers=1 if on_cpu else None)]
     # One array per view: a thousand small ones take a network ten times as long.
     rows = {view: np.concatenate([part[view] for part in parts]) for view in block.views}
-    return BlockRows(rows, _processor(embedder.encoder.device), time.perf_counter() - began)
+    device = embedder.encoder.device
+    kind = f"{device.type} {torch.backends.cpu.get_cpu_capability()}"  # other kinds round differently
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else kind
+    return BlockRows(rows, name, time.perf_counter() - began)
 
 
 _device = threading.Lock()
@@ -90,13 +94,6 @@ def _embedder(settings: EmbeddingSettings, weights: str) -> ImageEmbedder:
             "out the work; give every worker the same checkpoint"
         )
     return embedder
-
-
-def _processor(device: torch.device) -> str:
-    """Name the kind of processor: other kinds round differently."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{device.type} {torch.backends.cpu.get_cpu_capability()}"
 
 
 class BlockSizes:

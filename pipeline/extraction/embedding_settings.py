@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ParamsError, StoreError
-from pipeline.store.embedding_store import EmbeddingStore, Provenance, digest_of
+from pipeline.store.embedding_store import EmbeddingStore, Provenance, digest_of, short
 
 if TYPE_CHECKING:
     from pipeline.encoders.image_encoder import ImageEncoder
@@ -35,10 +35,6 @@ class EmbeddingSettings:
     batch_size: int = 64  # images of a forward pass on an accelerator
     workers: int = 0  # threads; 0: one per core
     compile: bool = False  # by torch.compile, on an accelerator
-
-    def absolute(self) -> EmbeddingSettings:
-        """Return the settings for a process that runs in another folder."""
-        return replace(self, backbone=self.backbone.absolute())
 
 
 def views_in_both(domain: str, domain_views: Sequence[str], model: str, model_views: Sequence[str]) -> tuple[str, ...]:
@@ -97,8 +93,8 @@ def require_rows_of(
         stored = store.provenance.get(key)
         if stored != json.loads(json.dumps(today)):
             raise StoreError(
-                f"{model}: its {key} today ({_short(today)}) differs from what {store.path} was made with "
-                f"({_short(stored)}); put the former model back, or run dvc repro to make the features anew"
+                f"{model}: its {key} today ({short(today)}) differs from what {store.path} was made with "
+                f"({short(stored)}); put the former model back, or run dvc repro to make the features anew"
             )
     for view in views:
         today = settings_of_view(view, settings.views)
@@ -107,8 +103,3 @@ def require_rows_of(
                 f"{store.path}/{view}: made with {store.settings(view)}, but the section `views` of params.yaml "
                 f"says {today}; run dvc repro, or put the section back"
             )
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text if len(text) <= 60 else text[:57] + "..."

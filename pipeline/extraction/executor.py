@@ -7,8 +7,6 @@ Python's global lock in them (see `method/cholesky.py`). Where the matrices of a
 independent too: no core is idle while the last of five seeds runs.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -51,27 +49,11 @@ class Executor:
     def for_each_seed(
         self, function: Callable[[int, RowReduction], Result], seeds: int, *, D: int, images: int, views: int
     ) -> list[Result]:
-        """Run a function for every seed.
+        """Return ``function(index, reduce_rows)`` of every seed, in order; statistics have ``D`` columns.
 
-        On a cluster, a small problem's seeds are handed out whole: a worker computes what this
-        process would, to the bit. A large problem's seeds (more features than are kept in memory)
-        run here, as many at once as memory allows, and ranges of their rows are handed out.
-
-        Parameters
-        ----------
-        function : callable
-            ``function(index, reduce_rows)``; the second argument is for the method's functions.
-        seeds : int
-            Number of seeds S.
-        D : int
-            Columns of the statistics.
-        images : int
-            Most images that are looked at together.
-
-        Returns
-        -------
-        list
-            Results in the order of the seeds.
+        On a cluster, a small problem's seeds are handed out whole: a worker computes what this process would, to the
+        bit. A large problem's seeds (``images``, of a task, have more features than are kept in memory) run here, as
+        many at once as memory allows, and ranges of their rows are handed out.
         """
         reduce_rows = self.reduce_rows
         if self.cluster is not None and kept_in_memory(images, views, D):
@@ -85,18 +67,9 @@ class Executor:
 def executor(
     scratch: Path, *, workers: int = 0, statistics: str = "cpu", paths: Sequence[Path] = ()
 ) -> Iterator[Executor]:
-    """Yield who computes the statistics, as the environment and params say.
+    """Yield who computes the statistics, as the environment and `runtime` of params.yaml say.
 
-    Parameters
-    ----------
-    scratch : Path
-        See `cluster.connected`.
-    workers : int
-        ``runtime.workers``.
-    statistics : str
-        ``runtime.statistics``: ``cpu``, ``cuda`` or ``cuda:N``; a GPU that is absent is refused here.
-    paths : sequence of Path
-        What workers of a cluster must see besides the project's folder.
+    A GPU that is absent is refused here. ``scratch`` and ``paths`` are as in `cluster.connected`.
     """
     reduce_rows: RowReduction = reduce_here
     if statistics != "cpu":
@@ -128,23 +101,11 @@ def for_each_item(
     D: int,
     workers: int = 0,
 ) -> list[list[Result]]:
-    """Run a function for every item of every seed, side by side in threads of this process.
+    """Return ``run(index, open_seed(index), item)`` of every item (inner) of every seed (outer), computed by threads.
 
     As many seeds are under way as there are threads, so that threads rarely wait for what the items of a seed share
     (`shared` must bear several threads all the same). A seed is in memory from its first item to its last, so that no
     more are under way than memory holds.
-
-    Parameters
-    ----------
-    open_seed : callable
-        ``open_seed(index)``.
-    run : callable
-        ``run(index, opened, item)``.
-
-    Returns
-    -------
-    list of list
-        For each seed the results in the order of the items.
     """
     opened, lock = dict[int, Opened](), Lock()
     left = [len(items)] * seeds

@@ -14,10 +14,9 @@ memory), `ImageEmbedder.start` (one thread: queues copies and kernels and return
 `start` returns, which waits for the rows. On the CPU `start` does the work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,16 +36,9 @@ CPU_ROWS = 16
 
 
 class ImageEmbedder:
-    """Embeds batches of image files; on the CPU several threads may call it at once.
+    """Embeds batches of image files, ``batch_size`` in a forward pass.
 
-    Attributes
-    ----------
-    encoder : ImageEncoder
-        The frozen backbone, built.
-    is_thread_parallel : bool
-        Whether several threads embed at once (the CPU) or one feeds the device (an accelerator).
-    batch_size : int
-        Images of one forward pass.
+    ``is_thread_parallel`` says whether several threads embed at once (the CPU) or one feeds the device.
     """
 
     def __init__(self, encoder: ImageEncoder, settings: EmbeddingSettings) -> None:
@@ -57,7 +49,7 @@ class ImageEmbedder:
         self.batch_size = CPU_ROWS if self.is_thread_parallel else settings.batch_size
 
     @classmethod
-    def build(cls, settings: EmbeddingSettings, *, device: str | None = None) -> ImageEmbedder:
+    def build(cls, settings: EmbeddingSettings, *, device: str | None = None) -> Self:
         """Build the backbone on ``device`` (by default that of the settings)."""
         torch.set_num_threads(1)  # parallel over batches instead
         encoder = build_image_encoder(settings.backbone, device or settings.device)

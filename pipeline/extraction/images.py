@@ -1,26 +1,21 @@
 """Image files to embed: named by a manifest, or found and read here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.datasets.manifest_files import ImageRow
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings, require_text
 from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.image_files.read import IMAGE_SUFFIXES, PARQUET, TAR, file_of
-
-if TYPE_CHECKING:
-    from pipeline.datasets.manifest_files import ImageRow
-    from pipeline.encoders.preprocessing import Preprocessing
-
 
 Crops = npt.NDArray[np.uint8]  # (n, h, w, 3)
 

@@ -1,7 +1,5 @@
 """Embeddings that were computed elsewhere (``library: imported``), brought into stores of ours."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,16 +30,8 @@ def import_embeddings(
 ) -> tuple[dict[str, ViewRows], Path]:
     """Return the rows of a domain by view, in the order of its manifest, and the file they come from.
 
-    Parameters
-    ----------
-    origin : Path
-        A .npy or .npz file, or a folder with one per domain.
-    arrays : mapping of str to str
-        The names of the views' arrays in an .npz, where they differ from the views' own.
-    stored_as : str
-        The type in which rows are stored.
-    domains : sequence of str
-        All domains of the suite: a file without paths can belong to one only.
+    ``origin`` is a .npy or .npz file, or a folder with one per domain; ``domains`` are all of the suite: a file without
+    paths can belong to one only. ``arrays`` names the views' arrays in an .npz where they are called otherwise.
     """
     file = embeddings_file(origin, domain)
     has_paths = read_paths(file, arrays.get("paths", "paths")) is not None
@@ -55,17 +45,10 @@ def import_embeddings(
 
 
 def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Mapping[str, str]) -> Prompts:
-    """Return text embeddings from a file with the arrays ``text``, ``class_names`` and ``logit_scale``.
+    """Return text embeddings, in the order of ``classes``, from the file or folder ``origin``.
 
-    Parameters
-    ----------
-    origin : Path
-        The file, or the folder that holds it; a folder may hold prompts/DOMAIN.zarr of another project instead.
-    domain : str
-    classes : sequence of str
-        The domain's classes, in whose order the embeddings are returned.
-    arrays : mapping of str to str
-        The names of the arrays, where they are others.
+    The file has the arrays ``text``, ``class_names`` and ``logit_scale``, which ``arrays`` may call otherwise; a folder
+    may hold prompts/DOMAIN.zarr of another project instead.
     """
     store = origin / "prompts" / f"{domain}{STORE}"
     if store.is_dir():
@@ -73,7 +56,7 @@ def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Ma
         other = sorted(set(classes) ^ set(prompts.classes))
         if other:
             raise InputError(f"{store}: has other classes than {domain}: {listed(other, most=3)}")
-        return prompts.beginning_with(classes)
+        return prompts.of(classes)
     file = texts_file(origin)
 
     def array(name: str) -> npt.NDArray[Any]:

@@ -1,7 +1,5 @@
 """Run a function over many items in threads: results in order, a bounded number under way."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +20,7 @@ def ordered_map(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in order; at most ``ahead`` (2·workers) are taken beyond the awaited one.
 
-    Notes
-    -----
-    The first exception is raised where its result would have been, after the calls already under
-    way have ended.
+    The first exception is raised where its result would have been, after the calls already under way have ended.
     """
     ahead = 2 * workers if ahead is None else ahead
     pending: deque[Future[Result]] = deque()

@@ -1,9 +1,8 @@
 """Progress of long work: a bar on a terminal, a line now and then in a log."""
 
-from __future__ import annotations
-
 import sys
 import time
+from typing import Self
 
 from tqdm import tqdm
 
@@ -24,7 +23,7 @@ class Progress:
         # disable=None: only where stderr is a terminal
         self._bar = tqdm(total=total, unit=self._unit, disable=None, smoothing=0.05, leave=False)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,14 +4,11 @@ A seed's pseudo-labels and source model are its own, so its refined views are to
 (mutual attention alone) they do not depend on the seed and are computed once.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +22,11 @@ from pipeline.extraction.ordered_map import worker_count
 from pipeline.extraction.progress import Progress
 from pipeline.extraction.view_refiner import ViewRefiner
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
-
-if TYPE_CHECKING:
-    from pipeline.method.kernel_lda import Classifier
-    from pipeline.method.random_fourier_features import Basis
-    from pipeline.method.variants import MethodOptions
-    from pipeline.problem.problem import Problem
-    from pipeline.store.target_store import TaskLabels
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.variants import MethodOptions
+from pipeline.problem.problem import Problem
+from pipeline.store.target_store import TaskLabels
 
 Matrix = npt.NDArray[np.floating]
 Index = npt.NDArray[np.intp]
@@ -113,27 +108,11 @@ def refine_views(
     tasks_of: Callable[[int], Iterable[TaskToRefine]],
     scratch: Path,
 ) -> Iterator[dict[str, Path]]:
-    """Refine and embed the views of all seeds' train images.
+    """Refine and embed ``views`` of all seeds' train images; ``train`` (S, n) says which of the n images these are.
 
-    Parameters
-    ----------
-    images : sequence of n Image
-        The target domain's images, in the order of the rows.
-    views : sequence of str
-        See `views_to_refine`.
-    ascent, attention
-        See `ViewRefiner`.
-    train : ndarray of shape (S, n), bool
-        Which images are train images of each seed.
-    tasks_of : callable
-        ``tasks_of(seed_index)`` gives the tasks of a seed; not called without steps.
-    scratch : Path
-        Folder for the rows of all seeds, which may be more than the memory holds.
-
-    Yields
-    ------
-    dict of str to Path
-        Of each view an .npy file (S, n, d), there until the ``with`` block ends; rows of test images are NaN.
+    Yield of each view an .npy file (S, n, d) in the folder ``scratch``, there until the ``with`` block ends: the rows
+    may be more than the memory holds; those of test images are NaN. ``tasks_of(seed_index)`` gives the tasks of a seed
+    and is not called without steps.
     """
     encoder, dtype = ImageEmbedder.build(settings).encoder, settings.backbone.stored_as
     refiner = ViewRefiner(encoder, settings.views, ascent, attention=attention, rows=settings.batch_size)

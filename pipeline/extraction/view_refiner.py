@@ -4,8 +4,6 @@ As in `image_embedder`, a pass on the CPU has 16 rows (the last one padded) and 
 rerun with other workers ends with the same bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -26,14 +24,8 @@ from pipeline.method.frequency_views import ViewSettings, frequency_views
 class ViewRefiner:
     """Refines and embeds batches of crops; on the CPU several threads may call it at once.
 
-    Parameters
-    ----------
-    ascent : Ascent
-        Steps of the gradient ascent; none if there is no `SourceBranch`.
-    attention : bool
-        Whether tokens of a view and of the original attend to each other before pooling.
-    rows : int
-        Images of a pass on an accelerator; on the CPU it is always 16.
+    With ``attention``, tokens of a view and of the original attend to each other before pooling. ``rows`` are the
+    images of a pass on an accelerator.
     """
 
     def __init__(

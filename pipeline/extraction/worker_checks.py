@@ -4,8 +4,6 @@ Every worker is checked at the start, and again (once per run) by the first task
 also live long: what one runs is found once and kept, since its files may change later, the modules it has loaded not.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import platform

@@ -4,8 +4,6 @@ An image is a column of bytes, or the struct of ``bytes`` and ``path`` that Hugg
 read by row groups; those read last are kept, because the next images are in the same ones.
 """
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import json

@@ -9,8 +9,6 @@
 The path is all that is needed: manifests, workers of a cluster and the report hold nothing else.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.errors import InputError

@@ -1,7 +1,5 @@
 """Members of tar files, read in place: the headers say where each begins, and nothing is unpacked."""
 
-from __future__ import annotations
-
 import posixpath
 import tarfile
 import threading

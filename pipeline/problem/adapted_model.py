@@ -1,10 +1,8 @@
 """A problem's adapted model, read from the caches: all that classifies an image once its embeddings are there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from pipeline import paths
 from pipeline.errors import InputError, ParamsError, StoreError, listed
@@ -20,14 +18,6 @@ from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.target_store import open_target, read_classifiers, read_rejections
-
-
-@runtime_checkable
-class ViewedRows(Protocol):
-    """Rows of one view of images that know the images' other views."""
-
-    def in_view(self, view: str) -> Rows:
-        """Return the rows of the same images in another view."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +68,10 @@ class AdaptedModel:
             ``label`` (n,), positions in ``classes_seen``, and the probabilities (n, K) of both branches and of their
             fusion; ``unknown`` (n,) where images are rejected.
         """
-        by_view = self._by_view(views)
+        by_view = views
+        if not isinstance(by_view, Mapping):
+            in_view = getattr(views, "in_view", None)  # `FeatureRows` know the images' other views
+            by_view = {"original": by_view} if in_view is None else {view: in_view(view) for view in self.views}
         if missing := [view for view in self.views if view not in by_view]:
             raise InputError(f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well")
         similarity = CosineRows(clip_rows, self.problem.target.prompts.text)
@@ -89,13 +82,6 @@ class AdaptedModel:
             return prediction
         return replace(prediction, unknown=self.judge.confidence(rows))
 
-    def _by_view(self, views: Mapping[str, Rows] | Rows) -> Mapping[str, Rows]:
-        if isinstance(views, Mapping):
-            return views
-        if isinstance(views, ViewedRows):
-            return {view: views.in_view(view) for view in self.views}
-        return {"original": views}
-
 
 def open_adapted_model(
     problem: Problem,
@@ -105,17 +91,9 @@ def open_adapted_model(
     seed: int | None = None,
     after_task: int | None = None,
 ) -> AdaptedModel:
-    """Read the model of a problem: by default the first seed's, after the last task.
+    """Read the model of a problem: by default the first seed's, after the last task; tasks count from 1.
 
-    Parameters
-    ----------
-    problem : Problem
-    options : MethodOptions
-        As params.yaml has them now; a model that was adapted under others is refused.
-    rff : mapping
-        The section `rff` as params.yaml has it now; likewise.
-    seed, after_task : int, optional
-        Which model; tasks count from 1.
+    A model that was made under other ``options`` or another section `rff` than params.yaml has now is refused.
     """
     store = open_target(problem.target.root / paths.target_model(problem.name))
     check_options(store, options)

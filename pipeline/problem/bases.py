@@ -1,7 +1,5 @@
 """The random Fourier bases of a source domain, one per seed, as recipes from which they are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -27,21 +25,10 @@ def basis_recipe(
 ) -> BasisRecipe:
     """Return the recipe of every seed's basis.
 
-    Parameters
-    ----------
-    source : LabelledDomain
-        Its embeddings give the widths and, under ``median``, its train rows the bandwidth. Its labels are read where
-        several vision models are joined, to choose their weights. The target is never looked at: a basis is fixed
-        before the first target task.
-    D : int
-        Number of Fourier features.
-    sigma : float
-        Of the kernel, in the meaning that ``convention`` gives it; under ``median`` a factor of the median distance
-        between two train rows.
-    orthogonal : bool, default False
-        Draw orthogonal frequencies.
-    map_seeds : callable
-        Applies a function to the numbers 0 to S - 1 of the seeds where the weights of joined models are chosen.
+    The source's embeddings give the widths and, under ``median``, its train rows the bandwidth: ``sigma`` times the
+    median distance of two. Its labels are read where several vision models are joined, to choose their weights:
+    ``map_seeds`` applies a function to the numbers 0 to S - 1 of the seeds there. The target is never looked at: a
+    basis is fixed before the first target task.
     """
     rows = source.vision_rows("original")
     medians = [1.0] * len(source.seeds)

@@ -1,7 +1,5 @@
 """Corrections: images of a step that a person looked at, as a CSV file with the columns `path` and `class`."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,22 +12,9 @@ EMPTY = ",".join(COLUMNS) + "\n"
 
 
 def read_corrections(file: Path, images: Sequence[str], classes: Sequence[str]) -> dict[int, str]:
-    r"""Read a file of corrections.
+    r"""Return row number and class of each corrected one of a step's ``images``, named as in its table.
 
-    Parameters
-    ----------
-    file : Path
-        Columns other than `path` and `class` are ignored, so that lines of results/SUITE/streams/STEP.csv can be
-        copied. No rows: no corrections.
-    images : sequence of str
-        The paths of the step's images, as its table has them; of a private domain `row N`.
-    classes : sequence of str
-        The classes of the step.
-
-    Returns
-    -------
-    dict of int to str
-        Row number of the image to its class.
+    Columns other than `path` and `class` are ignored, so that lines of results/SUITE/streams/STEP.csv can be copied.
 
     Examples
     --------

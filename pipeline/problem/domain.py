@@ -3,8 +3,6 @@
 `Domain` has no labels: whoever adapts is given one. `LabelledDomain` has them: for the source and for evaluation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,9 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import paths
-from pipeline.datasets.label_spaces import SpaceRow, as_space_rows, known_classes
+from pipeline.datasets.label_spaces import known_classes
 from pipeline.datasets.manifest_files import read_images, read_labels, rows_digest
-from pipeline.datasets.task_files import CLASSES, TASKS, ClassRow, Tasks, read_classes, read_label_spaces, read_tasks
+from pipeline.datasets.task_files import (
+    CLASSES,
+    TASKS,
+    ClassRow,
+    SpaceRow,
+    Tasks,
+    read_classes,
+    read_label_spaces,
+    read_tasks,
+)
 from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
@@ -80,7 +87,7 @@ class Domain:
             self.clip.require({"weights": prompts.provenance["weights"]})
         if sorted(prompts.classes) != sorted(row.class_name for row in self.all_classes):
             raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
-        return prompts.beginning_with(self.class_names).first(len(self.classes))
+        return prompts.of(self.class_names)
 
     @cached_property
     def all_classes(self) -> list[ClassRow]:
@@ -90,8 +97,7 @@ class Domain:
     @cached_property
     def label_spaces(self) -> dict[str, list[SpaceRow]]:
         """Who has each class, by the name of the label space."""
-        found = read_label_spaces(self.manifest)
-        return {name: as_space_rows(rows) for name, rows in found.items()}
+        return read_label_spaces(self.manifest)
 
     @cached_property
     def classes(self) -> list[ClassRow]:
@@ -179,28 +185,18 @@ class Domain:
         return {view: take(self.vision_rows(view), index) for view in views}
 
     def rows(self, index: Index, views: Iterable[str]) -> UnlabelledRows:
-        """Return everything a method may see of the images at ``index``.
-
-        Parameters
-        ----------
-        index : ndarray of shape (n,)
-            Ascending row numbers.
-        views : iterable of str
-            The views of the vision model's embeddings.
-        """
+        """Return everything a method may see of the images at ascending row numbers ``index`` (n,)."""
         clip_rows = take(self.clip_rows, index)
-        return UnlabelledRows(self.views_at(index, views), self._cosines(clip_rows), clip_rows)
+        cosines: Rows = CosineRows(clip_rows, self.prompts.text)
+        if len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES and not self.lazy:
+            cosines = as_array(cosines)
+        return UnlabelledRows(self.views_at(index, views), cosines, clip_rows)
 
     def task(self, seed: int, task: int, views: Iterable[str]) -> TargetTask:
         """Return the unlabelled train images of a task, with the task's class set."""
         rows = self.rows(self.train_index(seed, task), views)
         classes = np.arange(len(self.classes)) if self.hidden else self.class_sets[task]
         return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
-
-    def _cosines(self, clip_rows: Rows) -> Rows:
-        cosines = CosineRows(clip_rows, self.prompts.text)
-        few = len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES
-        return as_array(cosines) if few and not self.lazy else cosines
 
 
 class LabelledDomain(Domain):

@@ -1,7 +1,5 @@
 """The variant that params.yaml names, with its single options changed, as `MethodOptions`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any

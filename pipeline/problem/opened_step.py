@@ -5,8 +5,6 @@ Classes are numbered in the order in which the stream meets them: the method see
 label of this one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -86,7 +84,8 @@ class OpenedStep:
     def prompts(self) -> Prompts:
         """Text embeddings of the classes of ``order``, then of the domain's other classes."""
         first = self.order if self.options.reject == "none" else self.rejecting_classes
-        return self.domain.prompts.beginning_with(first)
+        names = self.domain.prompts.classes
+        return self.domain.prompts.of([*first, *(name for name in names if name not in first)])
 
     def referee(self, reduce_rows: RowReduction) -> Referee:
         """Return the method as the step applies it."""
@@ -105,13 +104,7 @@ class OpenedStep:
 
 
 def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) -> OpenedStep:
-    """Read all that a step reads.
-
-    Raises
-    ------
-    RefereeError
-        One line that names both sides where the state of the step before rests on something else than this step.
-    """
+    """Read all that a step reads; refuse a state of the step before that rests on something else than this step."""
     if options.statistics != "exact":
         raise ParamsError(
             f"params.yaml: method: statistics: {options.statistics} cannot be continued from a file; "
@@ -142,7 +135,11 @@ def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) ->
     seen = () if before is None else before.classes
     names = _classes_of_step(settings, (*known, *(c for c in seen if c not in known)), domain)
     order = (*seen, *(name for name in names if name not in seen))
-    _refuse_classes_of_later_tasks(settings, order, later)
+    if early := [name for name in order if name in later]:  # which the source has, but not yet
+        raise ParamsError(
+            f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
+            f"{settings.source_task}; name a later task"
+        )
     basis, images = bases.reduced(0, options), _image_names(domain)
     corrections = read_corrections(settings.corrections, images, names)
     source = _of_classes(source, known, order, before, options)
@@ -180,16 +177,6 @@ def _classes_of_step(settings: StepSettings, known: Sequence[str], domain: Domai
             )
     new = [name for name in settings.classes if name not in known]
     return [*(name for name in known if name in settings.classes), *new]
-
-
-def _refuse_classes_of_later_tasks(settings: StepSettings, order: Sequence[str], later: Sequence[str]) -> None:
-    """Refuse classes that the source has, but not yet after the task whose model is used."""
-    early = [name for name in order if name in later]
-    if early:
-        raise ParamsError(
-            f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
-            f"{settings.source_task}; name a later task"
-        )
 
 
 def _of_classes(

@@ -1,7 +1,5 @@
 """A problem: a source and a target domain, as those see it who adapt and as those see it who compare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -64,12 +62,7 @@ class Problem:
     def source_models(self, index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
         """Yield the source model after each task of the seed at ``index``; where classes are hidden, always the last.
 
-        Parameters
-        ----------
-        index : int
-            Position of the seed among the seeds.
-        with_scatter : bool, default False
-            Also read the within-class scatter, which is large.
+        ``with_scatter``: also read the within-class scatter, which is large.
         """
         models = read_source(self._model_path, index, self.target.class_names, with_scatter=with_scatter)
         if not self.target.hidden:

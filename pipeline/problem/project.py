@@ -1,24 +1,23 @@
 """A project's caches by the names that suite.yaml gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import NamedTuple, TypeVar
 
-from pipeline.errors import ParamsError, did_you_mean
 from pipeline.problem.domain import Domain, LabelledDomain, SourceDomain
 from pipeline.problem.problem import LabelledProblem, Problem
 
 Kind = TypeVar("Kind", bound=Domain)
 
 
-class LabelSpace(TypedDict):
-    """How a problem differs from the closed set, see `Domain`."""
+class Pair(NamedTuple):
+    """The two domains of a problem, and how it differs from the closed set, see `Domain`."""
 
-    label_space: str | None
-    hidden: bool
+    source: str
+    target: str
+    label_space: str | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,18 +26,12 @@ class Project:
 
     vision: str  # names of the two models
     language: str
-    problems: Mapping[str, tuple[str, str]]  # source and target of each problem
+    problems: Mapping[str, Pair]
     root: Path = Path()  # the project's folder
-    # of the problems that are not closed: `label_space` and `hidden` of the target, see `Domain`
-    label_spaces: Mapping[str, LabelSpace] = field(default_factory=dict)
 
     def domain(self, name: str, *, lazy: bool = False) -> Domain:
         """Return a domain without its labels."""
         return self._open(Domain, name, lazy)
-
-    def labelled_domain(self, name: str, *, lazy: bool = False) -> LabelledDomain:
-        """Return a domain with its labels."""
-        return self._open(LabelledDomain, name, lazy)
 
     def source_domain(self, name: str, *, lazy: bool = False, label_space: str | None = None) -> SourceDomain:
         """Return a domain with its labels, without the classes that only the target of a label space has."""
@@ -46,20 +39,20 @@ class Project:
 
     def labelled_target(self, problem: str, *, lazy: bool = False) -> LabelledDomain:
         """Return the target of a problem with its labels, to evaluate on."""
-        return self._open(LabelledDomain, self._pair(problem)[1], lazy, **self._space(problem))
+        pair = self.problems[problem]
+        return self._open(LabelledDomain, pair.target, lazy, pair.label_space, pair.hidden)
 
     def problem(self, name: str, *, lazy: bool = False) -> Problem:
         """Return what adapting may read of a problem: the target without labels, and the source's model."""
-        source, target = self._pair(name)
-        return Problem(name, source, self._open(Domain, target, lazy, **self._space(name)))
+        pair = self.problems[name]
+        return Problem(name, pair.source, self._open(Domain, pair.target, lazy, pair.label_space, pair.hidden))
 
     def labelled_problem(self, name: str, *, lazy: bool = False) -> LabelledProblem:
         """Return a problem with the rows and labels of both domains, to compare methods on.
 
         Methods are given the classes of each task, whatever the problem's `classes` says.
         """
-        source, target = self._pair(name)
-        space = self._space(name)["label_space"]
+        source, target, space, _ = self.problems[name]
         return LabelledProblem(
             name, self._open(SourceDomain, source, lazy, space), self._open(LabelledDomain, target, lazy, space)
         )
@@ -68,11 +61,3 @@ class Project:
         self, kind: type[Kind], name: str, lazy: bool, label_space: str | None = None, hidden: bool = False
     ) -> Kind:
         return kind(name, self.vision, self.language, lazy, self.root, label_space, hidden)
-
-    def _space(self, problem: str) -> LabelSpace:
-        return self.label_spaces.get(problem, {"label_space": None, "hidden": False})
-
-    def _pair(self, name: str) -> tuple[str, str]:
-        if name not in self.problems:
-            raise ParamsError(f"suite.yaml: problems: there is no {name!r}{did_you_mean(name, self.problems)}")
-        return self.problems[name]

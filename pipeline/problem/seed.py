@@ -4,12 +4,10 @@ A seed fixes the train/test split of both domains and the Fourier basis. `Target
 method that is given one cannot read them: that the protocol is source-free and label-free is in the types.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Labels, Matrix, Rows, TargetTask, UnlabelledRows
@@ -68,6 +66,6 @@ class Seed:
             value: Value = self._shared[key]
         return value
 
-    def with_basis(self, basis: Basis) -> Seed:
+    def with_basis(self, basis: Basis) -> Self:
         """Return the same rows with another basis; nothing computed under this one is shared with it."""
         return replace(self, basis=basis)

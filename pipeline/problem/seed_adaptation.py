@@ -1,7 +1,5 @@
 """Adapting to the tasks of one seed of a problem: steps 2 to 9 of docs/method.md, on the caches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

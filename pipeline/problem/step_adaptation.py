@@ -6,8 +6,6 @@ source divides the rest among its own classes; the prior mean of the class is th
 it. From then on it has statistics like any other class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

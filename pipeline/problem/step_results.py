@@ -1,7 +1,5 @@
 """What a step leaves for people: a table of its images, least certain first, and a few figures without labels."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
@@ -30,20 +28,10 @@ def images_csv(
     weight: npt.NDArray[np.float64],
     corrected: Sequence[int],
 ) -> str:
-    """Return the table of a step's n images as CSV, least certain first.
+    """Return the table of a step's n images (paths, or `row N`) as CSV, least certain first.
 
-    Parameters
-    ----------
-    images : sequence of str
-        Their names: paths, or `row N`.
-    prediction : Prediction
-        Over the c classes of the step.
-    classes : sequence of str
-        Their c names.
-    weight : ndarray of shape (n,)
-        With which each image entered the statistics.
-    corrected : sequence of int
-        The rows that a person looked at.
+    The prediction is over the c ``classes`` of the step; ``weight`` (n,) is that with which each image entered the
+    statistics, ``corrected`` are the rows that a person looked at.
     """
     confidence, rejected = prediction.fused.max(axis=1), prediction.rejected
     if prediction.unknown is not None:
@@ -69,26 +57,11 @@ def images_csv(
 def step_figures(
     prediction: Prediction, classes: Sequence[str], before: dict[str, Any] | None, *, corrected: int
 ) -> dict[str, Any]:
-    """Return figures of a step's images, none of which needs a label.
+    """Return figures of a step's images, none of which needs a label; ``before`` are those of the step before.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        Over the c classes of the step.
-    classes : sequence of str
-        Their c names.
-    before : dict, optional
-        The figures of the step before, as its state has them.
-    corrected : int
-        Number of images that a person looked at.
-
-    Returns
-    -------
-    dict
-        ``shares`` of the classes, and of `unknown` where images are rejected, among the answers; ``mean_confidence``;
-        ``agreement``, the share of images for which both branches name the same class; ``estimated_accuracy``, see
-        `estimated_accuracy`; ``drift`` against the step before: total variation distance of the shares (0 to 1) and
-        difference of the mean confidence.
+    ``shares`` of the classes, and of `unknown` where images are rejected, among the answers; ``mean_confidence``;
+    ``agreement``, the share of images for which both branches name the same class; ``estimated_accuracy``, see there;
+    ``drift`` against the step before: total variation distance of the shares (0 to 1), difference of mean confidence.
     """
     rejected, label = prediction.rejected, prediction.fused.argmax(axis=1)
     share = np.bincount(label[~rejected], minlength=len(classes)) / max(1, len(label))

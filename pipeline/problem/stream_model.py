@@ -4,8 +4,6 @@
 cannot be continued, used or exported: the line that refuses it names both sides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
@@ -103,26 +101,10 @@ def open_stream_model(
     language: str,
     root: Path = Path(),
 ) -> AdaptedModel:
-    """Read a stream's model after a step.
+    """Read a stream's model after a step; its tasks are the steps of the stream.
 
-    Parameters
-    ----------
-    step : str
-        The key of the step.
-    domain : str
-        A domain whose embeddings the two models made: they say which backbones new images need. The step's own, or
-        the source where the step's are gone.
-    options, rff
-        As params.yaml has them now; a state that was made under others is refused.
-    vision, language : str
-        The names of the two models.
-    root : Path
-        The project's folder; by default the current one.
-
-    Returns
-    -------
-    AdaptedModel
-        Its tasks are the steps of the stream.
+    The embeddings of ``domain`` say which backbones new images need: the step's own, or the source's where the step's
+    are gone. A state that was made under other ``options`` or ``rff`` than params.yaml has now is refused.
     """
     state = read_stream_state(root / paths.stream_state(step))
     if options.predictor not in ("adapted", "clip"):

@@ -4,8 +4,6 @@ DVC's own page loads Vega from a server, and without a network stays blank. .dvc
 again after another version of vl-convert-python was pinned: ``python -m pipeline.report.dvc_plots``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.report.page.page import drawing_library

@@ -1,7 +1,5 @@
 """How a figure is printed: here, and only here, a value and its standard deviation become text."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts that take long to make, kept from one report to the next as long as what they are made of is the same."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ DVC runs whatever part of the graph one asks for, so results of other parameters
 result file holds its own, and whoever shows a number compares them with params.yaml and says where they differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -58,14 +56,7 @@ def differences(made: MadeWith, now: MadeWith) -> list[str]:
 def stale_notes(results: Mapping[str, MadeWith], now: MadeWith, remedy: str) -> list[str]:
     """Return a line for every group of results that were made with the same other parameters than today's.
 
-    Parameters
-    ----------
-    results : mapping of str to MadeWith
-        By the name under which a result is shown.
-    now : MadeWith
-        Today's parameters, from `made_with`.
-    remedy : str
-        The command that makes the results again.
+    ``remedy`` is the command that makes the results again.
     """
     groups: dict[str, list[str]] = {}
     for name, made in results.items():
@@ -78,17 +69,10 @@ def stale_notes(results: Mapping[str, MadeWith], now: MadeWith, remedy: str) -> 
 
 
 def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Return a line for every stage that was run on other features than those that dvc.lock names now.
+    """Return a line for each of these stages that was run on other features than those that dvc.lock names now.
 
     After `git pull`, `dvc repro --allow-missing` takes features of the former commit that lie in cache/ for those of
     this one, where DVC's own cache lacks the new ones.
-
-    Parameters
-    ----------
-    stages : mapping
-        The section of that name of dvc.lock.
-    names : iterable of str
-        The stages behind the results that are shown.
 
     Examples
     --------

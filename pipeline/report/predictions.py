@@ -1,7 +1,5 @@
 """Predictions of single images, laid out for people (a table) and for programs (CSV, JSON)."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The figures of one problem, in percent: what `evaluate` and `compare` write as JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The tables of one problem that `evaluate` writes for `dvc plots` and the report, as CSV files; shares in percent."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

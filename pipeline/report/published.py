@@ -3,8 +3,6 @@
 They were measured under another protocol (see published.md), so no table mixes them with ours.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 from dataclasses import dataclass

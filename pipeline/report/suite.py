@@ -1,7 +1,5 @@
 """What was measured on the problems of a suite, averaged over problems, and the columns of its tables."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,8 @@
 """A table before it has a format: blocks of rows, cells with a mean and a deviation, notes below."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from pipeline.report.figures import Cell
 
@@ -59,7 +58,7 @@ class Table:
     best: str = "the best of each column"  # among which figures the best is marked
     warnings: tuple[str, ...] = ()  # what must be known before a figure is used
 
-    def parts(self) -> list[Table]:
+    def parts(self) -> list[Self]:
         """Return one table per section of columns; rows without any figure there are left out."""
         sections = {column.section: column.section_title for column in self.columns}
         if len(sections) < 2:
@@ -73,7 +72,7 @@ class Table:
             for section, title in sections.items()
         ]
 
-    def with_columns(self, columns: Sequence[Column]) -> Table:
+    def with_columns(self, columns: Sequence[Column]) -> Self:
         """Return the table with some of its columns, in the given order, and the rows that have figures there."""
 
         def kept(block: Block) -> tuple[Row, ...]:

@@ -6,8 +6,6 @@ its paths name class folders, which nothing here looks at (docs/method.md). Writ
 classifier after each task of every seed, and the labels and weights of the images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial

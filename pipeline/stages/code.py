@@ -17,8 +17,6 @@ In a clone the stage runs when a file of pipeline/ changed. In a project made by
 installed elsewhere, and the stage runs at every `dvc repro`, for a second; then only what a new version changed runs.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

@@ -9,8 +9,6 @@ A method that cannot run on a problem (`paper` where a class has too little weig
 its entry holds the reason instead of figures. The stage fails where no method can run.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

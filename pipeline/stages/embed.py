@@ -5,8 +5,6 @@ it continues where it stopped and ends with the same bytes. Embeddings computed 
 copied instead.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Writes results/SUITE/evaluations/PROBLEM.json (percent, mean and standard deviat
 they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc plots` and the report.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

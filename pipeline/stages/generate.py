@@ -1,7 +1,5 @@
 """Stage `generate@DOMAIN`: write the images of an embedded domain from installed packages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.datasets import digits

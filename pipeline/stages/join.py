@@ -4,8 +4,6 @@ Writes cache/embeddings/DOMAIN/NAME.zarr for an entry NAME of `joined` in suite.
 first model beside that of the second. Either may be joined itself. How much each counts is chosen by `source`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Writes images, labels, names and report.json of cache/manifests/DOMAIN. It opens
 of classes decide is left to `tasks`, which opens none.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from functools import partial
 from pathlib import Path

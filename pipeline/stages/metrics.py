@@ -9,8 +9,6 @@ Where a target has classes that the source lacks, `unknown` has for its problem,
 share of unknown images that is rejected, H-score and AUROC after the last task, and the same after each task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Any

@@ -5,9 +5,6 @@ on this small file, so a teammate without the weights uses the cache. Other weig
 features are refused: taking them extracts everything anew, which must be meant.
 """
 
-from __future__ import annotations
-
-import hashlib
 import json
 import os
 import re
@@ -18,6 +15,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline import paths
+from pipeline.datasets.checked_csv import sha256_of
 from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
 from pipeline.errors import ModelError
 from pipeline.params import Params
@@ -48,15 +46,15 @@ def weights(origin: Path, library: str) -> dict[str, Any]:
     """Return what tells one set of weights, or of imported files, from another."""
     if library == "imported" and origin.is_dir():  # arrays, and stores of another project
         files = sorted(file for file in origin.rglob("*") if file.is_file())
-        return {"files": {file.relative_to(origin).as_posix(): _sha256(file) for file in files}}
+        return {"files": {file.relative_to(origin).as_posix(): sha256_of(file) for file in files}}
     checkpoint = find_checkpoint(origin)
     if origin.is_dir():
         require_same_in_clones(origin)
     if checkpoint is None:
         return {"hub": True}
-    facts = {"file": checkpoint.name, "bytes": checkpoint.stat().st_size, "sha256": _sha256(checkpoint)}
+    facts = {"file": checkpoint.name, "bytes": checkpoint.stat().st_size, "sha256": sha256_of(checkpoint)}
     if (origin / CLIP_CONFIG).is_file():
-        facts["config_sha256"] = _sha256(origin / CLIP_CONFIG)
+        facts["config_sha256"] = sha256_of(origin / CLIP_CONFIG)
     return facts
 
 
@@ -113,8 +111,3 @@ def require_same_in_clones(folder: Path) -> None:
             f"{folder}: git has some of its files and not others, so that a clone has a folder without the weights; "
             "let origin name the checkpoint file itself, or take the others out of git"
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,8 +4,6 @@ Writes orders/DOMAIN.json, which DVC leaves in place (`persist`) and git carries
 It reads the names of the classes alone, so nobody needs images or labels for it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipeline import paths

@@ -4,8 +4,6 @@
 steps to its images, and `dvc push` and `dvc pull` carry the state like any output.
 """
 
-from __future__ import annotations
-
 from pipeline import paths
 from pipeline.errors import StoreError
 from pipeline.stage import Context, stage

@@ -5,8 +5,6 @@ vision model (means of train images, scored on test images, averaged over the se
 image's embedding in each view and in the original. It reads labels, and nothing that adapts depends on it.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -4,8 +4,6 @@ Writes cache/prompts/DOMAIN.zarr: one unit vector per class, sorted by name so t
 and the model's learned logit scale. With an imported language model the vectors are read from its file instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

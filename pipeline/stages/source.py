@@ -6,8 +6,6 @@ two are all that the target's stages may read of the source. For people, results
 the bases approximate their kernel on a sample of the vision rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -92,9 +90,9 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
-    with writing_source(path, domain.class_names, backbones, seeds=seeds, tasks=tasks) as writer:
+    with writing_source(path, domain.class_names, backbones) as writer:
         if options.source_covariance:
-            writer.reserve_scatter(bases.width(options))
+            writer.reserve_scatter(seeds, tasks, bases.width(options))
         fitted = executor.for_each_seed(
             partial(fit_seed, domain=domain, bases=bases, options=options, store=writer.path),
             seeds,
@@ -102,8 +100,7 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
             views=len(source_views(domain, options)),
             D=bases.width(options),
         )
-        for index, models in enumerate(fitted):
-            writer.keep(index, models)
+        writer.finish(fitted)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"

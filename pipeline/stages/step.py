@@ -6,8 +6,6 @@ step continues, and for people results/SUITE/streams/STEP.csv (what each image w
 STEP.json (shares of the classes, agreement, estimated accuracy, drift).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -5,8 +5,6 @@ are `ablation` where no ablation was compared, `unknown_classes` where no target
 problem is swept.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ Writes tasks.csv and classes.csv of cache/manifests/DOMAIN/tasks, from the manif
 classes: whoever has no images changes seeds, fractions and the order of classes all the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -7,8 +7,6 @@ Metadata is believed only where the files bear it out: an array of another layou
 do not have exactly the size that its shape asks for, is refused before anything is allocated.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

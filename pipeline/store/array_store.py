@@ -6,8 +6,6 @@ without the others. `prompt_store`, `source_store` and `target_store`
 say which arrays and attributes a kind of store has; all of them are read here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,10 +40,6 @@ class ArrayWriter:
             for index, chunk in enumerate(values):
                 array.write((index,), np.asarray(chunk))
 
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Add attributes."""
-        self.attributes.update(attributes)
-
 
 @contextmanager
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
@@ -75,7 +69,7 @@ def write_arrays(
     ['bike', 'mug']
     """
     with writing(path, schema) as store:
-        store.describe(attributes)
+        store.attributes.update(attributes)
         store.write(arrays)
 
 

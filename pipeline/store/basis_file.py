@@ -5,8 +5,6 @@ a digest of each, so that another version of NumPy that draws differently is not
 with statistics of the old draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence
@@ -104,13 +102,9 @@ def basis_digest(basis: Basis, *, rounded: bool = False) -> str:
     arrays: list[npt.NDArray[Any]] = [basis.omega, basis.beta]
     arrays += [] if basis.clip_omega is None else [basis.clip_omega]
     if rounded:
-        arrays = [part for array in arrays for part in _twelve_bits(array)]
+        parts = [np.frexp(array) for array in arrays]
+        arrays = [x.astype(np.int32) for mantissa, exponent in parts for x in (np.rint(4096 * mantissa), exponent)]
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
-
-
-def _twelve_bits(numbers: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.int32], ...]:
-    mantissa, exponent = np.frexp(numbers)
-    return np.rint(4096 * mantissa).astype(np.int32), exponent.astype(np.int32)
 
 
 def write_bases(path: Path, recipe: BasisRecipe, digests: Sequence[str]) -> None:

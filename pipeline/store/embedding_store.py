@@ -179,7 +179,7 @@ class EmbeddingStore:
         """Raise a `StoreError` naming both sides where provenance differs from ``expected``."""
         for key, value in expected.items():
             if (found := self.provenance.get(key)) != value:
-                needed = f"made with {key} = {_short(found)}, but {_short(value)} is needed"
+                needed = f"made with {key} = {short(found)}, but {short(value)} is needed"
                 raise unusable(self.path, needed)
 
     def require_backbone(self, backbone: Mapping[str, Any], other: Path) -> None:
@@ -187,8 +187,8 @@ class EmbeddingStore:
         for key, mine in self.backbone.items():
             if backbone.get(key) != mine:
                 raise StoreError(
-                    f"{self.path}: made with {key} = {_short(mine)}, but {other} with "
-                    f"{_short(backbone.get(key))}; rows of two backbones cannot be compared: run dvc repro"
+                    f"{self.path}: made with {key} = {short(mine)}, but {other} with "
+                    f"{short(backbone.get(key))}; rows of two backbones cannot be compared: run dvc repro"
                 )
 
 
@@ -210,6 +210,7 @@ def open_embeddings(path: Path) -> EmbeddingStore:
     return EmbeddingStore(path, provenance, views, rows, width, readers, settings)
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value of a store's attributes for a message, cut."""
     text = json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else repr(value)
     return text if len(text) <= 120 else text[:117] + "..."

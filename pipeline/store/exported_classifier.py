@@ -8,8 +8,6 @@ keeps several entries in no fixed order, and the same model must give the same b
 whoever is given the file can use it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

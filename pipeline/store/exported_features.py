@@ -14,8 +14,6 @@ domain, model, view, …    ``about``, JSON        metadata of the schema, ``ref
 .npz and .parquet are written block by block; safetensors' own writer takes all rows at once.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence

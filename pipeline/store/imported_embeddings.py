@@ -5,8 +5,6 @@ decides) where the file has one, else by order. Nothing is guessed: a wrong row 
 path or a NaN is refused by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -40,16 +38,9 @@ def texts_file(origin: Path) -> Path:
 
 
 def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[dict[str, ViewRows], dict[str, object]]:
-    """Return the views of a store that another project extracted, and its provenance.
+    """Return the views of a store that another project extracted, of the same images in the same order.
 
-    Parameters
-    ----------
-    path : Path
-        The store, as `dvc import` or `dvc get` brings it.
-    rows_digest : str
-        Of the manifest here: the store must hold the same images in the same order.
-    views : iterable of str
-        The views to read.
+    ``rows_digest`` is that of the manifest here; the second result is the store's provenance.
     """
     store = open_embeddings(path)
     if store.provenance.get("rows_digest") != rows_digest:
@@ -65,21 +56,9 @@ def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[di
 def import_views(
     file: Path, domain: str, images: Sequence[str], views: Iterable[str], *, arrays: Mapping[str, str], dtype: str
 ) -> dict[str, ViewRows]:
-    """Read embeddings computed by somebody else, in manifest order, ready for `write_embeddings`.
+    """Read embeddings computed by somebody else, in the order of the manifest's ``images``, to be stored as ``dtype``.
 
-    Parameters
-    ----------
-    file : Path
-        A .npy or .npz file, see `embeddings_file`.
-    domain : str
-    images : sequence of str
-        The n paths of the manifest.
-    views : iterable of str
-        The views to read; an .npz has an array for each.
-    arrays : mapping
-        Names of arrays in the .npz that are not called as the view (or "paths") is.
-    dtype : str
-        The type to store.
+    An .npz has an array for each view; ``arrays`` names those that are not called as the view (or "paths") is.
     """
     paths = read_paths(file, arrays.get(PATHS, PATHS))
     if paths is None:

@@ -7,8 +7,6 @@ digests, rows. A block that was being written when the process died fails its CR
 writer cuts it off. Deleting the folder loses time, never results. (SQLite takes 2.5 times as long.)
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct
@@ -16,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +31,8 @@ Rows = npt.NDArray[np.floating]
 class ProgressLog:
     """Rows of one view of one encoder by image digest; a context manager that holds the writer's lock.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of all logs of these rows; those of other writers are read too.
-    writer : str
-        Name of the file that is appended to; a second process with the same name is a `StoreError`.
-    width : int
-        Embedding width d.
-    dtype : numpy dtype
-        Type of the rows.
+    ``folder`` has all logs of these rows, and those of other writers are read too; the file ``writer`` is appended to:
+    a second process with the same name is a `StoreError`.
     """
 
     def __init__(self, folder: Path, writer: str, *, width: int, dtype: npt.DTypeLike) -> None:
@@ -72,7 +62,7 @@ class ProgressLog:
             ) from None
         return file
 
-    def __enter__(self) -> ProgressLog:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

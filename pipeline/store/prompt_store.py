@@ -1,12 +1,10 @@
 """Text embeddings of a domain's classes, with the logit scale they belong to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,25 +28,13 @@ class Prompts:
         """The class (folder) names, in order."""
         return list(self.provenance["classes"])
 
-    def beginning_with(self, first: Sequence[str]) -> Prompts:
-        """Return the same prompts with the classes of ``first`` first, in that order, then the others."""
-        names = [*first, *(name for name in self.classes if name not in first)]
+    def of(self, names: Sequence[str]) -> Self:
+        """Return the prompts of some classes, in this order."""
         index = [self.classes.index(name) for name in names]
-        provenance = {**self.provenance, "classes": names}
-        sentences = provenance.get("prompts")  # those of a class side by side; imported texts have none
-        if sentences is not None:
-            of_class = np.reshape(sentences, (len(names), -1))
-            provenance["prompts"] = of_class[index].ravel().tolist()
-        return Prompts(self.text[index], self.logit_scale, provenance)
-
-    def first(self, count: int) -> Prompts:
-        """Return the prompts of the first ``count`` classes."""
-        if count == len(self.classes):
-            return self
-        provenance = {**self.provenance, "classes": self.classes[:count]}
-        if (sentences := provenance.get("prompts")) is not None:
-            provenance["prompts"] = sentences[: count * len(sentences) // len(self.classes)]
-        return Prompts(self.text[:count], self.logit_scale, provenance)
+        provenance = {**self.provenance, "classes": list(names)}
+        if (sentences := provenance.get("prompts")) is not None:  # imported texts have none
+            provenance["prompts"] = np.reshape(sentences, (len(self.classes), -1))[index].ravel().tolist()
+        return replace(self, text=self.text[index], provenance=provenance)
 
 
 def write_prompts(path: Path, prompts: Prompts) -> None:

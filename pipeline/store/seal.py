@@ -7,8 +7,6 @@ root's own content. So a flipped bit anywhere in a store is noticed before a num
 A checksum is no signature: form and sizes are checked as well (`array_layout`, `shard_reader`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -6,8 +6,6 @@ its rows and a CRC-32C, nothing else, so rows are read to where they belong and 
 arrays with exactly the layout that `embedding_store` writes are read; others are refused.
 """
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -14,12 +14,10 @@ No row and no label of the source is in it.
 r is D, or the number of directions that count (`method/kernel_directions.py`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,27 +45,18 @@ class SourceWriter:
     """
 
     store: ArrayWriter
-    seeds: int
-    tasks: int
-    _models: dict[int, list[SourceModel]] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
         """Where the store is until it is whole, for `write_scatters`."""
         return self.store.path.absolute()
 
-    def reserve_scatter(self, width: int) -> None:
+    def reserve_scatter(self, seeds: int, tasks: int, width: int) -> None:
         """Make room for the scatters of models that are pooled with the target's."""
-        shape = (self.seeds, self.tasks, width * (width + 1) // 2)
-        self.store.reserve("scatter", shape, np.float32, leading=2)
+        self.store.reserve("scatter", (seeds, tasks, width * (width + 1) // 2), np.float32, leading=2)
 
-    def keep(self, index: int, models: list[SourceModel]) -> None:
-        """Take the models of the seed at ``index``, as `write_scatters` returned them."""
-        self._models[index] = models
-
-    def finish(self) -> None:
-        """Write everything but the scatters, once all seeds are known."""
-        seeds = [self._models[index] for index in range(self.seeds)]
+    def finish(self, seeds: Sequence[Sequence[SourceModel]]) -> None:
+        """Write everything but the scatters: the models of each seed, as `write_scatters` returned them."""
         last = [models[-1] for models in seeds]
         write_classifiers(self.store, [[model.classifier for model in models] for models in seeds])
         arrays = {
@@ -82,19 +71,15 @@ class SourceWriter:
 
 
 @contextmanager
-def writing_source(
-    path: Path, classes: Sequence[str], backbones: Mapping[str, Any], *, seeds: int, tasks: int
-) -> Iterator[SourceWriter]:
-    """Write a source store aside, seed by seed; it is renamed to ``path`` when all went well.
+def writing_source(path: Path, classes: Sequence[str], backbones: Mapping[str, Any]) -> Iterator[SourceWriter]:
+    """Write a source store aside; it is renamed to ``path`` when all went well and `SourceWriter.finish` was called.
 
     ``classes`` are the C class names in the order of the labels, ``backbones`` the `EmbeddingStore.backbone` of
     the "vision" and "language" rows that the model rests on.
     """
     with writing(path, SCHEMA) as store:
-        store.describe({"classes": list(classes), "backbones": backbones})
-        writer = SourceWriter(store, seeds, tasks)
-        yield writer
-        writer.finish()
+        store.attributes.update(classes=list(classes), backbones=backbones)
+        yield SourceWriter(store)
 
 
 def write_scatters(path: Path, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
@@ -156,15 +141,13 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
     """Return the source model of one seed after a task (from 0; None: the last), with its scatter if it has one."""
     store = open_arrays(path, SCHEMA)
     models = list(read_source(path, seed_index, store.attribute("classes", list, of=str)))
-    T = len(models)
-    if task is not None and task >= T:
-        raise StoreError(f"{path}: has {counted(T, 'task')}, and no task {task + 1}")
-    model = models[T - 1 if task is None else task]
+    at = len(models) - 1 if task is None else task
+    if at >= len(models):
+        raise StoreError(f"{path}: has {counted(len(models), 'task')}, and no task {at + 1}")
     if "scatter" not in store.arrays:
-        return model
-    width = int(model.means.shape[1])
-    scatter = _read_scatter(store, seed_index, T - 1 if task is None else task, T=T, width=width)
-    return replace(model, scatter=scatter)
+        return models[at]
+    width = int(models[at].means.shape[1])
+    return replace(models[at], scatter=_read_scatter(store, seed_index, at, T=len(models), width=width))
 
 
 def _read_scatter(store: ArrayStore, seed_index: int, task: int, *, T: int, width: int) -> SourceScatter:

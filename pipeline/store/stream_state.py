@@ -18,11 +18,9 @@ Everything that the next step needs of all earlier ones is here, whatever their 
 Classes are numbered in the order in which the stream met them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -42,62 +40,28 @@ SCHEMA = "referee-stream/2"
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """What the numbers of a state rest on; two states with the same origin may be continued by each other's steps.
-
-    Attributes
-    ----------
-    source : str
-        The source domain.
-    basis : dict
-        ``sha256`` of the random Fourier basis, with D, sigma, convention and seed for messages.
-    method : dict
-        The method's options.
-    backbones : dict
-        `EmbeddingStore.backbone` of the "vision" and "language" rows.
-    """
+    """What the numbers of a state rest on; two states with the same origin may be continued by each other's steps."""
 
     source: str
-    basis: dict[str, Any]
-    method: dict[str, Any]
-    backbones: dict[str, Any]
+    basis: dict[str, Any]  # its sha256, with D, sigma, convention and seed for messages
+    method: dict[str, Any]  # the options
+    backbones: dict[str, Any]  # `EmbeddingStore.backbone` of the "vision" and "language" rows
 
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """A stream after a step.
-
-    Attributes
-    ----------
-    step : str
-        The key of the step.
-    steps_before : tuple of str
-        The keys of the steps before it, the first one first.
-    classes : tuple of str
-        The K classes seen, in the order in which the stream met them.
-    prompts : Prompts
-        Of the classes seen, in their order, then of the domain's other classes.
-    origin : StreamOrigin
-    statistics : ExactStatistics
-        Of all images of all steps so far.
-    classifier : Classifier
-        Of the K classes.
-    summary : dict
-        Figures of the step's images for the drift of the next one: shares of the classes, mean confidence.
-    rejection : RejectionState, optional
-        Of all images so far, where images are rejected.
-    directions : ndarray of shape (K', d), optional
-        Of the `rejecting_classes`, where images are rejected: as long as the stream lasts a class has the same.
-    """
+    """A stream after a step."""
 
     step: str
-    steps_before: tuple[str, ...]
-    classes: tuple[str, ...]
-    prompts: Prompts
+    steps_before: tuple[str, ...]  # the first one first
+    classes: tuple[str, ...]  # the K classes seen, in the order in which the stream met them
+    prompts: Prompts  # of the classes seen, in their order, then of the domain's other classes
     origin: StreamOrigin
-    statistics: ExactStatistics
-    classifier: Classifier
-    summary: dict[str, Any]
-    rejection: RejectionState | None = None
+    statistics: ExactStatistics  # of all images of all steps so far
+    classifier: Classifier  # of the K classes
+    summary: dict[str, Any]  # for the drift of the next step: shares of the classes, mean confidence
+    rejection: RejectionState | None = None  # of all images so far, where images are rejected
+    # (K', d) of the `rejecting_classes`, where images are rejected: as long as the stream lasts a class has the same
     directions: Matrix64 | None = None
 
     @property
@@ -150,7 +114,7 @@ def read_stream_state(path: Path) -> StreamState:
         ClassStatistics.from_arrays(arrays),
         prior_means,
         store.read("prior_count", 0, shape=(K,)),
-        _arithmetic(path, store.attribute("arithmetic", str)),
+        cast("Arithmetic", store.attribute("arithmetic", str)),
     )
     if not (np.isfinite(arrays["sums"]).all() and np.isfinite(prior_means).all()):
         raise unusable(path, "holds a number that is not finite")
@@ -190,10 +154,3 @@ def _prompts(store: ArrayStore) -> Prompts:
     if not isinstance(scale, float) or not isinstance(classes, list):
         raise unusable(store.path, "its attribute 'prompts' is malformed")
     return Prompts(store.read("text", 0, shape=(len(classes), None)), scale, provenance)
-
-
-def _arithmetic(path: Path, name: str) -> Arithmetic:
-    known: dict[str, Literal["float32", "float64"]] = {"float32": "float32", "float64": "float64"}
-    if name not in known:
-        raise unusable(path, f"its arithmetic is {name!r}")
-    return known[name]

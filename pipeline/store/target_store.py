@@ -4,8 +4,6 @@ Of pseudo-labels there are the arrays ``label``, ``weight``, ``kept`` (S, n) and
 order of the target's manifest. A row that is no train image of a seed has the label `NO_LABEL`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -44,7 +42,7 @@ def write_target(
     and bases (their digests). ``rejections`` are the states after each task, where images are rejected.
     """
     with writing(path, SCHEMA) as store:
-        store.describe(attributes)
+        store.attributes.update(attributes)
         write_classifiers(store, classifiers)
         store.write(_label_arrays(labels, rows))
         if any(rejections):
@@ -115,7 +113,7 @@ def write_classifiers(store: ArrayWriter, seeds: Sequence[Sequence[Classifier]])
     W = np.stack([np.hstack([task.W for task in tasks]) for tasks in seeds])
     b = np.stack([np.concatenate([task.b for task in tasks]) for tasks in seeds])
     store.write({"W": W, "b": b})
-    store.describe({CLASSES_SEEN: [len(task.b) for task in seeds[0]]})
+    store.attributes[CLASSES_SEEN] = [len(task.b) for task in seeds[0]]
 
 
 def read_classifiers(store: ArrayStore, seed_index: int) -> list[Classifier]:

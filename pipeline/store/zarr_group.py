@@ -1,7 +1,5 @@
 """A group that zarr-python writes, sealed; imported by those who write embeddings alone (a quarter of a second)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping

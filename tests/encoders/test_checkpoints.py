@@ -60,12 +60,6 @@ def test_wrappers_and_prefixes_of_training_scripts_are_removed(tmp_path, model, 
     assert same(load_state_dict(tmp_path / "w.pth"), model)
 
 
-def test_averaged_weights_come_first(tmp_path, model):
-    zeros = {key: torch.zeros_like(tensor) for key, tensor in model.state_dict().items()}
-    torch.save({"state_dict": zeros, "state_dict_ema": model.state_dict()}, tmp_path / "w.pth")
-    assert same(load_state_dict(tmp_path / "w.pth"), model)
-
-
 @pytest.mark.parametrize("content", [[1, 2], {"a": 1}, {}, {"state_dict": {"a": "b"}}, torch.ones(2)])
 def test_a_file_without_a_state_dict_is_refused(tmp_path, content):
     torch.save(content, tmp_path / "w.pth")

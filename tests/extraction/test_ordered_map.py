@@ -1,6 +1,3 @@
-import threading
-import time
-
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 
 
@@ -17,16 +14,6 @@ def test_no_more_than_ahead_are_taken_in():
         assert next(stream) == expected
         assert len(taken) <= expected + 5
     stream.close()
-
-
-def test_the_initializer_runs_in_every_worker():
-    threads = set()
-    work = ordered_map(
-        lambda i: time.sleep(0.01), range(20), workers=3, initializer=lambda: threads.add(threading.get_ident())
-    )
-    assert len(list(work)) == 20
-    assert threading.get_ident() not in threads
-    assert len(threads) == 3
 
 
 def test_the_number_of_threads_is_that_asked_for_or_the_cores():

@@ -1,7 +1,5 @@
 """One tiny store of every kind that stages read, by the real writers, and how a stage reads it."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Callable
@@ -98,9 +96,9 @@ def models() -> list[SourceModel]:
 
 def source(folder: Path, _: Any) -> TinyStore:
     path = folder / "s.zarr"
-    with writing_source(path, CLASSES, BACKBONES, seeds=1, tasks=2) as writer:
-        writer.reserve_scatter(5)
-        writer.keep(0, write_scatters(writer.path, 0, models()))
+    with writing_source(path, CLASSES, BACKBONES) as writer:
+        writer.reserve_scatter(1, 2, 5)
+        writer.finish([write_scatters(writer.path, 0, models())])
 
     def read() -> bytes:
         parts = []

@@ -1,7 +1,5 @@
 """The changes of docs/what-runs-again.md, each made to the small project as a user would make it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

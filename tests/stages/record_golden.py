@@ -4,8 +4,6 @@
 `embed` and `prompts` with the versions of the four stages. It refuses to record other outputs under the same version.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -11,7 +11,7 @@ from pipeline import paths
 from pipeline.comparison.referee_variants import referee_variant
 from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import InputError
-from pipeline.problem.project import Project
+from pipeline.problem.project import Pair, Project
 from pipeline.stage import main
 from pipeline.stages import compare
 from pipeline.store.basis_file import read_bases
@@ -119,7 +119,7 @@ def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, c
 
 
 def test_no_method_but_the_ceiling_sees_another_problem(project):
-    problem = Project("vit", "clip", {PROBLEM: ("left", "right")}).labelled_problem(PROBLEM)
+    problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
     for name in ("calibrated", "stata", "anacp-pseudo", "fecam"):
         assert seen_by(compared_method(name), problem) is problem
     basis = read_bases(paths.bases("left")).basis(0)

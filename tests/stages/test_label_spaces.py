@@ -12,7 +12,7 @@ from pipeline.cli.main import main as cli
 from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
-from pipeline.problem.project import Project
+from pipeline.problem.project import Pair, Project
 from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
@@ -65,6 +65,8 @@ def test_a_label_space_goes_through(project, capsys, space, classes, reject):
     assert figures["shared"] > 50
     assert len(figures["per_task"]["shared"]) == 2
     assert (figures["unknown"] is None) == (space == "partial")
+    task = open_project(load_params()).problem("a-b").target.task(0, 0, ())
+    assert len(task.classes) == {"open": 2, "partial": 6, "universal": 5}[space]  # all of the source's where hidden
     if space != "partial":
         assert figures["auroc"] > 70
         unknown, known = answered_unknown()
@@ -95,9 +97,7 @@ def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(pr
     assert list(read_class_means(project.folder / "cache/source/a.zarr", 0)) == NAMES
     model = project.folder / "cache/source/a.zarr/label_spaces/universal.zarr"
     assert sorted(read_class_means(model, 0)) == NAMES[:5]
-    opened = Project(
-        "vit", "clip", {"a-b": ("a", "b")}, label_spaces={"a-b": {"label_space": "universal", "hidden": False}}
-    )
+    opened = Project("vit", "clip", {"a-b": Pair("a", "b", "universal")})
     source = opened.source_domain("a", label_space="universal")
     assert set(source.labels[source.train_index(0)]) == set(range(5))
     target = opened.labelled_target("a-b")

@@ -14,7 +14,9 @@ X = np.arange(8, dtype=np.float32).reshape(4, 2)
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "f.npz"
-    np.savez(path, original=X, paths=np.array(PATHS), integers=X.astype(int), flat=X[0])
+    np.savez(
+        path, original=X, paths=np.array(PATHS), integers=X.astype(int), flat=X[0], nan=np.where(X == 5, np.nan, X)
+    )
     return path
 
 
@@ -65,6 +67,7 @@ def test_paths_that_do_not_fit(file, paths, message):
         ("original", 3, "array 'original' has 4 rows where 3"),
         ("integers", 4, "holds int64, not floating-point"),
         ("flat", 4, r"has shape \(2,\)"),
+        ("nan", 4, "array 'nan': row 2 is not finite"),
         ("orginal", 4, "has no array 'orginal'; did you mean 'original'?"),
     ],
 )

@@ -30,12 +30,12 @@ def models():
 
 
 def write(path, models, *, with_scatter):
-    with writing_source(path, CLASSES, BACKBONES, seeds=2, tasks=2) as writer:
+    given = [[m if with_scatter else replace(m, scatter=None) for m in tasks] for tasks in models]
+    with writing_source(path, CLASSES, BACKBONES) as writer:
         if with_scatter:
-            writer.reserve_scatter(D)
-        for index in (1, 0):  # seeds end in any order
-            given = [m if with_scatter else replace(m, scatter=None) for m in models[index]]
-            writer.keep(index, write_scatters(writer.path, index, given))
+            writer.reserve_scatter(2, 2, D)
+        second, first = (write_scatters(writer.path, index, given[index]) for index in (1, 0))  # they end in any order
+        writer.finish([first, second])
 
 
 @pytest.mark.parametrize("with_scatter", [True, False])

@@ -113,7 +113,7 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
     assert files_in(project.folder / "cache/embeddings") == before
     run(project, "source left", "adapt left-right", "evaluate left-right")
     with chdir(project.folder):
-        target = open_project(load_params()).labelled_domain("right")
+        target = open_project(load_params()).source_domain("right")
         assert target.class_names == ["dog", "ant", "cat", "bee"]
         images = read_images(target.manifest)
         named = [target.class_names[label] for label in target.labels]

@@ -1,7 +1,5 @@
 """Find out what lies at `images` of a domain, and find the images there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.datasets.sources.folder import find_in_folder, is_hidden, visible_folders
@@ -15,13 +13,8 @@ from pipeline.image_files.read import PARQUET, TAR
 def find_in(images: Path, settings: DomainSettings | None = None) -> FoundImages:
     """Return the images of a domain; what is wrong with the source is an `InputError`. Nothing is decoded.
 
-    Parameters
-    ----------
-    images : Path
-        A folder of class folders; a folder of .tar or .parquet files and no folders; or a file: .txt, .csv, .tsv,
-        .parquet, .tar or .npz.
-    settings : DomainSettings, optional
-        What suite.yaml says of the domain; without it every class and every domain is taken.
+    ``images`` is a folder of class folders, a folder of .tar or .parquet files and no folders, or a file: .txt, .csv,
+    .tsv, .parquet, .tar or .npz. Without ``settings`` every class and every domain is taken.
     """
     settings = settings or DomainSettings()
     files = (images,) if images.is_file() else _shards(images)

@@ -6,8 +6,6 @@
 ============================  ====================================================
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence

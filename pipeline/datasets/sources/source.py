@@ -1,7 +1,5 @@
 """What is found in every source of images: paths, and classes and tasks where they are known."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

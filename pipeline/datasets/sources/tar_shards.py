@@ -5,8 +5,6 @@ number or a name) or ``0001.json`` (keys ``label``, ``domain``, ``task``). Where
 of an image is its class.
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Both are in a template of templates/charts; what a template puts between ``{{ }}`` is written as JSON.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The whole page: one HTML file that loads nothing from the network, and may not."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

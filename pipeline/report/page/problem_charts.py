@@ -1,7 +1,5 @@
 """The values of the charts of problems; how they are drawn and described is in templates/charts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pandas import DataFrame

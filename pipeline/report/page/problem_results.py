@@ -1,7 +1,5 @@
 """What the stages wrote about one problem, read for the page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

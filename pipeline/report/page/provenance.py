@@ -1,7 +1,5 @@
 """What was run: parameters, revision, hashes of the stores, and where each number is."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

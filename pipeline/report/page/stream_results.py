@@ -1,7 +1,5 @@
 """What the steps of a stream wrote, read for the page, and its charts; templates/charts says how they are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
