@@ -120,8 +120,8 @@ class PrintedStatistics:
             factors[c] = rows / (total - 1)
         if not len(met):
             return PrintedStatistics(self.pivot, means, self.A, rows, total)
-        # (17) multiplies A by N before / N after at every class, so that after the last of N rows class c has entered by
-        # N_c / (N (Σω_c − 1)): one sum over all classes, weighted by that
+        # (17) multiplies A by N before / N after at every class, so that after the last of N rows class c is in A by
+        # N_c / (N (Σω_c − 1)), its own N and Σω so far: one sum over all classes, weighted by that
         factors /= rows
         weighted = replace(task.rows, weights=factors[labels] * weights)
         s = sum_rows(task.basis, weighted, len(means), "float64", reduce_rows)
