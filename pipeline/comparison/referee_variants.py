@@ -175,6 +175,8 @@ def source_options(options: MethodOptions) -> MethodOptions:
     defaults: dict[str, Any] = {name: getattr(CALIBRATED, name) for name in TARGET_ONLY}
     statistics = "exact" if options.statistics == "printed" else options.statistics
     defaults |= {"responsibilities": "hard"}  # the source's labels are known
+    if statistics == "task_centred":  # a scatter that is not pooled may be kept as rows, and solved with sooner
+        defaults["source_covariance"] = options.source_covariance
     return replace(options, **defaults, views=options.views_of_source, statistics=statistics)
 
 

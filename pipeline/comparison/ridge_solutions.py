@@ -34,7 +34,7 @@ def ridge_solutions(matrix: Matrix64, right: Matrix64, ridges: Iterable[float]) 
     n = len(matrix)
     if n == 1:
         return np.hstack([right / (matrix + ridge) for ridge in ridges])
-    turned = np.array(matrix, order="F")
+    turned = np.array(matrix, order="C").T  # Fortran order: symmetric, so that nothing need be transposed
     diagonal, side, reflections = np.empty(n), np.empty(n - 1), np.empty(n - 1)
     work = np.empty(64 * n)  # LAPACK's blocks have at most 64 columns
     _call("dsytrd", b"L", n, turned, n, diagonal, side, reflections, work, len(work))

@@ -21,6 +21,7 @@ from pipeline.method.kernel_rows import KernelRows
 from pipeline.method.neighbours import nearest_neighbours, smoothed
 from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.referee import Referee
+from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import LabelledRows, Labels, Matrix64, Shares, TargetTask, Vector64
 from pipeline.method.source_model import SourceModel
 from pipeline.method.statistics_kinds import empty_statistics
@@ -173,14 +174,30 @@ class _Task:
         updated = self._updated(statistics, labels)
         classifier, ridge = self._solved(updated, None)
         for _ in range(self.options.rounds):
-            del updated  # the last round's D×D sums are freed before the next are made
-            labels = self._labels(self._scores(classifier))
-            updated = self._updated(statistics, labels)
+            before, labels = labels, self._labels(self._scores(classifier))
+            updated = self._relabelled(statistics, updated, before, labels)
             classifier, ridge = self._solved(updated, ridge)
         return updated, AdaptedTask(classifier, labels)
 
+    def _relabelled(
+        self, statistics: Statistics, updated: Statistics, before: PseudoLabels, labels: PseudoLabels
+    ) -> Statistics:
+        """Return the statistics with the task under new labels; those with its labels ``before`` are used up."""
+        if (
+            isinstance(statistics, ExactStatistics)
+            and isinstance(updated, ExactStatistics)
+            and self.options.threshold <= 0  # a gate that moves would change the rows themselves
+            and self.referee.reduce_rows is reduce_here
+        ):
+            return statistics.relabelled(self._labelled(labels), updated, before.weight)
+        return self._updated(statistics, labels)
+
     def _updated(self, statistics: Statistics, labels: PseudoLabels) -> Statistics:
         """Return the statistics with the task under these labels."""
+        return statistics.update(self._labelled(labels), self.referee.reduce_rows)
+
+    def _labelled(self, labels: PseudoLabels) -> LabelledTask:
+        """Return the images that are kept, with their labels."""
         classes = self.task.classes
         shares: Shares = labels.label
         if self.options.responsibilities == "soft":
@@ -189,7 +206,7 @@ class _Task:
         task = labelled_task(self.features, shares, labels.weight, classes, self.source, self.options)
         if not labels.kept.all():
             task = replace(task, rows=task.rows.take(np.flatnonzero(labels.kept)))
-        return statistics.update(task, self.referee.reduce_rows)
+        return task
 
     def _scatter(self, statistics: Statistics) -> Scatter:
         """Return the within-class scatter, pooled with the source's if the options ask for it."""

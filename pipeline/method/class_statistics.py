@@ -66,7 +66,9 @@ class ClassStatistics:
         """Σω over all classes."""
         return float(self.weight.sum())
 
-    def update(self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None) -> ClassStatistics:
+    def update(
+        self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None, counted: Vector64 | None = None
+    ) -> ClassStatistics:
         """Add rows in place, without a D×D matrix per batch.
 
         Parameters
@@ -77,6 +79,8 @@ class ClassStatistics:
             Class of each row, 0 to C − 1; or the share of each row in the first K classes, which sum to 1.
         weights : ndarray of shape (n,), optional
             Weights from 0 on. Ones if omitted.
+        counted : ndarray of shape (n,), optional
+            Weights with which the rows are in the scatter already, but in nothing else: the difference is added to it.
 
         Returns
         -------
@@ -98,7 +102,13 @@ class ClassStatistics:
             self.weight[present] += weighted.sum(axis=0)
             self.squared_weight[present] += (weighted**2).sum(axis=0)
             self.sums[present] += weighted.T.astype(deviations.dtype) @ deviations[block]
-        add_product(self.scatter, deviations, None if weights is None else omega)
+        if counted is None:
+            add_product(self.scatter, deviations, None if weights is None else omega)
+            return self
+        moved = omega.astype(deviations.dtype) != counted.astype(deviations.dtype)
+        for more, less in ((omega, counted), (counted, omega)):
+            index = np.flatnonzero(moved & (more > less))
+            add_product(self.scatter, deviations[index], (more - less)[index], take_away=more is counted)
         return self
 
     def _check_rows(self, labels: Shares, weights: Vector64) -> None:
@@ -125,11 +135,18 @@ class ClassStatistics:
             mine[: len(theirs)] += theirs
         return self
 
-    def grown(self, C: int) -> ClassStatistics:
-        """Return a copy with ``C`` classes; the new ones have no rows."""
+    def grown(self, C: int, scatter: Matrix64 | None = None) -> ClassStatistics:
+        """Return a copy with ``C`` classes, the new ones without rows; a ``scatter`` that is given is not copied."""
         if C < self.C:
             raise ParamsError(f"statistics of {self.C} classes do not shrink to {C}")
-        return self + zeros(C, self.D)
+        new = (0, C - self.C)
+        return ClassStatistics(
+            np.pad(self.count, new),
+            np.pad(self.weight, new),
+            np.pad(self.squared_weight, new),
+            np.pad(self.sums, (new, (0, 0))),
+            self.scatter.copy(order="F") if scatter is None else scatter,
+        )
 
     def means(self) -> Matrix64:
         """Return Σωδ / Σω, (C, D): class means less the pivot, eqs. (9), (16); NaN for a class without weight."""

@@ -119,7 +119,9 @@ class KeptFeatures:
         with self._lock:
             if self._features is None:
                 self._features = self.mapped(self.basis, self.rows)
-        return self._features[index]
+                self._features.flags.writeable = False
+        everything = np.array_equal(index, np.arange(len(self)))
+        return self._features if everything else self._features[index]  # a copy of all would take as long as a sum
 
     def take(self, index: Index) -> KeptFeatures:
         """Return the rows at ``index``; their features come from these."""

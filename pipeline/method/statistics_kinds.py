@@ -109,20 +109,27 @@ class PrintedStatistics:
         """Return the statistics with a task added, class by class."""
         means = np.full((int(task.classes.max()) + 1, len(self.pivot)), np.nan)
         means[: len(self.class_means)] = self.class_means
-        A, rows, total = self.A, self.rows, self.total
-        for c in task.classes:
-            members = task.rows.take(np.flatnonzero(task.rows.labels == c))
-            n = len(members.labels) * len(members.views)
-            if not n:
-                continue
-            members = replace(members, labels=np.zeros(len(members.labels), np.intp))
-            s = sum_rows(task.basis, members, 1, "float64", reduce_rows)
-            # (16): (1/n) Σωz = (Σωδ + Σω·pivot)/n, here less the pivot
-            means[c] = (s.sums[0] + s.total_weight * self.pivot) / n - self.pivot
-            before, rows, total = rows, rows + n, total + s.total_weight
+        rows, total, factors = self.rows, self.total, np.zeros(len(means))
+        views, labels, weights = len(task.rows.views), task.rows.labels, task.rows.weights
+        n, weight = views * np.bincount(labels, minlength=len(means)), views * np.bincount(labels, weights, len(means))
+        met = task.classes[n[task.classes] > 0]
+        for c in met:
+            rows, total = rows + n[c], total + weight[c]
             if total <= 1:
                 raise InputError("eq. (17) divides by Σω − 1: the rows have too little weight for it")
-            A = before / rows * A + s.scatter_about(means[c][None]) / (total - 1)  # (17)
+            factors[c] = rows / (total - 1)
+        if not len(met):
+            return PrintedStatistics(self.pivot, means, self.A, rows, total)
+        # (17) multiplies A by N before / N after at every class, so that after the last of N rows class c is in A by
+        # N_c / (N (Σω_c − 1)), its own N and Σω so far: one sum over all classes, weighted by that
+        factors /= rows
+        weighted = replace(task.rows, weights=factors[labels] * weights)
+        s = sum_rows(task.basis, weighted, len(means), "float64", reduce_rows)
+        # (16): (1/n) Σωz = (Σωδ + Σω·pivot)/n, here less the pivot
+        sums = s.sums[met] / factors[met, None] + weight[met, None] * self.pivot
+        means[met] = sums / n[met, None] - self.pivot
+        A = s.scatter_about(means)
+        A += self.rows / rows * self.A
         return PrintedStatistics(self.pivot, means, A, rows, total)
 
     def means(self) -> Matrix64:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -83,6 +83,17 @@ class ExactStatistics:
             updated.prior_count[task.classes] = task.prior_count
         return updated
 
+    def relabelled(self, task: LabelledTask, added: ExactStatistics, weights: Vector64) -> ExactStatistics:
+        """Return what `update` does, given these statistics with the same rows ``added`` under other labels.
+
+        Products are taken over from ``added``, which is used up; those of rows whose weight was another one then,
+        ``weights`` (n,), are corrected. From the second round of relabelling on that is a few per cent of the rows.
+        """
+        K = added.rows.C
+        onto = self.rows.grown(K, added.rows.scatter)
+        summed = sum_part(Summation(task.basis, K, self.arithmetic), task.rows, onto, weights)
+        return replace(added, rows=summed)
+
     def __add__(self, other: ExactStatistics) -> ExactStatistics:
         """Merge the statistics of other rows; where both have a prior for a class, ``other``'s is kept."""
         merged, given = self._with_rows(self.rows + other.rows), np.flatnonzero(other.prior_count)
@@ -137,17 +148,20 @@ def sum_rows(
     return statistics
 
 
-def sum_part(common: Summation, rows: LabelledRows) -> ClassStatistics:
-    """Return the statistics of a part of the rows."""
+def sum_part(
+    common: Summation, rows: LabelledRows, onto: ClassStatistics | None = None, counted: Vector64 | None = None
+) -> ClassStatistics:
+    """Return the statistics of a part of the rows, added ``onto`` others in place; see `ClassStatistics.update`."""
     views = list(rows.views.values())
     # a power of two, which divides `BLOCK_IMAGES`: the blocks of a range of rows are those of the whole
     images = 2 ** int(math.log2(max(1, min(BLOCK_IMAGES, ROWS // len(views)))))
-    statistics = class_statistics.zeros(common.C, common.basis.width)
+    statistics = class_statistics.zeros(common.C, common.basis.width) if onto is None else onto
     for index in row_blocks(len(rows), images):
         # all views of an image in one product: every product costs a pass over the D×D sums, whatever its rows
         features = [deviations_of(common.basis, view, index) for view in views]
         z = np.concatenate(features, dtype=common.arithmetic)
         part = rows.labels[index]
         labels = np.tile(part, (len(views), *[1] * (part.ndim - 1)))
-        statistics.update(z, labels, np.tile(rows.weights[index], len(views)))
+        earlier = None if counted is None else np.tile(counted[index], len(views))
+        statistics.update(z, labels, np.tile(rows.weights[index], len(views)), earlier)
     return statistics

@@ -60,6 +60,21 @@ def test_exact_statistics_are_the_oracles(arithmetic, tolerance):
     np.testing.assert_allclose(statistics.weight(), np.bincount(*two), atol=tolerance)
 
 
+@pytest.mark.parametrize(("arithmetic", "tolerance"), [("float64", 1e-13), ("float32", 3e-7)])
+def test_relabelled_statistics_are_those_of_the_new_labels(arithmetic, tolerance):
+    earlier, rows = after_both_tasks(empty_exact(12, arithmetic)), data(seed=1)
+    shares = np.random.default_rng(2).dirichlet(np.ones(5), len(rows))
+    weights = np.where(np.arange(len(rows)) < 7, rows.weights[::-1], rows.weights)  # some gain, some lose, most stay
+    new = LabelledTask(BASIS, LabelledRows(rows.views, shares, weights), np.arange(5), np.ones((5, 12)), 3.0)
+    added = earlier.update(LabelledTask(BASIS, rows, np.arange(5), np.ones((5, 12)), 3.0))
+    before, expected = covariance(earlier), earlier.update(new)
+    found = earlier.relabelled(new, added, rows.weights)
+    np.testing.assert_allclose(found.means(), expected.means(), atol=tolerance)
+    np.testing.assert_allclose(found.weight(), expected.weight())
+    np.testing.assert_allclose(covariance(found), covariance(expected), atol=tolerance)
+    np.testing.assert_array_equal(covariance(earlier), before)
+
+
 def test_printed_statistics_are_equations_16_and_17():
     statistics, rows = after_both_tasks(KINDS["printed"]()), data()
     classes = []

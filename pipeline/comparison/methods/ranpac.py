@@ -36,6 +36,7 @@ PROJECTIONS = 1500  # M; the authors' is 10,000
 RIDGES = 10.0 ** np.arange(-8, 9)  # the authors'
 HELD_OUT = 5  # every fifth row of a class
 BLOCK_ROWS = 2048  # projected at a time, which bounds the memory
+ROWS_PER_FEATURE = 0.9  # fitted rows up to which their own products are the cheaper form
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows so far, while no more of them are fitted than there are features.
+    """All rows so far, while fewer of them are fitted than there are features.
 
     With B = √ω h (n, M) and Y = √ω y (n, C), (G + λI)⁻¹Q = Bᵀ(BBᵀ + λI)⁻¹Y takes n³ operations in place of M³.
     """
@@ -63,7 +64,7 @@ class Rows:
     def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Rows | Sums:
         """Return these with further rows; Y (n, C) may have further classes."""
         before, M = self.B, self.B.shape[1]
-        if np.sum(~self.out) + np.sum(~out) > M:
+        if np.sum(~self.out) + np.sum(~out) > ROWS_PER_FEATURE * M:
             nothing = np.zeros((M, M)), np.zeros((M, 0))
             empty = Sums(*nothing, *nothing)
             return empty.added(before, self.Y, self.out).added(B, Y, out)
@@ -105,11 +106,11 @@ class Sums:
         """Return these with further rows; Y (n, C) may have further classes."""
         more = ((0, 0), (0, Y.shape[1] - self.held_Q.shape[1]))
         b, y, held_b, held_y = B[~out], Y[~out], B[out], Y[out]
+        fitted_G, held_G = b.T @ b, held_b.T @ held_b
+        fitted_G += self.fitted_G  # in the new memory: a further M×M matrix takes as long to fetch as to add
+        held_G += self.held_G
         return Sums(
-            self.fitted_G + b.T @ b,
-            np.pad(self.fitted_Q, more) + b.T @ y,
-            self.held_G + held_b.T @ held_b,
-            np.pad(self.held_Q, more) + held_b.T @ held_y,
+            fitted_G, np.pad(self.fitted_Q, more) + b.T @ y, held_G, np.pad(self.held_Q, more) + held_b.T @ held_y
         )
 
     @property
