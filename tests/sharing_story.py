@@ -18,7 +18,7 @@ Entry = dict[str, Any]  # of dvc.lock: path, md5, size
 
 PAGE = ROOT / "docs/how-to/sharing.md"
 COMPUTED_ANEW = {"source@left", "evaluate@all@toy", "tables", "report"} | {
-    f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity_D", "sensitivity_sigma", "select")
+    f"{stage}@left-right" for stage in ("adapt", "evaluate", "compare", "sensitivity_D", "select")
 }
 NEVER_PUSHED = {"results/toy/report.html"}  # each makes their own
 PNG = b"\x89PNG"
@@ -164,13 +164,14 @@ def needed_entries(owner: SmallProject) -> list[Entry]:
     """Return what the stages computed anew read and do not write, by A's dvc.lock."""
     stages = locked(owner)
     written = {out["path"] for name in COMPUTED_ANEW for out in stages[name].get("outs", [])}
-    # the code is in git; folders of results consist of what the stages write, and a README.md
-    not_fetched = ("pipeline/", "results/toy/")
+    # the code is in git; folders of results consist of what the stages write, a README.md, and the sweep over sigma,
+    # which a change of sigma leaves as it is
+    not_fetched, fetched = ("pipeline/", "results/toy/"), ("README.md", "sigma.csv", "sigma.json")
     deps = {dep["path"]: dep for name in COMPUTED_ANEW for dep in stages[name]["deps"]}
     return [
         dep
         for path, dep in deps.items()
-        if path not in written and (path.endswith("README.md") or not path.startswith(not_fetched))
+        if path not in written and (path.endswith(fetched) or not path.startswith(not_fetched))
     ]
 
 

@@ -58,7 +58,8 @@ def test_an_experiment_computes_statistics_alone_and_is_compared_with_the_commit
 def test_a_grid_runs_without_images_and_repeats_nothing(outputs):
     assert one(outputs, "dvc exp run --queue").count("Queued experiment") == 2
     ran = re.findall(r"Running stage '(.*)'", one(outputs, "dvc exp run --run-all"))
-    assert set(ran) - OF_ALL == COMPUTED_ANEW
+    # `wide` has run other values of sigma under D = 500
+    assert set(ran) - OF_ALL == COMPUTED_ANEW - {"sensitivity_sigma@left-right"}
     once = [stage for stage in ran if stage not in OF_ALL]
     assert len(once) == len(set(once)), "sigma=1e-3 was computed a second time"
     shown = one(outputs, "dvc exp show")

@@ -16,7 +16,7 @@ from small_project import ALL_STAGES, ROOT, stages_run
 pytestmark = pytest.mark.slow
 
 READING_LABELS = {"evaluate@all@toy", "tables", "report"} | {
-    f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity_D", "sensitivity_sigma", "select")
+    f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity_D", "select")
 }
 # The commands of docs/privacy.md, run as they stand there.
 OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(ROOT / "docs/privacy.md")
