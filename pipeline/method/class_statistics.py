@@ -141,11 +141,11 @@ class ClassStatistics:
             raise ParamsError(f"statistics of {self.C} classes do not shrink to {C}")
         new = (0, C - self.C)
         return ClassStatistics(
-            np.pad(self.count, new),
-            np.pad(self.weight, new),
-            np.pad(self.squared_weight, new),
-            np.pad(self.sums, (new, (0, 0))),
-            self.scatter.copy(order="F") if scatter is None else scatter,
+            count=np.pad(self.count, new),
+            weight=np.pad(self.weight, new),
+            squared_weight=np.pad(self.squared_weight, new),
+            sums=np.pad(self.sums, (new, (0, 0))),
+            scatter=self.scatter.copy(order="F") if scatter is None else scatter,
         )
 
     def means(self) -> Matrix64:
