@@ -22,6 +22,7 @@ import numpy as np
 from pipeline import paths
 from pipeline.comparison.selection import SCORES, choices
 from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem
@@ -65,7 +66,7 @@ def select(context: Context, name: str) -> str:
         write_values(aside / "values.csv", by_setting, f"{problem.size()}, {method.variant}")
         write_choices(aside / "choices.csv", by_setting)
         write_json(aside / "made_with.json", made_with(params.selected()))
-    return f"{sum(map(len, by_setting.values()))} values of {', '.join(by_setting) or 'nothing'}"
+    return f"{counted(sum(map(len, by_setting.values())), 'value')} of {', '.join(by_setting) or 'nothing'}"
 
 
 def options_tried(context: Context, problem: LabelledProblem) -> dict[str, Tried]:

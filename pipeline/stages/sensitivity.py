@@ -18,6 +18,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.comparison.sweep import adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
 from pipeline.report.figures import percent
@@ -66,4 +67,4 @@ def sensitivity(context: Context, name: str, setting: str) -> str:
     values = {value: mean_outcome(outcomes[run]) for value, run in chosen.items()}
     scored = [{"value": value, "accuracy": one.accuracy, "scores": one.scores} for value, one in values.items()]
     write_json(folder / f"{setting}.json", {"made_with": made, "values": scored})
-    return f"{len(shown)} values of {setting}, {len(chosen)} to choose from"
+    return f"{counted(len(shown), 'value')} of {setting}, {len(chosen)} to choose from"
