@@ -29,7 +29,7 @@ from pipeline.method.rows import as_array, take
 from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
-from pipeline.report.made_with import made_with
+from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import accuracy_figures, label_space_figures
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import Bases, read_bases
@@ -48,12 +48,7 @@ class Scored(NamedTuple):
 
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return the methods, and what their figures are shown with."""
-    sections = {"data", "language", "views", "vision"}
-    return {
-        "methods": params.compare.methods,
-        "made_with": made_with(params.model_dump(mode="json", include=sections)),
-        "problem": params.problems[name].model_dump(exclude_none=True),
-    }
+    return {"methods": params.compare.methods, **shown_with(params, name)}
 
 
 @stage(

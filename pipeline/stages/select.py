@@ -27,7 +27,7 @@ from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem
 from pipeline.report.figures import percent
-from pipeline.report.made_with import made_with
+from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.results import read_scored_values
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside, write_json
@@ -37,12 +37,7 @@ Tried = dict[Any, Outcome]  # by value, means over the seeds
 
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return the values of options, and what the accuracies are shown with."""
-    sections = {"data", "language", "views", "vision"}
-    return {
-        "options": params.select.options,
-        "made_with": made_with(params.model_dump(mode="json", include=sections)),
-        "problem": params.problems[name].model_dump(exclude_none=True),
-    }
+    return {"options": params.select.options, **shown_with(params, name)}
 
 
 @stage(

@@ -22,20 +22,15 @@ from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
 from pipeline.report.figures import percent
-from pipeline.report.made_with import made_with
+from pipeline.report.made_with import made_with, shown_with
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside, write_json
 
 
 def settings(params: Params, name: str, setting: str) -> dict[str, Any]:
     """Return the values of D or sigma, and what the accuracies are shown with."""
-    sections = {"data", "language", "views", "vision"}
-    return {
-        "sensitivity": getattr(params.sensitivity, setting),
-        "select": getattr(params.select, setting),
-        "made_with": made_with(params.model_dump(mode="json", include=sections)),
-        "problem": params.problems[name].model_dump(exclude_none=True),
-    }
+    values = {"sensitivity": getattr(params.sensitivity, setting), "select": getattr(params.select, setting)}
+    return {**values, **shown_with(params, name)}
 
 
 @stage(
