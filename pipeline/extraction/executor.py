@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from pipeline.extraction.cluster import Cluster, cluster_from_environment
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.kernel_rows import kept_in_memory
-from pipeline.method.row_reduction import RowReduction, reduce_here, row_ranges
+from pipeline.method.rows import RowReduction, reduce_here, row_ranges
 
 Result = TypeVar("Result")
 Opened = TypeVar("Opened")

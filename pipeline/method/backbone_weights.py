@@ -71,31 +71,22 @@ def chosen_weights(
     """Return the weights under which the source model finds held-out source images likeliest.
 
     The first model has weight 1. Each further one gets the best of `GRID` with those before it fixed and those after it
-    left out; among equals the one nearest to 1.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Source rows of the models side by side.
-    widths : sequence of int
-        The width of each model's rows.
-    labels : ndarray of shape (n,)
-    clip : ndarray of shape (n, d')
-        CLIP's rows of the same images.
+    left out; among equals the one nearest to 1. ``rows`` (n, d) are the models' of these ``widths`` side by side,
+    ``labels`` (n,) and ``clip`` (n, d') the classes and CLIP's rows of the same images.
     """
     basis = basis.nested(min(basis.D, FEATURES))
     weights = [1.0]
     for _ in widths[1:]:
         later = [0.0] * (len(widths) - len(weights) - 1)
         likelihood = {
-            w: held_out_likelihood(weighted(basis, widths, [*weights, w, *later]), rows, labels, clip)
+            w: _held_out_likelihood(weighted(basis, widths, [*weights, w, *later]), rows, labels, clip)
             for w in sorted(GRID, key=lambda w: abs(w - 1))
         }
         weights.append(max(likelihood, key=lambda w: likelihood[w]))
     return tuple(weights)
 
 
-def held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix) -> float:
+def _held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix) -> float:
     """Return the mean log probability of source images under source models that did not see them, by `FOLDS` folds."""
     options, classes = MethodOptions(), np.arange(int(labels.max()) + 1)
     features, fold = joined_rows(basis, {"original": rows}, clip, options.clip_in_kernel), folds(labels)

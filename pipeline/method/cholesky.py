@@ -37,12 +37,12 @@ class Factor:
         """Blocks of rows, and the inverses (b, b) of their blocks of the diagonal."""
         L, D = self.lower, len(self.lower)
         blocks = [slice(start, min(start + BLOCK, D)) for start in range(0, D, BLOCK)]
-        diagonal = np.tile(np.eye(BLOCK), (len(blocks), 1, 1))  # the last one may be smaller
-        sizes = [rows.stop - rows.start for rows in blocks]
-        for one, rows, b in zip(diagonal, blocks, sizes, strict=True):
-            one[:b, :b] = L[rows, rows]
+        diagonal = np.tile(np.eye(BLOCK), (len(blocks), 1, 1))
+        corners = [slice(rows.stop - rows.start) for rows in blocks]  # the last one may be smaller
+        for one, rows, b in zip(diagonal, blocks, corners, strict=True):
+            one[b, b] = L[rows, rows]
         inverses = np.linalg.inv(diagonal)  # in one call: a call for each takes longer than the products
-        return [(rows, one[:b, :b]) for one, rows, b in zip(inverses, blocks, sizes, strict=True)]
+        return [(rows, one[b, b]) for one, rows, b in zip(inverses, blocks, corners, strict=True)]
 
     def forward(self, right: Matrix64) -> Matrix64:
         """Return L⁻¹·right, (D, k)."""

@@ -46,17 +46,8 @@ SHARE = 2 / 3  # of D: with more directions than this little is gained
 def directions_kept(d: int, D: int, gamma: float, options: MethodOptions) -> int:
     """Return how many directions count: d + 1, or D where all do or little is gained.
 
-    The same for all seeds, whose statistics are one array: under `rff.convention: median`, where gammas differ,
-    the largest decides.
-
-    Parameters
-    ----------
-    d : int
-        Width of the kernel's rows, CLIP's included if they enter.
-    gamma : float
-        The largest of all seeds.
-    options : MethodOptions
-        Only exact float32 statistics with a relative ridge are reduced; ``arithmetic: float64`` keeps every direction.
+    ``d`` is the width of the kernel's rows, CLIP's included if they enter. ``gamma`` is the largest of all seeds, since
+    their statistics are one array. Only exact float32 statistics with a relative ridge are reduced.
 
     Examples
     --------

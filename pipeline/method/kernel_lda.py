@@ -63,20 +63,14 @@ class Regularisation:
     shrinkage: Shrinkage = None  # applied before the ridge
 
     def absolute_ridge(self, scatter: Scatter, means: Matrix64, D: int) -> float:
-        """Return what is added to the diagonal of the scatter, given the class means and the number of features D.
+        """Return what is added to the diagonal of the scatter, given the class means (C, width) of D features.
 
-        The means have fewer than D columns where only some directions are kept (`kernel_directions`); the trace is
-        divided by D all the same.
+        The width is below D where only some directions are kept (`kernel_directions`).
         """
         if self.relative:
             check_spread(scatter.trace(), scatter.total, means)
             return self.ridge * scatter.trace() / D
         return self.ridge * (scatter.total if self.divide else 1.0)
-
-    @property
-    def only_ridge(self) -> bool:
-        """Whether nothing but a ridge that is known beforehand is done to the scatter."""
-        return not self.relative and not self.divide and self.shrinkage is None
 
 
 def solve(

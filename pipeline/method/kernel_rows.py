@@ -33,14 +33,14 @@ Value = TypeVar("Value")
 
 
 class Sharing(Protocol):
-    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
-
-    A key names the object that holds the images, and keeps it in memory with what is shared. Where that object would
-    be freed earlier, pass `not_shared`.
-    """
+    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours."""
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
-        """Return what ``make`` returns, now or when the key was first asked for."""
+        """Return what ``make`` returns, now or when the key was first asked for.
+
+        A key names the object that holds the images, and keeps it in memory with what is shared. Where that object
+        would be freed earlier, pass `not_shared`.
+        """
 
 
 def not_shared(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG001

@@ -21,12 +21,7 @@ def neighbourhood_density(p: Matrix64) -> float:
 
     Each image has a distribution over the other images, a softmax of the cosines between their probabilities divided by
     a temperature; the score is the mean entropy of these distributions. It is large where the images lie in tight
-    groups, each image with many near neighbours.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n, C)
-        Probabilities of at least two images.
+    groups, each image with many near neighbours. ``p`` (n, C) are the probabilities of at least two images.
 
     Examples
     --------
@@ -78,11 +73,6 @@ def agreement(predictions: Sequence[Matrix64]) -> float:
 
     That is the probability that two different predictors, each drawing a class by its probabilities, draw the same
     one. Of the two branches, or of the views of an image.
-
-    Parameters
-    ----------
-    predictions : sequence of ndarray of shape (n, C)
-        Probabilities by at least two predictors.
 
     Examples
     --------

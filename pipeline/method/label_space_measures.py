@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.confidence_quality import ranking_quality
+from pipeline.method.continual_metrics import ranking_quality
 from pipeline.method.rows import Labels, Vector64
 
 UNKNOWN = -1  # the label of an image of none of the classes that can be predicted

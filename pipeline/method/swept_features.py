@@ -13,24 +13,19 @@ from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
+from pipeline.method.kernel_rows import Matrix32
 from pipeline.method.random_fourier_features import Basis, from_phases, phases
 from pipeline.method.rows import Rows
 
-Matrix32 = npt.NDArray[np.float32]
 PANEL = 96  # columns of a triangle that are multiplied at a time
 
 
 class SweptFeatures:
     """What the bases of a sweep share of one set of rows (n, d); its method maps as `deviations` does.
 
-    Parameters
-    ----------
-    widest : Basis
-        Of which the bases are nested ones, up to the scale of ω.
-    widths : sequence of int
-        Every D of the sweep. Sums over columns stop at each, so that rounding does not depend on the order of runs.
+    The bases are nested in ``widest``, up to the scale of ω; ``widths`` is every D of the sweep. Sums over columns
+    stop at each, so that rounding does not depend on the order of runs.
     """
 
     def __init__(self, widest: Basis, widths: Sequence[int]) -> None:

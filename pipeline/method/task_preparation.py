@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.method.adaptation import pseudo_label
-from pipeline.method.referee import Referee
+from pipeline.method.adaptation import Referee, pseudo_label
 from pipeline.method.rejection import RejectionState, empty_state, reject
 from pipeline.method.rows import Index, Matrix64, TargetTask
 from pipeline.method.source_model import SourceModel

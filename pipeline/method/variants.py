@@ -15,13 +15,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.method.fusion import FusionKind
 from pipeline.method.kernel_lda import Regularisation
 from pipeline.method.rows import Vector64
-from pipeline.method.task_statistics import Arithmetic
 from pipeline.method.within_scatter import SHRINKAGES, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
+Arithmetic = Literal["float32", "float64"]
+FusionKind = Literal["max_probability", "margin", "klda", "clip"]
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class MethodOptions:
     clip_scale: Literal["model"] | float = "model"
     # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
     clip_classes_at_test: Literal["seen", "all"] = "seen"
-    fusion_adapt: FusionKind = "max_probability"  # see `pipeline.method.fusion`
+    fusion_adapt: FusionKind = "max_probability"  # see `fusion.fusion_weight`
     fusion_test: FusionKind = "klda"
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
     use_weights: bool = True  # eq. (18), or 1 for every sample
     # the least weight: images of which nothing is sure are often those of a class that a shift has hit hardest
     weight_floor: float = 0.3
-    # the first labels are of the task's rows less its shift, see `alignment`; needs CLIP
+    # the first labels are of the task's rows less its shift, see `fusion`; needs CLIP
     align_means: bool = True
-    # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
+    # average p̂ of each image, half and half, with that of its nearest images of the task, see `fusion`; 0 for none
     neighbours: int = 5
     # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
     responsibilities: Literal["soft", "hard"] = "soft"

@@ -10,17 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.method.rows import (  # fmt: skip
-    BLOCK_IMAGES,
-    Index,
-    Labels,
-    Matrix,
-    Matrix64,
-    Rows,
-    row_blocks,
-    take,
-    unit_rows,
-)
+from pipeline.method.rows import BLOCK_IMAGES, Index, Labels, Matrix, Matrix64, Rows, row_blocks, take, unit_rows
 
 
 def softmax(logits: Matrix) -> Matrix64:
@@ -35,29 +25,8 @@ def softmax(logits: Matrix) -> Matrix64:
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
-def branch_probabilities(logits: Matrix, classes: Labels, *, over_all: bool = False) -> Matrix64:
-    """Return the softmax of logits (n, C) over ``classes`` (c,), (n, c).
-
-    ``over_all``: over all C classes, then the columns of ``classes``, which do not sum to 1, as the released
-    code's CLIP branch has it at test.
-    """
-    if over_all:
-        return softmax(logits)[:, classes]
-    return softmax(logits[:, classes])
-
-
 def cosines(images: Matrix, texts: Matrix) -> Matrix64:
-    """Return cos(v(x), t(c)) of CLIP's image and text embeddings.
-
-    Parameters
-    ----------
-    images : ndarray of shape (n, d)
-    texts : ndarray of shape (C, d)
-
-    Returns
-    -------
-    ndarray of shape (n, C)
-    """
+    """Return cos(v(x), t(c)), (n, C), of CLIP's image (n, d) and text (C, d) embeddings."""
     return unit_rows(images) @ unit_rows(texts).T
 
 
@@ -85,8 +54,12 @@ class CosineRows:
 
 
 def clip_probabilities(cosine: Rows, scale: float, classes: Labels, *, over_all: bool = False) -> Matrix64:
-    """Return p_VLM, (n, c), eq. (1), of cosines (n, C) at the model's ``scale`` s, see `branch_probabilities`."""
+    """Return p_VLM over ``classes`` (c,), (n, c), eq. (1), of cosines (n, C) at the model's ``scale`` s.
+
+    ``over_all``: the softmax is over all C classes, then sliced, as in the released code at test: rows do not sum to 1.
+    """
     p = np.empty((len(cosine), len(classes)))
     for block in row_blocks(len(cosine), BLOCK_IMAGES):
-        p[block] = branch_probabilities(scale * cosine[block], classes, over_all=over_all)
+        logits = scale * cosine[block]
+        p[block] = softmax(logits)[:, classes] if over_all else softmax(logits[:, classes])
     return p

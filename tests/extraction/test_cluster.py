@@ -14,8 +14,7 @@ from pipeline.extraction import cluster as cluster_module
 from pipeline.extraction.cluster import ADDRESS, cluster_from_environment, connected
 from pipeline.extraction.executor import ClusterReduction
 from pipeline.extraction.worker_checks import CODE, code_digest, difference
-from pipeline.method.row_reduction import concatenate, reduce_here
-from pipeline.method.rows import BLOCK_IMAGES
+from pipeline.method.rows import BLOCK_IMAGES, concatenate, reduce_here
 
 
 @pytest.mark.parametrize("value", [None, "", "  "])

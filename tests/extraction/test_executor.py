@@ -18,7 +18,7 @@ from pipeline.extraction.executor import (
     reduce_on_device,
     side_by_side,
 )
-from pipeline.method.row_reduction import reduce_here
+from pipeline.method.rows import reduce_here
 
 SMALL = {"D": 10, "images": 100, "views": 1}
 LARGE = {"D": 10_000, "images": 10**7, "views": 3}

@@ -7,14 +7,10 @@ from pipeline.errors import InputError
 from pipeline.method.cholesky import factor, solve
 
 
-def positive_definite(D):
-    rows = np.random.default_rng(D).normal(size=(2 * D, D))
-    return rows.T @ rows + np.eye(D)
-
-
 @pytest.mark.parametrize("D", [1, 127, 128, 129, 300])
 def test_solves_are_numpys_whatever_stands_above_the_diagonal(D):
-    A, right = positive_definite(D), np.random.default_rng(0).normal(size=(D, 3))
+    rows, right = (np.random.default_rng(D).normal(size=shape) for shape in ((2 * D, D), (D, 3)))
+    A = rows.T @ rows + np.eye(D)
     triangle = np.asfortranarray(np.tril(A) + np.triu(np.full((D, D), np.nan), 1))
     np.testing.assert_allclose(solve(triangle, right), np.linalg.solve(A, right), rtol=1e-8)
     found = factor(triangle)

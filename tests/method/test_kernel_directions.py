@@ -9,12 +9,11 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import referee_variants
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
-from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.adaptation import Referee, adapt_tasks
 from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.referee import Referee
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import CALIBRATED, PAPER, RELEASED
 from pipeline.store.basis_file import Bases, BasisRecipe

@@ -5,8 +5,8 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
+from pipeline.method.adaptation import Referee
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
-from pipeline.method.referee import Referee
 from pipeline.method.rejection import (
     EDGES,
     RejectionState,

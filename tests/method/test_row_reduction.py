@@ -7,14 +7,13 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from pipeline.method.adaptation import Referee
 from pipeline.method.evaluation import score
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.referee import Referee
-from pipeline.method.row_reduction import row_ranges
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows, row_ranges
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import VARIANTS
