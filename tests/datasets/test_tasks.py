@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.datasets.tasks import class_order, is_test, task_of_classes
 from pipeline.errors import InputError
-from reference.naive_splits import naive_test_contents
-from reference.naive_tasks import naive_tasks
+from reference.naive_tasks import naive_tasks, naive_test_contents
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from pipeline.method.variants import VARIANTS
 N, D = 3 * BLOCK_IMAGES + 100, 24
 BASIS = draw_basis(6, D, 1.0, "bandwidth", 0)
 VIEWS = ("original", "zeros")
+OPTIONS = replace(VARIANTS["calibrated"], views=VIEWS)
 
 
 class InPieces:
@@ -58,10 +59,8 @@ def test_statistics_of_ranges_are_those_of_all_rows(count, arithmetic):
     rng = np.random.default_rng(1)
     rows = LabelledRows(views(), rng.integers(0, 3, N), rng.uniform(0.1, 1, N))
     here, pieces = sum_rows(BASIS, rows, 3, arithmetic), InPieces(count)
-    in_pieces = sum_rows(BASIS, rows, 3, arithmetic, pieces)
+    found = sum_rows(BASIS, rows, 3, arithmetic, pieces).to_arrays()
     assert pieces.parts == min(count, 4)
-    assert np.array_equal(in_pieces.count, here.count)
-    found = in_pieces.to_arrays()
     for name, expected in here.to_arrays().items():
         assert np.abs(found[name] - expected).max() <= 1e-12 * np.abs(expected).max(), name
 
@@ -70,9 +69,7 @@ def test_statistics_of_ranges_are_those_of_all_rows(count, arithmetic):
 def test_probabilities_of_ranges_are_those_of_all_rows(vote):
     rng = np.random.default_rng(2)
     classifier = Classifier(rng.normal(size=(D, 3)), rng.normal(size=3))
-    options = replace(VARIANTS["calibrated"], views=VIEWS)
-    arguments = (KernelRows(BASIS, views()), classifier, np.arange(3), options)
-    pieces = InPieces(3)
+    arguments, pieces = (KernelRows(BASIS, views()), classifier, np.arange(3), OPTIONS), InPieces(3)
     in_pieces = klda_probabilities(*arguments, vote=vote, reduce_rows=pieces)
     assert np.array_equal(in_pieces, klda_probabilities(*arguments, vote=vote))
     assert pieces.parts == 3
@@ -85,9 +82,8 @@ def test_scores_of_ranges_are_those_of_all_rows():
     rows = UnlabelledRows(views(), rng.uniform(-1, 1, (N, 4)))
     labels = rng.integers(0, 4, N)
     arguments = (rows, labels, np.zeros(N, int), [source], [classifier])
-    options, pieces = replace(VARIANTS["calibrated"], views=VIEWS), InPieces(2)
-    here = score(Referee(BASIS, options, 5.0), *arguments)
-    in_pieces = score(Referee(BASIS, options, 5.0, pieces), *arguments)
+    here, pieces = score(Referee(BASIS, OPTIONS, 5.0), *arguments), InPieces(2)
+    in_pieces = score(Referee(BASIS, OPTIONS, 5.0, pieces), *arguments)
     assert pieces.parts == 2
     assert np.array_equal(here.predicted, in_pieces.predicted)
     assert here.ece == in_pieces.ece

@@ -2,6 +2,8 @@
 
 import math
 
+from reference.basics import entropy
+
 
 def ratio(p, q):
     return max(p) / (max(p) + max(q))
@@ -20,5 +22,4 @@ def fused(p, q, alpha):
 def weight(p, floor=0.0):
     if len(p) == 1:
         return 1.0
-    entropy = -sum(v * math.log(v) for v in p if v > 0)
-    return max(1 - entropy / math.log(len(p)), floor)
+    return max(1 - entropy(p) / math.log(len(p)), floor)

@@ -6,8 +6,8 @@ program calls its update once per task, with all rows of the task.
 
 import numpy as np
 
+from reference.basics import softmax
 from reference.fusion import fused, margin_ratio, ratio, weight
-from reference.zero_shot import softmax
 
 RIDGE, FLOOR, WARM_START, SCALE = 1e-6, 0.2, 25.0, 1.0
 
