@@ -21,14 +21,7 @@ SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridg
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A = L·Lᵀ, to be solved with.
-
-    Examples
-    --------
-    >>> factor(np.array([[4.0, 9.0], [2.0, 2.0]])).lower
-    array([[2., 0.],
-           [1., 1.]])
-    """
+    """A = L·Lᵀ, to be solved with."""
 
     lower: Matrix64  # (D, D) L
 
@@ -70,12 +63,6 @@ def factor(triangle: Matrix64) -> Factor:
 
 
 def solve(triangle: Matrix64, right: Matrix64) -> Matrix64:
-    """Return A⁻¹·right, (D, k), of the lower triangle of a positive definite A (D, D).
-
-    Examples
-    --------
-    >>> solve(np.array([[2.0, 9.0], [0.0, 4.0]]), np.array([[2.0], [2.0]])).round(9).tolist()
-    [[1.0], [0.5]]
-    """
+    """Return A⁻¹·right, (D, k), of the lower triangle of a positive definite A (D, D)."""
     found = factor(triangle)
     return found.backward(found.forward(right))

@@ -7,9 +7,8 @@ in any order, and a class may come back later; means and covariance are derived 
 Deviations from the paper, as in docs/method.md: the mean is Σωz / Σω, where (16) divides by n and so shrinks it; the
 covariance is scatter / Σω, where (17) mixes N and Σω.
 
-The rows' type decides the arithmetic, see `add_product`: float32 rows are multiplied in float32 and blocks of them
-summed in float64; float64 rows are float64 throughout, and then any batching gives the same numbers to 1e-9 and better.
-The scatter is symmetric: only its lower triangle is computed, and what stands above the diagonal means nothing.
+The rows' type decides the arithmetic, see `add_product`. The scatter is symmetric: only its lower triangle is computed,
+and what stands above the diagonal means nothing.
 """
 
 from __future__ import annotations
@@ -211,12 +210,5 @@ def unpacked(numbers: Vector64) -> Matrix64:
 
 
 def symmetric(lower: Matrix64) -> Matrix64:
-    """Return the full symmetric matrix of a lower triangle.
-
-    Examples
-    --------
-    >>> symmetric(np.array([[1.0, 9.0], [2.0, 3.0]]))
-    array([[1., 2.],
-           [2., 3.]])
-    """
+    """Return the full symmetric matrix of a lower triangle; what stands above the diagonal is not read."""
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)

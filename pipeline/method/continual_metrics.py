@@ -78,12 +78,12 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
 
 
 def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], images: Sequence[Labels]) -> Matrix64:
-    """Return the covariance of M methods' final accuracies A_T, due to which images are tested.
+    """Return the covariance (M, M) of M methods' final accuracies A_T, fractions, due to which images are tested.
 
-    A_T is a weighted mean of right and wrong answers, so its variance is the sum over images of the
-    squared deviations of what each adds. An image in the test sets of several seeds counts once, with all
-    that it adds: its answers are not independent. The variance of a difference of methods a and b is
-    ``C[a, a] + C[b, b] - 2 C[a, b]``; where both answer alike, it is 0, however uncertain each is.
+    A_T is a weighted mean of right and wrong answers, so its variance is the sum over images of the squared deviations
+    of what each adds. An image in the test sets of several seeds counts once, with all that it adds: its answers are
+    not independent. The variance of a difference of methods a and b is ``C[a, a] + C[b, b] - 2 C[a, b]``; where both
+    answer alike, it is 0, however uncertain each is.
 
     Parameters
     ----------
@@ -91,11 +91,6 @@ def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], image
         For each seed, whether each method is right about each of its n test images after the last task.
     tasks, images : sequence of ndarray of shape (n,)
         The task of each test image, and its row in the domain, by which it is known in other seeds.
-
-    Returns
-    -------
-    ndarray of shape (M, M)
-        Of fractions, not of percent.
 
     Examples
     --------
@@ -111,8 +106,7 @@ def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], image
             of_task = answers[:, task == t].astype(np.float64)
             deviation = of_task - of_task.mean(axis=1, keepdims=True)
             added[rows[task == t]] += deviation.T / (len(right) * T * of_task.shape[1])
-    covariance: Matrix64 = added.T @ added
-    return covariance
+    return np.asarray(added.T @ added)
 
 
 def confidence_bins(confidence: Vector64, right: Right, *, bins: int = BINS) -> Matrix64:

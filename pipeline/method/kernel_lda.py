@@ -33,13 +33,7 @@ NO_SPREAD = (
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Linear scores in deviation coordinates, eqs. (11), (12).
-
-    Examples
-    --------
-    >>> Classifier(np.array([[1.0, -1.0]]), np.array([0.0, 0.5])).scores(np.array([[2.0]]))
-    array([[ 2. , -1.5]])
-    """
+    """Linear scores in deviation coordinates, eqs. (11), (12)."""
 
     W: Matrix64  # (D, C)
     b: Vector64  # (C,)
@@ -119,11 +113,6 @@ def filled_means(means: Matrix64, fallback: Matrix64 | None = None) -> Matrix64:
     """Return class means (C, D) with NaN rows taken from a fallback (C, D); without one they are an error.
 
     A fallback may have more classes: all of theirs are taken.
-
-    Examples
-    --------
-    >>> filled_means(np.array([[1.0], [np.nan]]), np.array([[5.0], [6.0]])).tolist()
-    [[1.0], [6.0]]
     """
     if fallback is not None and len(means) < len(fallback):
         means = np.concatenate([means, fallback[len(means) :]])

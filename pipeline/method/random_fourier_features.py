@@ -121,11 +121,6 @@ def median_bandwidth(x: Rows) -> float:
 
     They are the source's: the basis is fixed before the target is looked at. At most `MEDIAN_ROWS` of them, evenly
     spaced, are read and compared.
-
-    Examples
-    --------
-    >>> median_bandwidth(np.array([[3.0, 0.0], [0.0, 4.0]])) == math.sqrt(2)
-    True
     """
     rows = unit_rows(x[np.arange(0, len(x), -(-len(x) // MEDIAN_ROWS))])
     distances = np.sqrt(_squared_distances(rows))[np.triu_indices(len(rows), k=1)]

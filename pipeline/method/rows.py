@@ -53,14 +53,7 @@ Rows = Matrix | LazyRows
 
 
 def take(rows: Rows, index: Index) -> Rows:
-    """Return the rows (b, d) at ``index`` (b,): a copy of an array's rows, lazy rows without reading them.
-
-    Examples
-    --------
-    >>> take(np.array([[1.0], [2.0], [3.0]]), np.array([0, 2]))
-    array([[1.],
-           [3.]])
-    """
+    """Return the rows (b, d) at ``index`` (b,): a copy of an array's rows, lazy rows without reading them."""
     return np.asarray(rows[index]) if isinstance(rows, np.ndarray) else rows.take(index)
 
 

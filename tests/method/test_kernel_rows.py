@@ -1,5 +1,6 @@
 """The kernel's input rows: CLIP beside the vision model, features kept in memory or computed again."""
 
+import itertools
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,12 @@ import torch
 from pipeline.errors import InputError
 from pipeline.method import kernel_rows as module
 from pipeline.method.adversarial_refinement import SourceBranch
-from pipeline.method.kernel_rows import JointRows, KeptFeatures, joined_rows, kernel_rows
+from pipeline.method.kernel_directions import reduced
+from pipeline.method.kernel_rows import JointRows, KeptFeatures, SweptFeatures, joined_rows, kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
-from pipeline.method.variants import VARIANTS
+from pipeline.method.variants import CALIBRATED, VARIANTS
 
 
 def unit(x):
@@ -122,3 +124,21 @@ def test_threads_compute_features_once(basis):
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(features.deviations, [np.arange(3), np.arange(4)]))
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_features_of_a_sweep_are_those_of_each_basis_in_whatever_order_they_are_asked_for(order):
+    x = np.random.default_rng(0).normal(size=(20, 10)).astype(np.float32)
+    widest = draw_basis(10, 64, 1e-4, "gamma", 0)
+    bases = [draw_basis(10, D, gamma, "gamma", 0) for D, gamma in ((30, 1e-4), (64, 1e-4), (47, 1e-5))]
+    narrow = [reduced(basis, CALIBRATED) for basis in bases]
+    assert [basis.width for basis in narrow] == [11, 11, 11]
+    swept = SweptFeatures(widest, (8, 30, 47, 64))
+    found = {i: (swept.deviations(narrow[i], x), swept.deviations(bases[i], x)) for i in order}
+    for i, both in found.items():
+        for basis, features in zip((narrow[i], bases[i]), both, strict=True):
+            expected = deviations(basis, x)
+            np.testing.assert_allclose(features, expected, atol=2e-6 * np.abs(expected).max())
+    again = SweptFeatures(widest, (8, 30, 47, 64))
+    for i in range(3):  # to the bit
+        np.testing.assert_array_equal(again.deviations(narrow[i], x), found[i][0])

@@ -9,15 +9,18 @@ from pipeline.method.adaptation import Referee
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
 from pipeline.method.rejection import (
     EDGES,
+    ITERATIONS,
+    LEAST,
     RejectionState,
     class_directions,
     empty_state,
     otsu_threshold,
+    prepared_tasks,
+    present_classes,
     reject,
     rejector,
 )
 from pipeline.method.rows import TargetTask, UnlabelledRows
-from pipeline.method.task_preparation import ITERATIONS, LEAST, prepared_tasks, present_classes
 from pipeline.method.variants import VARIANTS
 from tests.reference import rejection as oracle
 
