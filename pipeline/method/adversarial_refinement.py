@@ -8,8 +8,6 @@ image's pseudo-label. The text gives neither a step nor a bound; here every step
 the gradient, and a view stays within ``radius`` of itself (L∞) and within [0, 1].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

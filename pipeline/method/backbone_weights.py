@@ -8,8 +8,6 @@ Weights multiply the frequencies of the basis, not the rows: a source and its ta
 They are chosen before any target image is seen, by source images that were held out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ global lock while they compute, so that seeds in threads wait for one another; N
 go of it. NumPy has no triangular solve: by blocks it is almost nothing but products.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

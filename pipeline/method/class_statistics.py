@@ -11,8 +11,6 @@ The rows' type decides the arithmetic, see `add_product`. The scatter is symmetr
 and what stands above the diagonal means nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -67,7 +65,7 @@ class ClassStatistics:
 
     def update(
         self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None, counted: Vector64 | None = None
-    ) -> ClassStatistics:
+    ) -> "ClassStatistics":
         """Add rows z − pivot (n, D) in place, without a D×D matrix per batch, and return the statistics.
 
         Parameters
@@ -106,14 +104,14 @@ class ClassStatistics:
             add_product(self.scatter, deviations[index], (more - less)[index], take_away=more is counted)
         return self
 
-    def __add__(self, other: ClassStatistics) -> ClassStatistics:
+    def __add__(self, other: "ClassStatistics") -> "ClassStatistics":
         """Merge; the one with fewer classes grows."""
         result = zeros(max(self.C, other.C), self.D)
         result += self
         result += other
         return result
 
-    def __iadd__(self, other: ClassStatistics) -> ClassStatistics:
+    def __iadd__(self, other: "ClassStatistics") -> "ClassStatistics":
         """Merge in place, without another D×D matrix, if ``other`` has no further classes."""
         if self.D != other.D:
             raise InputError(f"statistics of D = {self.D} and D = {other.D} do not merge")
@@ -124,7 +122,7 @@ class ClassStatistics:
             mine[: len(theirs)] += theirs
         return self
 
-    def grown(self, C: int, scatter: Matrix64 | None = None) -> ClassStatistics:
+    def grown(self, C: int, scatter: Matrix64 | None = None) -> "ClassStatistics":
         """Return a copy with ``C`` classes, the new ones without rows; a ``scatter`` that is given is not copied."""
         new = (0, C - self.C)
         count, weight, squared_weight = (np.pad(x, new) for x in (self.count, self.weight, self.squared_weight))
@@ -164,7 +162,7 @@ class ClassStatistics:
         return {**arrays, "scatter": packed(self.scatter)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Matrix64]) -> ClassStatistics:
+    def from_arrays(cls, arrays: Mapping[str, Matrix64]) -> "ClassStatistics":
         """Return the statistics of which `to_arrays` returned the arrays."""
         return cls(**{**arrays, "scatter": unpacked(arrays["scatter"])})
 

@@ -4,8 +4,6 @@ a[k, j] is the accuracy on task j's test images after task k, over all classes s
 the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Embeddings go to the device, D×D sums come back; features, which are eight time
 products with TensorFloat-32 off, float64 sums, as in `add_product`: equal to it but for the order of summation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

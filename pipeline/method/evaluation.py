@@ -3,8 +3,6 @@
 Evaluation alone reads target labels, and nothing that adapts imports it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

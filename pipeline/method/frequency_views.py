@@ -10,8 +10,6 @@ worker or the order. Its words stand for the coarsest level first; within a leve
 column.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

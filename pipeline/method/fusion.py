@@ -12,8 +12,6 @@
   task is not outvoted by other classes.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

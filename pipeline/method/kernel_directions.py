@@ -24,8 +24,6 @@ D = 3000 and 6000, 0.2% and 0.3%) by 0.5% at most, with 1 of 3,812 labels. Scatt
 two to ten times as much.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

@@ -13,8 +13,6 @@ Deviations: A⁻¹ does not exist when there are fewer rows than features, so A 
 class priors may be added to b.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +20,7 @@ import numpy as np
 from pipeline.errors import InputError, listed
 from pipeline.method import cholesky
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
-from pipeline.method.within_scatter import Scatter, Shrinkage
+from pipeline.method.within_scatter import Scatter, Shrinkage, dense
 
 SAME_FEATURES = 1e-6  # the share of variance within classes below which there is none
 NO_SPREAD = (
@@ -38,7 +36,7 @@ class Classifier:
     W: Matrix64  # (D, C)
     b: Vector64  # (C,)
 
-    def of(self, classes: Labels) -> Classifier:
+    def of(self, classes: Labels) -> "Classifier":
         """Return the classifier of the classes (c,) alone."""
         return Classifier(self.W[:, classes], self.b[classes])
 
@@ -78,7 +76,7 @@ def solve(
     if regularisation.divide and scatter.total <= 0:
         raise InputError("covariance: no row has any weight")
     if regularisation.shrinkage is not None:
-        scatter.shrink(regularisation.shrinkage)
+        dense(scatter).shrink(regularisation.shrinkage)
     W = scatter.solve(means.T, ridge)  # eq. (11)
     if regularisation.divide:
         W *= scatter.total  # (S/Σω + κ/Σω·I)⁻¹ = Σω (S + κI)⁻¹

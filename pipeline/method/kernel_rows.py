@@ -12,8 +12,6 @@ Features are needed several times (to label, to sum, again in every round) and n
 are eight times the embeddings and slower to read than to compute. They are kept in memory where they are small.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +79,7 @@ class JointRows:
         parts = (unit_rows(self.vision[index]), self.clip_weight * unit_rows(self.clip[index]))
         return np.hstack(parts).astype(np.float32)
 
-    def take(self, index: Index) -> JointRows:
+    def take(self, index: Index) -> "JointRows":
         """Return the rows at ``index`` without reading them."""
         return JointRows(take(self.vision, index), take(self.clip, index), self.clip_weight)
 
@@ -125,7 +123,7 @@ class KeptFeatures:
         everything = np.array_equal(index, np.arange(len(self)))
         return self._features if everything else self._features[index]  # a copy of all would take as long as a sum
 
-    def take(self, index: Index) -> KeptFeatures:
+    def take(self, index: Index) -> "KeptFeatures":
         """Return the rows at ``index``; their features come from these."""
         return KeptFeatures(self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner]))
 

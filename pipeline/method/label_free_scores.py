@@ -4,8 +4,6 @@ Every score is computed from probabilities of unlabelled target images (or of la
 out), and a larger score is better. How well each of them chooses is measured by the stage `select`, docs/evidence.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How well known classes are recognised and unknown images rejected, as in open-set and universal adaptation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

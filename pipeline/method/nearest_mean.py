@@ -1,7 +1,5 @@
 """Nearest class mean on unit embeddings: the plainest classifier of frozen features, a reference row of every table."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """The KLDA branch's probabilities, and the prediction: both branches fused, or a reference that does not adapt."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ Bases are nested: column j depends on (seed, j) alone (orthogonal bases: and on 
 basis for D are the basis for D'.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -82,13 +80,13 @@ class Basis:
         """z(0) = sqrt(2/D) cos β, (D,): what `deviations` are measured from."""
         return self.scale * np.cos(self.beta.astype(np.float64))
 
-    def joint(self) -> Basis:
+    def joint(self) -> "Basis":
         """Return the basis of vision and CLIP embeddings side by side, d + d' wide."""
         if self.clip_omega is None:
             raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
         return replace(self, omega=np.vstack([self.omega, self.clip_omega]), clip_omega=None)
 
-    def nested(self, D: int) -> Basis:
+    def nested(self, D: int) -> "Basis":
         """Return the basis of the first ``D`` columns, all directions kept."""
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")

@@ -13,8 +13,6 @@ of all u and v in two with the greatest variance between the parts; where all im
 v and rejects few. No label, kernel or classifier is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -49,7 +47,7 @@ class RejectionState:
     moments: Matrix64  # (5, K) of each class: the number of images, Σs, Σs², Σk, Σk²
     histogram: Vector64  # (480,) how many u and v are in each bin
 
-    def __add__(self, other: RejectionState) -> RejectionState:
+    def __add__(self, other: "RejectionState") -> "RejectionState":
         """Return the state of the images of both; a class that one has not met has no images there."""
         K = max(self.moments.shape[1], other.moments.shape[1])
         moments = sum(np.pad(m, ((0, 0), (0, K - m.shape[1]))) for m in (self.moments, other.moments))

@@ -15,8 +15,6 @@ and a round costs m³ instead of D³/3 + m D². The classifier after the last ro
 same arithmetic, in another order: tests hold it to the general path.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ other processes and combine the results of neighbouring ranges. Ranges are whole
 block is the same float32 arithmetic wherever it is done, and only the order of float64 sums differs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -45,7 +43,7 @@ class LazyRows(Protocol):
     def __getitem__(self, index: Index, /) -> Matrix:
         """Return the rows at ``index`` (b,) as an array (b, d)."""
 
-    def take(self, index: Index, /) -> LazyRows:
+    def take(self, index: Index, /) -> "LazyRows":
         """Return the rows at ``index`` without reading them."""
 
 

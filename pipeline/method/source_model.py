@@ -5,8 +5,6 @@
 after task t are 0 … K−1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ Three kinds have the same methods, one for each column of the table in docs/meth
 δ = z − pivot.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from dataclasses import dataclass, replace
@@ -53,7 +51,7 @@ class LabelledTask:
 class Statistics(Protocol):
     """What is known of K classes after some tasks."""
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> Statistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "Statistics":
         """Return the statistics with a task added; ``self`` is not changed."""
 
     def means(self) -> Matrix64:
@@ -95,7 +93,7 @@ class ExactStatistics:
     # of the products; sums are float64 in both cases
     arithmetic: Arithmetic = "float32"
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> ExactStatistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "ExactStatistics":
         """Return the statistics with a task added, see `Statistics`."""
         K = max(self.rows.C, int(task.classes.max()) + 1)
         added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
@@ -106,7 +104,7 @@ class ExactStatistics:
             updated.prior_count[task.classes] = task.prior_count
         return updated
 
-    def relabelled(self, task: LabelledTask, added: ExactStatistics, weights: Vector64) -> ExactStatistics:
+    def relabelled(self, task: LabelledTask, added: "ExactStatistics", weights: Vector64) -> "ExactStatistics":
         """Return what `update` does, given these statistics with the same rows ``added`` under other labels.
 
         Products are taken over from ``added``, which is used up; those of rows whose weight was another one then,
@@ -116,13 +114,13 @@ class ExactStatistics:
         onto = self.rows.grown(K, added.rows.scatter)
         return replace(added, rows=sum_part(Summation(task.basis, K, self.arithmetic), task.rows, onto, weights))
 
-    def __add__(self, other: ExactStatistics) -> ExactStatistics:
+    def __add__(self, other: "ExactStatistics") -> "ExactStatistics":
         """Merge the statistics of other rows; where both have a prior for a class, ``other``'s is kept."""
         merged, given = self._with_rows(self.rows + other.rows), np.flatnonzero(other.prior_count)
         merged.prior_means[given], merged.prior_count[given] = other.prior_means[given], other.prior_count[given]
         return merged
 
-    def _with_rows(self, rows: ClassStatistics) -> ExactStatistics:
+    def _with_rows(self, rows: ClassStatistics) -> "ExactStatistics":
         """Return the statistics of these rows with a copy of the prior, none for further classes."""
         new = rows.C - len(self.prior_count)
         prior_means, prior_count = np.pad(self.prior_means, ((0, new), (0, 0))), np.pad(self.prior_count, (0, new))
@@ -157,7 +155,7 @@ class PrintedStatistics:
     rows: float = 0.0  # N so far
     total: float = 0.0  # Σω so far
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> PrintedStatistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "PrintedStatistics":
         """Return the statistics with a task added, class by class."""
         means = np.full((int(task.classes.max()) + 1, len(self.pivot)), np.nan)
         means[: len(self.class_means)] = self.class_means
@@ -213,7 +211,7 @@ class TaskCentredStatistics:
     scatter: Matrix64 | RowScatter
     total: float = 0.0  # Σω of the rows so far
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> TaskCentredStatistics:
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "TaskCentredStatistics":
         """Return the statistics with all rows of a task added at once."""
         means, count = self._start(task)
         views, n = list(task.rows.views.values()), len(task.rows)

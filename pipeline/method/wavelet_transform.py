@@ -15,8 +15,6 @@ The detail sub-bands come in PyWavelets' order cH, cV, cD, which the paper calls
 height, HL is high along the width, HH is high along both.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -16,8 +16,6 @@ the blocks it grew by, so that growing copies nothing and almost all of the arit
 The difference above loses as many digits as λ_max(S)/κ has; `RowScatter.grown` refuses beyond `DIGITS`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -46,9 +44,6 @@ class Scatter(Protocol):
 
     def trace(self) -> float:
         """Return the trace of the scatter."""
-
-    def shrink(self, shrinkage: float | str) -> None:
-        """Shrink in place, see `shrinkage_intensity`."""
 
     def solve(self, right: Matrix64, ridge: float) -> Matrix64:
         """Return (S + ridge·I)⁻¹ right, (D, C); the scatter may be used up."""
@@ -80,7 +75,7 @@ class DenseScatter:
 
 
 def dense(scatter: Scatter) -> DenseScatter:
-    """Return ``scatter`` itself if it is a D×D matrix; what is to be pooled or projected on must be one."""
+    """Return ``scatter`` itself if it is a D×D matrix; what is to be pooled, shrunk or projected on must be one."""
     if not isinstance(scatter, DenseScatter):
         raise ParamsError("source_covariance: needs a D×D scatter; set it to false for these statistics")
     return scatter
@@ -162,15 +157,11 @@ class RowScatter:
         """Return the trace of the scatter."""
         return self.squares
 
-    def shrink(self, shrinkage: float | str) -> None:
-        """Refuse: the form is for a scatter to which only a ridge is added."""
-        raise NotImplementedError
-
     def has_room(self, rows: int) -> bool:
         """Return whether this form is still the cheaper one with so many more rows."""
         return bool(len(self) + rows <= ROWS_PER_FEATURE * self.D)
 
-    def grown(self, rows: Matrix64) -> RowScatter | None:
+    def grown(self, rows: Matrix64) -> "RowScatter | None":
         """Return the scatter with the rows (k, D) too; None where the ridge is too small for this form."""
         squares = self.squares + float(np.einsum("kd,kd->", rows, rows))
         if not squares <= DIGITS * self.ridge:  # not finite: no either

@@ -4,8 +4,6 @@ Deviations, both for the better: the printed formula drops the temperature in it
 uses scale 1, which makes the probabilities almost uniform. Here the scale is an argument; callers pass the model's own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +46,7 @@ class CosineRows:
     def __getitem__(self, index: Index) -> Matrix64:
         return cosines(self.images[index], self.texts)
 
-    def take(self, index: Index) -> CosineRows:
+    def take(self, index: Index) -> "CosineRows":
         """Return the rows at ``index`` without computing them."""
         return CosineRows(take(self.images, index), self.texts)
 

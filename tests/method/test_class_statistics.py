@@ -28,14 +28,6 @@ def assert_same(a, b, rtol=1e-9):
         np.testing.assert_allclose(found[name], expected, rtol=rtol, atol=atol, err_msg=name)
 
 
-def test_the_scatter_about_other_centres_is_the_sum_over_rows():
-    rows, labels, weights = rows_of(1)
-    centres = np.random.default_rng(9).normal(size=(4, 9))
-    expected = sum(w * np.outer(r - centres[c], r - centres[c]) for r, c, w in zip(rows, labels, weights, strict=True))
-    found = cs.symmetric(summed(rows, labels, weights).scatter_about(centres))
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-
-
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 999), cuts=st.lists(st.integers(0, 60), max_size=5))
 def test_any_batching_order_and_merge_gives_the_same_numbers(seed, cuts):
