@@ -1,19 +1,19 @@
-"""The statistics that a sequence of tasks leaves behind: `update`, `means`, `weight`, `within`; exact ones add (``+``).
+"""The statistics that a sequence of tasks leaves behind, in three kinds with the same methods.
 
-Three kinds have the same methods, one for each column of the table in docs/method.md; `empty_statistics` chooses:
+There is one for each column of the table in docs/method.md; `empty_statistics` chooses:
 
-- `ExactStatistics`: sums that add, the default;
+- `ExactStatistics`: sums that add (``+``), the default;
 - `PrintedStatistics`: eqs. (16) and (17) to the letter;
 - `TaskCentredStatistics`: the released code's.
 
-`kernel_lda.solve` makes a classifier of the means and the within-class scatter. Everything is in deviation coordinates,
-δ = z − pivot.
+`update` returns new statistics, with a task added. `within` returns a new object, which `kernel_lda.solve` may use up
+to make a classifier of it and the means. Everything is in deviation coordinates, δ = z − pivot.
 """
 
 import math
 import operator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,37 +48,6 @@ class LabelledTask:
     prior_count: float = 0.0  # number of rows that the prior means count as
 
 
-class Statistics(Protocol):
-    """What is known of K classes after some tasks."""
-
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "Statistics":
-        """Return the statistics with a task added; ``self`` is not changed."""
-
-    def means(self) -> Matrix64:
-        """Return the class means less the pivot, (K, D); NaN for a class of which nothing is known."""
-
-    def weight(self) -> Vector64:
-        """Return the weight of each class, (K,), the prior's count included."""
-
-    def within(self) -> Scatter:
-        """Return the within-class scatter: a new object, that `solve` may overwrite."""
-
-
-def empty_statistics(basis: Basis, options: MethodOptions, *, source: bool = False) -> Statistics:
-    """Return the statistics of no task, of the kind that the options ask for.
-
-    For the source the printed equations (9), (10) are the exact ones: a running average is a covariance.
-    """
-    D, ridge = basis.width, options.source_ridge if source else options.ridge
-    means, count, scatter = np.zeros((0, D)), np.zeros(0), np.zeros((D, D), order="F")
-    if options.statistics == "printed" and not source:
-        return PrintedStatistics(basis.pivot, means, scatter)
-    if options.statistics == "task_centred":
-        only_ridge = options.ridge_kind == "absolute" and not (options.divide_scatter or options.source_covariance)
-        return TaskCentredStatistics(means, count, RowScatter(D, (), ridge) if only_ridge and ridge else scatter)
-    return ExactStatistics(class_statistics.zeros(0, D), means, count, options.arithmetic)
-
-
 @dataclass(frozen=True, eq=False)
 class ExactStatistics:
     """Sums that add, with a prior for the class means kept apart.
@@ -94,7 +63,7 @@ class ExactStatistics:
     arithmetic: Arithmetic = "float32"
 
     def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "ExactStatistics":
-        """Return the statistics with a task added, see `Statistics`."""
+        """Return the statistics with a task added."""
         K = max(self.rows.C, int(task.classes.max()) + 1)
         added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
         added += self.rows  # in the new task's memory: no third D×D matrix
@@ -127,13 +96,13 @@ class ExactStatistics:
         return ExactStatistics(rows, prior_means, prior_count, self.arithmetic)
 
     def means(self) -> Matrix64:
-        """Return (Σωδ + count·prior) / (Σω + count), (K, D), see `Statistics`."""
+        """Return (Σωδ + count·prior) / (Σω + count), (K, D); NaN for a class of which nothing is known."""
         weight = self.weight()
         sums = self.rows.sums + self.prior_count[:, None] * self.prior_means
         return np.asarray(sums / np.where(weight > 0, weight, np.nan)[:, None])
 
     def weight(self) -> Vector64:
-        """Return Σω + count, (K,), see `Statistics`."""
+        """Return the weight Σω + count of each class, (K,)."""
         return self.rows.weight + self.prior_count
 
     def within(self) -> DenseScatter:
@@ -261,6 +230,25 @@ def _moved(means: Matrix64, count: Vector64, sums: Matrix64, weight: Vector64) -
     total = count + weight
     moved = (count[:, None] * means + sums) / np.where(total > 0, total, 1.0)[:, None]
     return np.where((weight > 0)[:, None], moved, means), total
+
+
+# what is known of K classes after some tasks
+Statistics = ExactStatistics | PrintedStatistics | TaskCentredStatistics
+
+
+def empty_statistics(basis: Basis, options: MethodOptions, *, source: bool = False) -> Statistics:
+    """Return the statistics of no task, of the kind that the options ask for.
+
+    For the source the printed equations (9), (10) are the exact ones: a running average is a covariance.
+    """
+    D, ridge = basis.width, options.source_ridge if source else options.ridge
+    means, count, scatter = np.zeros((0, D)), np.zeros(0), np.zeros((D, D), order="F")
+    if options.statistics == "printed" and not source:
+        return PrintedStatistics(basis.pivot, means, scatter)
+    if options.statistics == "task_centred":
+        only_ridge = options.ridge_kind == "absolute" and not (options.divide_scatter or options.source_covariance)
+        return TaskCentredStatistics(means, count, RowScatter(D, (), ridge) if only_ridge and ridge else scatter)
+    return ExactStatistics(class_statistics.zeros(0, D), means, count, options.arithmetic)
 
 
 class Summation(NamedTuple):

@@ -17,7 +17,7 @@ The difference above loses as many digits as λ_max(S)/κ has; `RowScatter.grown
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,20 +33,6 @@ DIGITS = 1e9  # of float64's 1e16: what is left agrees with the D×D solution to
 ROWS_PER_FEATURE = 1.25  # by multiplications, at five equal tasks: above it D×D is cheaper
 COLUMNS = 320  # of the triangle that are added at a time: as fast as one product, without a second D×D matrix
 ROWS = 4096  # of a block: bounds the memory; what is summed in float32 before float64 takes over
-
-
-class Scatter(Protocol):
-    """Σω(δ − μ)(δ − μ)ᵀ, (D, D), in some form."""
-
-    @property
-    def total(self) -> float:
-        """Σω, which divides the scatter into a covariance."""
-
-    def trace(self) -> float:
-        """Return the trace of the scatter."""
-
-    def solve(self, right: Matrix64, ridge: float) -> Matrix64:
-        """Return (S + ridge·I)⁻¹ right, (D, C); the scatter may be used up."""
 
 
 @dataclass(eq=False)
@@ -72,13 +58,6 @@ class DenseScatter:
         """Return (S + ridge·I)⁻¹ right, (D, C); the ridge is added to the triangle in place."""
         self.triangle[np.diag_indices_from(self.triangle)] += ridge
         return cholesky.solve(self.triangle, right)
-
-
-def dense(scatter: Scatter) -> DenseScatter:
-    """Return ``scatter`` itself if it is a D×D matrix; what is to be pooled, shrunk or projected on must be one."""
-    if not isinstance(scatter, DenseScatter):
-        raise ParamsError("source_covariance: needs a D×D scatter; set it to false for these statistics")
-    return scatter
 
 
 def shrinkage_intensity(triangle: Matrix64, shrinkage: float | str, n: float) -> float:
@@ -210,3 +189,13 @@ class RowScatter:
         for border in self.borders:
             add_product(scatter, border.rows)
         return scatter
+
+
+Scatter = DenseScatter | RowScatter  # Σω(δ − μ)(δ − μ)ᵀ, (D, D)
+
+
+def dense(scatter: Scatter) -> DenseScatter:
+    """Return ``scatter`` itself if it is a D×D matrix; what is to be pooled, shrunk or projected on must be one."""
+    if not isinstance(scatter, DenseScatter):
+        raise ParamsError("source_covariance: needs a D×D scatter; set it to false for these statistics")
+    return scatter

@@ -89,7 +89,7 @@ def test_an_empty_class_is_an_error_or_falls_back():
 
 def test_mistakes_are_named(data):
     few = cs.zeros(2, 20).update(data[0][:6].astype(np.float32), np.arange(6) % 2)
-    with pytest.raises(InputError, match="singular"):  # fewer rows than features
+    with pytest.raises(InputError, match="singular: give a larger ridge"):  # fewer rows than features
         fitted(few, Regularisation(0.0))
     with pytest.raises(InputError, match="no row has any weight"):
         fitted(cs.zeros(2, 20), Regularisation(0.1, relative=False))
