@@ -10,7 +10,6 @@ from pipeline.errors import InputError
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, deviations_of
-from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import (
     BLOCK_IMAGES,
@@ -26,7 +25,7 @@ from pipeline.method.rows import (
 )
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import clip_probabilities, softmax
+from pipeline.method.zero_shot import clip_probabilities, nearest_mean, softmax
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,12 @@ from pipeline.method import kernel_lda
 from pipeline.method.class_statistics import packed
 from pipeline.method.kernel_lda import Classifier, filled_means
 from pipeline.method.kernel_rows import KernelRows, Sharing, joined_rows, not_shared
-from pipeline.method.nearest_mean import class_means
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Index, LabelledRows, Labels, Matrix64, RowReduction, Rows, reduce_here, take
 from pipeline.method.task_statistics import LabelledTask, Statistics, empty_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import DenseScatter, dense
+from pipeline.method.zero_shot import class_means
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,14 @@
-"""CLIP zero-shot probabilities, eq. (1).
+"""Two classifiers of frozen features that train nothing: CLIP zero-shot, eq. (1), and the nearest class mean.
 
-Deviations, both for the better: the printed formula drops the temperature in its denominator, and the released code
-uses scale 1, which makes the probabilities almost uniform. Here the scale is an argument; callers pass the model's own.
+Deviations of zero-shot, both for the better: the printed formula drops the temperature in its denominator, and the
+released code uses scale 1, which makes the probabilities almost uniform. Here the scale is an argument; callers pass
+the model's own.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.method.rows import BLOCK_IMAGES, Index, Labels, Matrix, Matrix64, Rows, row_blocks, take, unit_rows
 
@@ -61,3 +63,24 @@ def clip_probabilities(cosine: Rows, scale: float, classes: Labels, *, over_all:
         logits = scale * cosine[block]
         p[block] = softmax(logits)[:, classes] if over_all else softmax(logits[:, classes])
     return p
+
+
+def class_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
+    """Return the class means (C, d) of unit rows (n, d), read in blocks; NaN for a class without rows.
+
+    Examples
+    --------
+    >>> class_means(np.array([[2.0, 0.0], [0.0, 3.0]]), np.array([0, 0]), 1)
+    array([[0.5, 0.5]])
+    """
+    sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
+    for block in row_blocks(len(rows), BLOCK_IMAGES):
+        sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])
+    return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
+
+
+def nearest_mean(x: Matrix, means: Matrix64) -> npt.NDArray[np.intp]:
+    """Return for each row of ``x`` (n, d) the class (n,) whose mean is nearest in Euclidean distance."""
+    # ‖z − μ‖² = ‖z‖² − 2 z·μ + ‖μ‖², and ‖z‖² is the same for every class
+    scores = unit_rows(x) @ np.nan_to_num(means).T - 0.5 * np.einsum("cd,cd->c", means, means)
+    return np.asarray(np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=1))

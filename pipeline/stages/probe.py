@@ -13,9 +13,8 @@ import numpy as np
 from pipeline import paths
 from pipeline.datasets.task_files import is_labelled
 from pipeline.errors import counted
-from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.rows import unit_rows
-from pipeline.method.zero_shot import cosines
+from pipeline.method.zero_shot import class_means, cosines, nearest_mean
 from pipeline.problem.domain import Domain, LabelledDomain
 from pipeline.report.results import ProbeFigures, guessing
 from pipeline.stage import Context, stage

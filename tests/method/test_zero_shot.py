@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from pipeline.method.nearest_mean import class_means, nearest_mean
-from pipeline.method.zero_shot import CosineRows, clip_probabilities, cosines, softmax
+from pipeline.method.zero_shot import CosineRows, class_means, clip_probabilities, cosines, nearest_mean, softmax
 from reference import nearest_class_mean, zero_shot
 
 

@@ -12,8 +12,7 @@ import math
 
 import numpy as np
 
-from reference.basics import softmax, unit
-from reference.fusion import fused, ratio, weight
+from reference.basics import fused, ratio, softmax, unit, weight
 
 CLIP_WEIGHT, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT = 0.5, 5.0, 3, 0.3, 0.1, 5, 0.3
 

@@ -8,8 +8,7 @@ import copy
 
 import numpy as np
 
-from reference.basics import softmax
-from reference.fusion import fused, margin_ratio, ratio, weight
+from reference.basics import fused, margin_ratio, ratio, softmax, weight
 
 RIDGE, FLOOR, WARM_START, SCALE = 1e-6, 0.2, 25.0, 1.0
 
