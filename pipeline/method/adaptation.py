@@ -114,16 +114,9 @@ def adapt_task(
     """Add a task to the target's statistics, (16), (17), and solve for the classifier.
 
     With ``options.rounds``, the new classifier labels the task again, fused with CLIP, and the task is added anew; no
-    row of an earlier task is read. A relative ridge is set by the first labels and stays.
-
-    Parameters
-    ----------
-    source : SourceModel
-        The source model after the same task.
-    statistics : Statistics
-        Of the earlier tasks, from `empty_statistics` on. They stay as they are.
-    labels : PseudoLabels, optional
-        The first labels. By default the source's classifier makes them.
+    row of an earlier task is read. A relative ridge is set by the first labels and stays. ``source`` is the model after
+    the same task; ``statistics`` are those of the earlier tasks, and stay as they are; ``labels`` are the first labels,
+    by default `pseudo_label`'s.
     """
     one = _Task(referee, task, source)
     labels = labels or one.first_labels()

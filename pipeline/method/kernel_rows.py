@@ -63,9 +63,9 @@ class JointRows:
 
     def __post_init__(self) -> None:
         """Refuse rows that are not of the same images."""
-        if len(self.vision) != len(self.clip):
-            counts = f"{len(self.vision)} vision and {len(self.clip)} CLIP rows"
-            raise InputError(f"embeddings: {counts} do not belong together")
+        v, c = len(self.vision), len(self.clip)
+        if v != c:
+            raise InputError(f"embeddings: {v} vision and {c} CLIP rows do not belong together")
 
     def __len__(self) -> int:
         return len(self.vision)

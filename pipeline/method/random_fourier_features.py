@@ -110,8 +110,7 @@ def gamma_of(sigma: float, convention: Convention) -> float:
         return sigma**2 / 2
     if convention == "gamma":  # the released code: ω ~ N(0, 2σ I)
         return sigma
-    hint = did_you_mean(str(convention), CONVENTIONS)
-    raise ParamsError(f"rff.convention: no convention {convention!r}{hint}")
+    raise ParamsError(f"rff.convention: no convention {convention!r}{did_you_mean(str(convention), CONVENTIONS)}")
 
 
 def median_bandwidth(x: Rows) -> float:
