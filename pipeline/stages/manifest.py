@@ -55,7 +55,7 @@ def manifest(context: Context, name: str) -> str:
             found,
             domain=name,
             folder=how["images"],
-            class_names=how["class_names"] or found.classes,
+            class_names=how["class_names"],
             labelled=how["labels"] != "none",
             read_facts=read if found.has_bytes else None,
             unreadable=how["unreadable"],

@@ -28,6 +28,10 @@ class FoundImages(NamedTuple):
     classes: tuple[str, ...] = ()  # the classes that the source names, those without images too
     has_bytes: bool = True  # False: only paths are known
 
+    def class_names(self) -> list[str]:
+        """Return the classes that the source names, else those of its images; sorted: capitals come first."""
+        return sorted(set(self.classes) or {image.class_name for image in self.images})
+
     def tasks(self) -> list[list[str]] | None:
         """Return the classes of each task where the source says them; None where it does not."""
         task_of: dict[str, int] = {}
