@@ -1,6 +1,7 @@
 """The sections of suite.yaml: which images, models and problems are used. They must agree with each other."""
 
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
@@ -56,16 +57,7 @@ class Dataset(Section):
     label_spaces: dict[Key, LabelSpaceLists] | None = None
 
     @model_validator(mode="after")
-    def _label_spaces_are_possible(self) -> Self:
-        for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
-            try:
-                parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
-            except InputError as error:
-                raise ValueError(str(error)) from None
-        return self
-
-    @model_validator(mode="after")
-    def _order_is_an_order(self) -> Self:
+    def _classes_are_in_the_lists(self) -> Self:
         if self.tasks and self.class_order_seed is not None:
             raise ValueError("class_order_seed: the order is given by `tasks`; keep one of them")
         named = [name for task in self.tasks or () for name in task]
@@ -74,6 +66,11 @@ class Dataset(Section):
                 raise ValueError(f"tasks: the class {name!r} is listed twice")
             if self.class_names:
                 _known("tasks", name, self.class_names, "class_names")
+        for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
+            try:
+                parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
+            except InputError as error:
+                raise ValueError(str(error)) from None
         return self
 
 
@@ -318,7 +315,11 @@ class Suite(Section):
                     f"steps.{key}.before: {before!r} has the source {states[before].source!r}, "
                     f"this step {step.source!r}; a stream has one source"
                 )
-            _refuse_circle(key, self.steps)
+        try:
+            TopologicalSorter({key: [step.step_before] for key, step in self.steps.items()}).prepare()
+        except CycleError as error:
+            circle = error.args[1][::-1]
+            raise ValueError(f"steps.{circle[0]}.before: {' after '.join(circle)}: a circle") from None
         return self
 
     @model_validator(mode="after")
@@ -334,14 +335,3 @@ class Suite(Section):
 def _known(key: str, name: str, names: Mapping[str, Any], section: str) -> None:
     if name not in names:
         raise ValueError(f"{key}: {name!r} is not in {section}{did_you_mean(name, names)}")
-
-
-def _refuse_circle(key: str, steps: Mapping[str, Step]) -> None:
-    """Refuse a step that comes, by way of others, after itself."""
-    found: list[str] = []
-    here: str | None = key
-    while here is not None and here in steps:
-        found.append(here)
-        here = steps[here].step_before
-        if here in found:
-            raise ValueError(f"steps.{key}.before: {' after '.join([*found, here])}: a circle")

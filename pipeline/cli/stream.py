@@ -34,8 +34,7 @@ from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.method.variants import MethodOptions
-from pipeline.newest_step import newest_step, stream_states
-from pipeline.params import SUITE_FILE, named, parse_suite
+from pipeline.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
 from pipeline.problem.corrections import EMPTY
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
