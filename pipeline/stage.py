@@ -106,10 +106,6 @@ class Context:
         needed = [paths.embeddings(domain, self.project.vision)]
         return executor(paths.SCRATCH, workers=runtime.workers, statistics=runtime.statistics, paths=needed)
 
-    def embedding_settings(self, model: str) -> EmbeddingSettings:
-        """Return how images become rows: the backbone, the views and how the work is done."""
-        return embedding_settings(self.params, model)
-
     @property
     def suite(self) -> str:
         """The name of the suite, which is the name of the folder of its results."""
@@ -117,7 +113,7 @@ class Context:
 
 
 def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
-    """Return how images become rows of a model of suite.yaml."""
+    """Return how images become rows of a model of suite.yaml: the backbone, the views and how the work is done."""
     from pipeline.extraction.embedding_settings import EmbeddingSettings
     from pipeline.method.frequency_views import ViewSettings  # imports torch
 
