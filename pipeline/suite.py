@@ -209,7 +209,16 @@ class Suite(Section):
         return (name,)
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Self:
+    def _sections_agree(self) -> Self:
+        self._check_names()
+        self._check_joined()
+        self._check_problems()
+        self._check_unlabelled()
+        self._check_steps()
+        self._check_published()
+        return self
+
+    def _check_names(self) -> None:
         problems = self.problems.items()
         references = (
             *((f"domains.{key}.dataset", domain.dataset, "datasets") for key, domain in self.domains.items()),
@@ -230,10 +239,8 @@ class Suite(Section):
         for key, generated in self.generated.items():
             if generated.folder != self.domains[key].images:
                 raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
-        return self
 
-    @model_validator(mode="after")
-    def _joined_models_exist(self) -> Self:
+    def _check_joined(self) -> None:
         known = dict.fromkeys(self.models)
         for index, entry in enumerate(self.joined):
             key = f"joined.{index}"
@@ -243,10 +250,8 @@ class Suite(Section):
                 _known(f"{key}.{side}", getattr(entry, side), known, "models or joined before it")
             known[entry.name] = None
         _known("vision", self.vision, known, "models or joined")
-        return self
 
-    @model_validator(mode="after")
-    def _problems_are_possible(self) -> Self:
+    def _check_problems(self) -> None:
         for key, problem in self.problems.items():
             ends = (problem.source, problem.target)
             if problem.source == problem.target:
@@ -276,10 +281,8 @@ class Suite(Section):
         for key, problem in self.swept.items():
             if problem != self.problems[key]:
                 raise ValueError(f"swept.{key}: source and target differ from problems.{key}")
-        return self
 
-    @model_validator(mode="after")
-    def _unlabelled_can_be_used(self) -> Self:
+    def _check_unlabelled(self) -> None:
         for key, domain in self.domains.items():
             if domain.labels is None:
                 continue
@@ -290,10 +293,8 @@ class Suite(Section):
                     f"domains.{key}: has labels: none, so its folders name no classes; "
                     f"write them in datasets.{domain.dataset}.class_names"
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _steps_follow_each_other(self) -> Self:
+    def _check_steps(self) -> None:
         states: dict[str, State] = {**self.steps, **self.past}
         for key in self.past:
             if key in self.steps:
@@ -320,16 +321,13 @@ class Suite(Section):
         except CycleError as error:
             circle = error.args[1][::-1]
             raise ValueError(f"steps.{circle[0]}.before: {' after '.join(circle)}: a circle") from None
-        return self
 
-    @model_validator(mode="after")
-    def _published_are_settings(self) -> Self:
+    def _check_published(self) -> None:
         for section, values in self.published.items():
             _known(f"published.{section}", section, Settings.model_fields, "params.yaml")
             for key in values:
                 known = type_at(Settings, [section]).model_fields
                 _known(f"published.{section}.{key}", key, known, section)
-        return self
 
 
 def _known(key: str, name: str, names: Mapping[str, Any], section: str) -> None:
