@@ -62,6 +62,9 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    statistics_: ClassStatistics
+    _classifier: Classifier | None  # solved for when it is first asked for
+
     def __init__(
         self,
         D: int = 1000,
@@ -129,7 +132,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except RefereeError as error:
             raise ValueError(str(error)) from None
         self.statistics_ = statistics
-        self._classifier: Classifier | None = None  # solved for when it is first asked for
+        self._classifier = None
         return self
 
     def _first(self, d: int) -> ClassStatistics:

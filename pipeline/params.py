@@ -26,16 +26,12 @@ class Params(Suite, Settings):
     """Both files together, as the stages and the command line use them."""
 
     @model_validator(mode="after")
-    def _refinement_has_one_model(self) -> Self:
+    def _files_agree(self) -> Self:
         if not self.refinement.off and self.vision not in self.models:
             raise ValueError(
                 f"refinement: views are refined against one vision model, and vision: {self.vision!r} joins "
                 "several; set refinement.steps: 0 and mutual_attention: false"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _private_can_be_kept(self) -> Self:
         for name in self.data.private:
             if name not in self.domains:
                 raise ValueError(f"data.private: {name!r} is not in domains{did_you_mean(name, self.domains)}")

@@ -108,7 +108,7 @@ class Context:
 
     @property
     def suite(self) -> str:
-        """The name of the suite, which is the name of the folder of its results."""
+        """The name of the suite, and of the folder of its results."""
         return str(self.params.suite)
 
 

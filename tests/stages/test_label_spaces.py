@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from benchmarks.imported_project import STATISTICS, ImportedProject, rff
+from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, rff
 from pipeline.cli.main import main as cli
 from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
@@ -45,13 +45,8 @@ def evaluated(project, capsys, *, reject="joint", **problem):
         data={"seeds": [0], "test_fraction": 0.25},
         method={"variant": "calibrated", "options": {"reject": reject}},
     )
-    for domain in ("a", "b"):
-        for stage in ("manifest", "order", "tasks", "prompts"):
-            assert main([stage, domain]) == 0
-        for model in ("vit", "clip"):
-            assert main(["embed", domain, model]) == 0
-    for stage in STATISTICS:
-        assert main(list(stage)) == 0, capsys.readouterr().err
+    for stage in (*FEATURES, *STATISTICS):
+        assert main(stage) == 0, capsys.readouterr().err
     return json.loads((project.folder / "results/toy/evaluations/a-b.json").read_text())
 
 
