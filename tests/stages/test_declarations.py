@@ -172,40 +172,30 @@ def write_code_files(tmp_path, monkeypatch):
     return run
 
 
-def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_files):
-    files = set(write_code_files())
-    assert {"source", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= files
-    assert {file.split("-")[0] for file in files} == set(stage_names()) - {"code"}
+def test_every_stage_has_its_files_with_all_defaults_and_the_folders_of_results_exist(write_code_files, monkeypatch):
+    before = write_code_files()
+    assert {"source", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= set(before)
+    assert {file.split("-")[0] for file in before} == set(stage_names()) - {"code"}
     assert Path("results/digits/problems/README.md").is_file()
     assert Path("results/digits/evaluations/README.md").is_file()
-
-
-def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(write_code_files, monkeypatch):
-    before = write_code_files()
-    monkeypatch.setattr(Method.model_fields["variant"], "default", "paper")
-    after = write_code_files()
-    assert "source" in [name for name in before if after[name] != before[name]]
     assert "stored_as" not in (ROOT / "suite.yaml").read_text()
     assert b'"stored_as": "float16"' in before["embed-uci-vit"]  # settings hold all values
+    monkeypatch.setattr(Method.model_fields["variant"], "default", "paper")
+    assert write_code_files()["source"] != before["source"]
 
 
-def test_a_view_or_a_setting_that_a_store_does_not_have_extracts_nothing_again(write_code_files):
+def test_a_change_of_settings_runs_only_what_reads_them(write_code_files):
     suite, params = Path("suite.yaml"), Path("params.yaml")
     head, _, tail = suite.read_text().rpartition("[original, zeros, rand]")  # of the domain `print`
     suite.write_text(f"{head}[original, zeros]{tail}")
-    before = write_code_files()
+    first = write_code_files()
+    # a view or a setting that a store does not have extracts nothing again
     suite.write_text(suite.read_text().replace("    library:", "    views: [rand, zeros, original]\n    library:"))
     params.write_text(params.read_text().replace("noise: matched", "noise: unit"))
-    after = write_code_files()
-    changed = {name for name in before if after[name] != before[name]}
+    second = write_code_files()
+    changed = {name for name in first if second[name] != first[name]}
     costly = {name for name in changed if name.startswith(("embed", "model", "prompts"))}
     assert costly == {f"embed-{domain}-{model}" for domain in ("mnist", "uci") for model in ("vit", "clip")}
-
-
-def test_settings_that_only_manifest_reads_run_nothing_else(write_code_files):
-    before = write_code_files()
-    text = Path("params.yaml").read_text()
-    Path("params.yaml").write_text(text.replace("unreadable: stop", "unreadable: skip"))
-    after = write_code_files()
-    changed = {name.split("-")[0] for name in before if after[name] != before[name]}
-    assert changed == {"manifest", "report"}
+    params.write_text(params.read_text().replace("unreadable: stop", "unreadable: skip"))
+    third = write_code_files()
+    assert {name.split("-")[0] for name in first if third[name] != second[name]} == {"manifest", "report"}

@@ -104,12 +104,9 @@ def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest
     report = json.loads((MANIFEST / "report.json").read_text())
     assert list(report["unreadable"]) == ["data/photos/a/bad.png", "data/photos/b/cut.png"]
     assert report["images"] == 6
-
-
-def test_a_decompression_bomb_is_unreadable(project, capsys):
-    project.change_params(data={"max_pixels": 19})
+    project.change_params(data={"max_pixels": 19})  # then all are decompression bombs
     assert main(["manifest", "photos"]) == 2
-    assert "6 files" in capsys.readouterr().err
+    assert "no images in it" in capsys.readouterr().err
 
 
 def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(project, refused):
