@@ -1,14 +1,13 @@
 """CSV files with a digest beside them: plain tables for people and pandas, checked when opened.
 
-The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so
-that ``sha256sum -c *.sha256`` checks a folder. A digest inside the CSV file would be data to
-`pandas.read_csv`. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
+The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so that
+``sha256sum -c *.sha256`` checks a folder. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
 
-Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and
-report.json are written to private/DOMAIN, outside every stage's outputs: DVC never has them, so no
-`dvc push` can send them. In their place stands a pointer with the file's sha256, so that DVC sees
-every change. Readers follow it on the owner's machine; elsewhere they say that the file is private.
-Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from its run-cache.
+Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and report.json are written to
+private/DOMAIN, outside every stage's outputs: DVC never has them, so no `dvc push` can send them. In their place stands
+a pointer with the file's sha256, so that DVC sees every change. Readers follow it on the owner's machine; elsewhere
+they say that the file is private. Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from
+its run-cache.
 """
 
 import csv

@@ -19,12 +19,12 @@ def is_test(
     ``round(test_fraction * their number)`` are test: at least one of two or more, never all. So
 
     - copies of an image fall on the same side: no test image was ever a train image;
-    - the split depends on nothing but domain, seed and images: not on their order or names, a
-      random generator's state, or what other seeds and domains there are;
+    - the split depends on nothing but domain, seed and images: not on their order or names, a random generator's
+      state, or what other seeds and domains there are;
     - adding images moves few of the others.
 
-    A content that occurs in several classes is train in all of them: its label is in doubt, and
-    each class by itself could put it on a different side.
+    A content that occurs in several classes is train in all of them: its label is in doubt, and each class by itself
+    could put it on a different side.
 
     Examples
     --------
@@ -36,17 +36,16 @@ def is_test(
         by_class.setdefault(name, set()).add(content)
     times = Counter(content for members in by_class.values() for content in members)
     shared = {content for content, count in times.items() if count > 1}
-    test = {name: _drawn(domain, seed, members, shared, test_fraction) for name, members in by_class.items()}
-    sides = [content in test[name] for name, content in zip(classes, contents, strict=True)]
-    return np.array(sides, dtype=np.bool_)
+    test: set[str] = set()
+    for members in by_class.values():
+        n_test = min(max(1, round(test_fraction * len(members))), len(members) - 1)
+        rank = {content: _rank(domain, seed, content) for content in members - shared}
+        test.update(sorted(rank, key=rank.__getitem__)[:n_test])
+    return np.array([content in test for content in contents], dtype=np.bool_)
 
 
-def _drawn(domain: str, seed: int, members: set[str], shared: set[str], test_fraction: float) -> set[str]:
-    """Return the test contents of one class."""
-    n = len(members)
-    n_test = min(max(1, round(test_fraction * n)), n - 1)
-    rank = {content: hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest() for content in members - shared}
-    return set(sorted(rank, key=rank.__getitem__)[:n_test])
+def _rank(domain: str, seed: int, content: str) -> bytes:
+    return hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).digest()
 
 
 def arrange(

@@ -40,7 +40,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     params = context.params
     spec = params.models[model]
     images = read_images(paths.manifest(domain))
-    views = views_in_both(domain, params.domains[domain].views, model, spec.views)
+    views = tuple(context.settings["views"])
     if spec.library != "imported":
         return embed_with_model(context, domain, model, images, views)
     file = embeddings_file(Path(spec.origin), domain)
