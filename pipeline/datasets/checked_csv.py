@@ -1,7 +1,7 @@
 """CSV files with a digest beside them: plain tables for people and pandas, checked when opened.
 
-The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so that
-``sha256sum -c *.sha256`` checks a folder. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
+The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so that ``sha256sum -c``
+checks a folder. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
 
 Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and report.json are written to
 private/DOMAIN, outside every stage's outputs: DVC never has them, so no `dvc push` can send them. In their place stands
