@@ -68,11 +68,7 @@ def stage(
     *, per: Sequence[str] = (), reads: Sequence[str] = (), version: int | None = None, settings: Settings | None = None
 ) -> Callable[[Callable[..., str]], Stage]:
     """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
-
-    def declare(function: Callable[..., str]) -> Stage:
-        return Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)
-
-    return declare
+    return lambda function: Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)
 
 
 class DeclaredParams:
