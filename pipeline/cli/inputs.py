@@ -7,7 +7,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.datasets.tasks import class_order
 from pipeline.encoders.origin import find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ModelError, ParamsError, counted, did_you_mean, listed
@@ -118,7 +117,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding | str]:
             )
             continue
         per_class = Counter(image.class_name for image in found.images)
-        classes = class_order(per_class, params.datasets[domain.dataset].class_names or found.classes)
+        classes = tuple(sorted(params.datasets[domain.dataset].class_names) or found.class_names())
         classes_by_dataset.setdefault(domain.dataset, {})[key] = classes
         yield _domain(params, key, {name: per_class[name] for name in classes})
         if counts:

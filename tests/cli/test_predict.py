@@ -47,7 +47,7 @@ def refused(refused):
 def target(seed):
     """Return paths, labels and tasks of the target's test images of a seed."""
     images = read_images(MANIFEST)
-    tasks = read_tasks(MANIFEST, rows=len(images))
+    tasks = read_tasks(MANIFEST)
     test = np.flatnonzero(tasks.is_test(seed))
     return [images[i].path for i in test], read_labels(MANIFEST)[0][test], tasks.task[test]
 
