@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ModelError, counted
-from pipeline.extraction.batches import plan_batches
 from pipeline.extraction.cluster import Cluster
 from pipeline.extraction.embed_on_cluster import embed_on_cluster
 from pipeline.extraction.embedding_settings import (
@@ -20,7 +19,7 @@ from pipeline.extraction.embedding_settings import (
     row_key,
     settings_of_view,
 )
-from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.image_embedder import ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows

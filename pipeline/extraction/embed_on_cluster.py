@@ -20,10 +20,9 @@ import torch
 from cachetools import LRUCache, cached
 
 from pipeline.errors import ModelError, listed
-from pipeline.extraction.batches import Batch, ViewEmbeddings, plan_batches
 from pipeline.extraction.cluster import Cluster, warn
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.image_embedder import Batch, ImageEmbedder, ViewEmbeddings, plan_batches
 from pipeline.extraction.images import Image
 
 SECONDS = 5.0  # that a block should take

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.extraction.batches import Batch
 from pipeline.extraction.embed_on_cluster import MOST, BlockSizes
+from pipeline.extraction.image_embedder import Batch
 from pipeline.extraction.images import Image
 
 

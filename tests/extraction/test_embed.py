@@ -1,9 +1,11 @@
 """Images in, rows out: through the progress log, for new images and for refinement, by the same code."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from dask_cluster import RealCluster
 from pipeline.errors import InputError, ModelError, StoreError
@@ -12,11 +14,12 @@ from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
 from pipeline.extraction.embedding_settings import EmbeddingSettings, settings_of_view
 from pipeline.extraction.images import find_images, read_images
-from pipeline.extraction.refine import refine_views, task_to_refine, views_to_refine
-from pipeline.method.adversarial_refinement import Ascent
+from pipeline.extraction.refine import TaskToRefine, refine_views, tasks_to_refine, views_to_refine
+from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.variants import MethodOptions
 from pipeline.store.embedding_store import open_embeddings, write_embeddings
 from shards import write_tar
 
@@ -191,11 +194,10 @@ def test_refinement_without_steps_and_attention_gives_the_rows_of_embed(images, 
 def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, settings, tmp_path, classifier):
     plain, _ = rows_of(images, settings, tmp_path / "log")
     basis = draw_basis(24, 40, 1.0, "gamma", seed=0)
-    classes = np.array([1, 4, 5])
 
     def tasks_of(seed):
         rows = np.arange(6 + seed, 12 + seed)
-        yield task_to_refine(rows, classes[rows % 3], classes, basis=basis, classifier=classifier)
+        yield TaskToRefine(rows, SourceBranch(basis, classifier, np.array([1, 4, 5])), rows % 3)
 
     views, _ = refined(images, settings, tmp_path / "scratch", tasks_of, steps=2)
     for view, rows in views.items():
@@ -206,6 +208,13 @@ def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, setti
 
 
 def test_with_clip_in_the_kernel_labels_carry_the_image_s_number(classifier):
-    kernel = {"basis": draw_basis(24, 40, 1, "gamma", 0, d_clip=16), "clip_rows": np.ones((2, 16)), "clip_weight": 0.5}
-    task = task_to_refine(np.array([7, 9]), np.array([5, 1]), np.array([1, 4, 5]), classifier=classifier, **kernel)
+    basis = draw_basis(24, 40, 1.0, "gamma", seed=0, d_clip=16)
+    problem = SimpleNamespace(
+        target=SimpleNamespace(class_sets=[np.array([1, 4, 5])], clip_rows=np.ones((10, 16))),
+        bases=SimpleNamespace(basis=lambda _index: basis),
+        source_models=lambda _index: [SimpleNamespace(classifier=classifier)],
+    )
+    labels = [(np.array([7, 9]), SimpleNamespace(label=np.array([5, 1])))]
+    (task,) = tasks_to_refine(problem, MethodOptions(clip_in_kernel=0.5), labels, 0)
     assert task.labels.tolist() == [[2, 0], [0, 1]]
+    assert task.branch.scores(torch.ones(2, 24), torch.arange(2)).shape == (2, 3)
