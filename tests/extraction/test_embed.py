@@ -12,7 +12,7 @@ from pipeline.errors import InputError, ModelError, StoreError
 from pipeline.extraction import embed
 from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
-from pipeline.extraction.embedding_settings import EmbeddingSettings, settings_of_view
+from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.images import find_images, read_images
 from pipeline.extraction.refine import TaskToRefine, refine_views, tasks_to_refine, views_to_refine
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
@@ -149,13 +149,6 @@ def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_p
     monkeypatch.setattr(embed.ImageEmbedder, "embed", damaged)
     with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit"):
         embed_new_images(images[:3], ("original",), settings, store=store, model="vit")
-
-
-def test_a_view_depends_on_its_own_settings_only():
-    settings = ViewSettings(seed=3)
-    assert settings_of_view("original", settings) == {}
-    assert settings_of_view("zeros", settings) == {"wavelet": "haar", "level": 1}
-    assert settings_of_view("rand", settings)["seed"] == 3
 
 
 def test_what_cannot_be_refined_is_refused():
