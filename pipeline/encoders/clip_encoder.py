@@ -1,6 +1,7 @@
 """Any open_clip model: an `ImageEncoder` for its image tower, and its text tower beside it."""
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,13 +11,15 @@ import torch
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.checkpoints import FILTER_ERRORS, load_state_dict, load_strictly, misfit
-from pipeline.encoders.clip_config import HUB_PREFIX, import_open_clip, read_configs, tag_config_of
+from pipeline.encoders.device import choose_device
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.origin import fetch_from_hub, find_checkpoint
+from pipeline.encoders.origin import CLIP_CONFIG, fetch_from_hub, find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
-from pipeline.errors import ModelError, listed, one_line
+from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
+from pipeline.errors import ModelError, did_you_mean, listed, one_line
 
 TEXTS_PER_BATCH = 16
+HUB_PREFIX = "hf-hub:"
 HUB_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 # Entries of OpenAI's original files, and of no other checkpoint: settings stored as tensors.
 OPENAI_MARKS = frozenset({"input_resolution", "context_length", "vocab_size"})
@@ -51,8 +54,8 @@ class ClipEncoder(ImageEncoder):
         return torch.nn.functional.normalize(torch.cat(parts)[: len(texts)], dim=-1)
 
 
-def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
-    """Build an open_clip model with its weights.
+def build(backbone: Backbone, device: str) -> ClipEncoder:
+    """Build an open_clip model with its weights on a device, see `device.choose_device`.
 
     Its name is one of open_clip's, ``hf-hub:owner/repository``, or any if the origin holds an open_clip_config.json.
     Beside a checkpoint, the tag still says how the weights want their images normalised and which activation they were
@@ -60,10 +63,10 @@ def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
     the tag; the model config (all of open_clip's ``-quickgelu`` names); the settings among the weights of OpenAI's
     original files; "openai" in the name of the checkpoint file or its folder.
     """
-    name, origin = backbone.name, Path(backbone.origin)
+    chosen, name, origin = choose_device(device), backbone.name, Path(backbone.origin)
     name = name if name.startswith(HUB_PREFIX) else name.replace("/", "-")
     model_config, preprocess_config = read_configs(name, origin)
-    tag_config = tag_config_of(name, backbone.pretrained)
+    tag_config = _tag_config(name, backbone.pretrained)
     checkpoint = _find_weights(name, origin, backbone.pretrained, tag_config)
     state = load_state_dict(checkpoint)
     model_config["quick_gelu"] = _uses_quick_gelu(backbone.quick_gelu, tag_config, model_config, state, checkpoint)
@@ -80,9 +83,63 @@ def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
             "pretrained": backbone.pretrained or None,
             "config": model_config,
         },
-        device=device,
+        device=chosen,
         precision=backbone.precision,
     )
+
+
+def _open_clip() -> Any:
+    """Import open_clip where torchvision's compiled operators may not load."""
+    ensure_torchvision_ops()
+    import open_clip  # after the operators are declared
+
+    return open_clip
+
+
+def read_configs(name: str, origin: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return (model config, preprocessing config): the file beside the weights, the hub's, or open_clip's own."""
+    if (origin / CLIP_CONFIG).is_file():
+        return _read_config(origin / CLIP_CONFIG)
+    if name.startswith(HUB_PREFIX):
+        repo = name.removeprefix(HUB_PREFIX)
+        return _read_config(fetch_from_hub(repo, [CLIP_CONFIG], repr(name), origin))
+    open_clip = _open_clip()
+    builtin = open_clip.get_model_config(name) if ":" not in name else None
+    if builtin is None:
+        hint = did_you_mean(name, open_clip.list_models())
+        raise ModelError(f"open_clip has no model {name!r}, and {origin} holds no {CLIP_CONFIG}{hint}")
+    return builtin, {}
+
+
+def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: the model config is not valid JSON ({error})") from error
+    model_config = content.get("model_cfg", content) if isinstance(content, dict) else {}
+    kinds = {"embed_dim": int, "vision_cfg": dict, "text_cfg": dict}
+    for key, kind in kinds.items():
+        if not isinstance(model_config, dict) or not isinstance(model_config.get(key), kind):
+            raise ModelError(
+                f"{path}: the model config must be a JSON object with a number embed_dim and the objects "
+                f"vision_cfg and text_cfg; {key} is missing or something else"
+            )
+    preprocess_config = content.get("preprocess_cfg") or {} if model_config is not content else {}
+    return dict(model_config), dict(preprocess_config)
+
+
+def _tag_config(name: str, pretrained: str) -> dict[str, Any]:
+    """Return open_clip's record of a tag (repository, normalisation, activation); {} without a tag."""
+    if not pretrained:
+        return {}
+    known = _open_clip().pretrained
+    found = dict(known.get_pretrained_cfg(name, pretrained))
+    if not found:
+        tags = known.list_pretrained_tags_by_model(name)
+        raise ModelError(
+            f"open_clip model {name!r} has no pretrained tag {pretrained!r}{did_you_mean(pretrained, tags)}"
+        )
+    return found
 
 
 def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
@@ -92,7 +149,7 @@ def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, An
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
     if not tag_config:
-        tags = listed(import_open_clip().pretrained.list_pretrained_tags_by_model(name)) or "open_clip has none for it"
+        tags = listed(_open_clip().pretrained.list_pretrained_tags_by_model(name)) or "open_clip has none for it"
         raise ModelError(
             f"{origin}: holds no checkpoint of open_clip model {name!r}; "
             f"put one into it, or give a tag as pretrained ({tags})"
@@ -148,7 +205,7 @@ def _load_weights(model: Any, state: dict[str, torch.Tensor], name: str, checkpo
 
 def _create(name: str, model_config: Mapping[str, Any]) -> Any:
     """Build the module that open_clip's factory would build for this config, weights apart."""
-    open_clip = import_open_clip()
+    open_clip = _open_clip()
     settings = copy.deepcopy(dict(model_config))
     # The checkpoint brings the weights of both towers: nothing else is to be downloaded.
     if "timm_model_name" in settings["vision_cfg"]:
@@ -191,7 +248,7 @@ def _preprocessing(model: Any, settings: Mapping[str, Any]) -> Preprocessing:
 
 def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Callable[[list[str]], torch.Tensor]:
     """Return what ``open_clip.get_tokenizer`` would, for a config that need not be registered."""
-    tokenizers = import_open_clip().tokenizer
+    tokenizers = _open_clip().tokenizer
     length = text_config.get("context_length", tokenizers.DEFAULT_CONTEXT_LENGTH)
     options = dict(text_config.get("tokenizer_kwargs") or {})
     hub_name = text_config.get("hf_tokenizer_name")

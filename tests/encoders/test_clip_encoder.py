@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 def build(origin, name="tiny", **changes):
     backbone = Backbone(library="open_clip", name=name, origin=str(origin), **changes)
-    return clip_encoder.build(backbone, torch.device("cpu"))
+    return clip_encoder.build(backbone, "cpu")
 
 
 def refused(expected, origin, **changes):

@@ -31,7 +31,7 @@ def checkpoint(tmp_path_factory):
 
 def build(origin, name=VIT, **changes):
     backbone = Backbone(library="timm", name=name, origin=str(origin), **{"kwargs": VIT_KWARGS, **changes})
-    return timm_encoder.build(backbone, torch.device("cpu"))
+    return timm_encoder.build(backbone, "cpu")
 
 
 def refused(expected, origin, *args, **changes):
