@@ -26,10 +26,9 @@ OPENAI_MARKS = frozenset({"input_resolution", "context_length", "vocab_size"})
 
 
 class ClipEncoder(ImageEncoder):
-    """The image tower as an `ImageEncoder`, and the text tower of an open_clip ``module``.
+    """Both towers of an open_clip ``module``, which was built from a config with this ``text_cfg``.
 
-    ``text_config`` is the ``text_cfg`` that the module was built from; ``logit_scale`` the factor on cosines, exp of
-    the model's parameter.
+    ``logit_scale`` is the factor on cosines, exp of the model's parameter.
     """
 
     def __init__(self, module: Any, *, text_config: Mapping[str, Any], **settings: Any) -> None:
@@ -39,7 +38,7 @@ class ClipEncoder(ImageEncoder):
         self.logit_scale = float(module.logit_scale.exp())
 
     @cached_property
-    def tokenizer(self) -> Callable[[list[str]], torch.Tensor]:
+    def tokenizer(self) -> Any:
         """open_clip's tokenizer for the model, built on first use: images need none."""
         return _tokenizer(str(self.description["name"]), self._text_config)
 
@@ -67,9 +66,11 @@ def build(backbone: Backbone, device: str) -> ClipEncoder:
     name = name if name.startswith(HUB_PREFIX) else name.replace("/", "-")
     model_config, preprocess_config = read_configs(name, origin)
     tag_config = _tag_config(name, backbone.pretrained)
-    checkpoint = _find_weights(name, origin, backbone.pretrained, tag_config)
+    checkpoint = find_checkpoint(origin) or _download(name, origin, backbone.pretrained, tag_config)
     state = load_state_dict(checkpoint)
-    model_config["quick_gelu"] = _uses_quick_gelu(backbone.quick_gelu, tag_config, model_config, state, checkpoint)
+    from_openai = OPENAI_MARKS.issubset(state) or "openai" in f"{checkpoint.parent.name}/{checkpoint.name}".lower()
+    recorded = tag_config.get("quick_gelu", False) if tag_config else model_config.get("quick_gelu", from_openai)
+    model_config["quick_gelu"] = bool(recorded if backbone.quick_gelu == "auto" else backbone.quick_gelu)
     model = _create(name, model_config)
     _load_weights(model, state, name, checkpoint)
     preprocessing = _preprocessing(model, {**preprocess_config, **tag_config})
@@ -142,10 +143,8 @@ def _tag_config(name: str, pretrained: str) -> dict[str, Any]:
     return found
 
 
-def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
-    """Return the local checkpoint, or the hub's file for the tag."""
-    if local := find_checkpoint(origin):
-        return local
+def _download(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
+    """Return the hub's checkpoint for the tag."""
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
     if not tag_config:
@@ -157,24 +156,6 @@ def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, An
     repository, _, file_name = str(tag_config["hf_hub"]).rpartition("/")
     names = (file_name,) if file_name else HUB_FILES
     return fetch_from_hub(repository, names, f"open_clip model {name!r} with tag {tag!r}", origin)
-
-
-def _uses_quick_gelu(
-    choice: str | bool,
-    tag_config: Mapping[str, Any],
-    model_config: Mapping[str, Any],
-    state: Mapping[str, torch.Tensor],
-    checkpoint: Path,
-) -> bool:
-    """Return whether the activation is quick GELU, decided in the order that `build` documents."""
-    if isinstance(choice, bool):
-        return choice
-    if tag_config:
-        return bool(tag_config.get("quick_gelu", False))
-    if "quick_gelu" in model_config:
-        return bool(model_config["quick_gelu"])
-    named = f"{checkpoint.parent.name}/{checkpoint.name}".lower()
-    return OPENAI_MARKS.issubset(state) or "openai" in named
 
 
 def _load_weights(model: Any, state: dict[str, torch.Tensor], name: str, checkpoint: Path) -> None:
@@ -246,22 +227,19 @@ def _preprocessing(model: Any, settings: Mapping[str, Any]) -> Preprocessing:
     )
 
 
-def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Callable[[list[str]], torch.Tensor]:
+def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Any:
     """Return what ``open_clip.get_tokenizer`` would, for a config that need not be registered."""
     tokenizers = _open_clip().tokenizer
     length = text_config.get("context_length", tokenizers.DEFAULT_CONTEXT_LENGTH)
     options = dict(text_config.get("tokenizer_kwargs") or {})
     hub_name = text_config.get("hf_tokenizer_name")
-    tokenizer: Callable[[list[str]], torch.Tensor]
     if not hub_name:
-        tokenizer = tokenizers.SimpleTokenizer(context_length=length, **options)
-        return tokenizer
+        return tokenizers.SimpleTokenizer(context_length=length, **options)
     try:
         mode = text_config.get("tokenizer_mode")
-        tokenizer = tokenizers.HFTokenizer(hub_name, context_length=length, tokenizer_mode=mode, **options)
+        return tokenizers.HFTokenizer(hub_name, context_length=length, tokenizer_mode=mode, **options)
     except ImportError as error:
         raise ModelError(f"texts of open_clip model {name!r} need a package: pip install transformers") from error
     except (OSError, ValueError) as error:
         reason = f"is neither cached nor downloadable ({one_line(error)[:120]})"
         raise ModelError(f"tokenizer {hub_name!r} of open_clip model {name!r} {reason}") from error
-    return tokenizer
