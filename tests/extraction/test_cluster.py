@@ -2,12 +2,21 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from dask_cluster import RealCluster
 from pipeline.errors import ClusterError, InputError
-from pipeline.extraction.cluster import ADDRESS, cluster_from_environment, connected
-from pipeline.extraction.worker_checks import CODE, code_digest, difference
+from pipeline.extraction.cluster import (
+    ADDRESS,
+    CODE,
+    Requirements,
+    cluster_from_environment,
+    code_digest,
+    connected,
+    software,
+    unmet,
+)
 
 
 @pytest.mark.parametrize("value", [None, "", "  "])
@@ -28,12 +37,19 @@ def test_an_address_without_dask_is_one_line(monkeypatch, tmp_path):
         pass
 
 
-def test_what_differs_is_named_with_both_versions():
-    here = {"Python": "3.11.7", "numpy": "2.4.6", CODE: "a"}
-    assert difference(here, dict(here)) is None
-    assert "has numpy 2.0.0, this process 2.4.6" in difference(here, {**here, "numpy": "2.0.0"})
-    assert "has numpy absent" in difference(here, {"Python": "3.11.7", CODE: "a"})
-    assert "other code" in difference(here, {**here, CODE: "b"})
+def test_what_a_worker_lacks_is_named(tmp_path):
+    token, absent = tmp_path / "project/.referee/scratch/token", tmp_path / "absent"
+    token.parent.mkdir(parents=True)
+    token.write_text("secret")
+
+    def lacking(content="secret", path=tmp_path, **other):
+        return unmet(Requirements(token, content, (path,), {**software(), **other}))
+
+    assert lacking() is None
+    assert f"has numpy {np.__version__}, this process 1.0.0; install" in lacking(numpy="1.0.0")
+    assert "other code of this package" in lacking(**{CODE: "b"})
+    assert f"does not see {tmp_path / 'project'}; start" in lacking("that of another project")
+    assert f"does not see {absent}; mount" in lacking(path=absent)
 
 
 def test_code_is_known_by_names_and_contents_wherever_it_lies(tmp_path):
