@@ -43,11 +43,12 @@ def rows_of(images, settings, folder, views=VIEWS, cluster=None):
     return rows, embedded.summary
 
 
-def store_of(images, settings, folder):
-    with embed_images(images, VIEWS, settings, progress=folder / "log", writer="w") as embedded:
+@pytest.fixture
+def store(images, settings, tmp_path):
+    with embed_images(images, VIEWS, settings, progress=tmp_path / "log", writer="w") as embedded:
         attributes = {"domain": "a", **embedded.backbone, "rows_digest": "0"}
-        write_embeddings(folder / "vit.zarr", embedded.views, attributes)
-    return open_embeddings(folder / "vit.zarr")
+        write_embeddings(tmp_path / "vit.zarr", embedded.views, attributes)
+    return open_embeddings(tmp_path / "vit.zarr")
 
 
 def same(one, other):
@@ -86,26 +87,6 @@ def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     assert same(rows, here)
 
 
-def test_a_run_that_is_interrupted_goes_on_where_it_stopped(images, settings, tmp_path, monkeypatch):
-    whole, _ = rows_of(images, settings, tmp_path / "whole")
-    append = embed.ProgressLog.append
-    calls = []
-
-    def interrupted(log, digests, rows):
-        if len(calls) == 3:  # all views of the first batch are recorded
-            raise KeyboardInterrupt
-        calls.append(len(digests))
-        append(log, digests, rows)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(embed.ProgressLog, "append", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            rows_of(images, settings, tmp_path / "log")
-    rows, summary = rows_of(images, settings, tmp_path / "log")
-    assert f"{20 - calls[0]} embedded now" in summary
-    assert same(rows, whole)
-
-
 def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings, weights, tmp_path):
     rows_of(images, settings, tmp_path)
     louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
@@ -119,15 +100,9 @@ def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings,
         assert f"; {count} embedded now" in summary
 
 
-def test_new_images_get_the_rows_of_the_store(images, settings, tmp_path):
-    store = store_of(images, settings, tmp_path)
+def test_new_images_get_the_rows_of_the_store_or_are_refused(images, settings, store, monkeypatch):
     rows = embed_new_images(images[3:7], VIEWS, settings, store=store, model="vit")
     assert same(rows, {view: store.read(view, 3, 7) for view in VIEWS})
-
-
-def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, settings, tmp_path):
-    store = store_of(images, settings, tmp_path)
-
     cropped = settings.backbone.model_copy(update={"preprocessing": {"crop_pct": 0.5}})
     for change, message in (
         ({"backbone": cropped}, rf"models\.vit \({cropped.origin}\): its preprocessing.*{store.path}.*dvc repro"),
@@ -135,10 +110,6 @@ def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, se
     ):
         with pytest.raises(StoreError, match=message):
             embed_new_images(images, VIEWS, dataclasses.replace(settings, **change), store=store, model="vit")
-
-
-def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_path, monkeypatch):
-    store = store_of(images, settings, tmp_path)
     real = embed.ImageEmbedder.embed
 
     def damaged(self, batches):
@@ -147,7 +118,7 @@ def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_p
             yield batch, rows
 
     monkeypatch.setattr(embed.ImageEmbedder, "embed", damaged)
-    with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit"):
+    with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit .* not finite"):
         embed_new_images(images[:3], ("original",), settings, store=store, model="vit")
 
 
