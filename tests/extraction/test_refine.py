@@ -110,7 +110,8 @@ def test_a_model_without_patch_tokens_is_named_with_the_remedy():
 
 
 def test_memory_that_runs_out_halves_the_batch(vit, monkeypatch):
-    whole, embed = refined(vit, 5, Ascent(0, 0.1, 0.1)), vit.embed
+    ascent, branch, embed = Ascent(2, 0.01, 0.03), branch_of(vit), vit.embed
+    whole = refined(vit, 5, ascent, branch=branch)
 
     def limited(images):
         if len(images) > 3:
@@ -118,28 +119,15 @@ def test_memory_that_runs_out_halves_the_batch(vit, monkeypatch):
         return embed(images)
 
     monkeypatch.setattr(vit, "embed", limited)
-    halves = refined(vit, 5, Ascent(0, 0.1, 0.1), rows=4)
-    assert all(np.array_equal(halves[view], whole[view]) for view in VIEWS)
+    halves = refined(vit, 5, ascent, branch=branch, rows=4)
+    assert all(np.allclose(halves[view], whole[view], atol=1e-4) for view in VIEWS)
 
 
-def tokens(seed, n=3, length=5, d=4):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn((n, length, d), generator=generator, dtype=torch.float64)
-
-
-def test_both_agree_with_the_oracle():
-    original, view, other = tokens(0), tokens(1), tokens(2, length=7)
+def test_attention_agrees_with_the_oracle():
+    generator = torch.Generator().manual_seed(0)
+    original, view, other = (torch.randn((3, n, 4), generator=generator, dtype=torch.float64) for n in (5, 5, 7))
     for i in range(3):
         np.testing.assert_allclose(attend(original, other)[i], oracle.attend(original[i].tolist(), other[i].tolist()))
         np.testing.assert_allclose(
             mutual_attention(original, view)[i], oracle.mutual(original[i].tolist(), view[i].tolist())
         )
-
-
-def test_it_is_symmetric_and_moves_with_a_common_permutation():
-    original, view = tokens(0), tokens(1)
-    order = torch.tensor([3, 0, 4, 1, 2])
-    shared = mutual_attention(original, view)
-    torch.testing.assert_close(mutual_attention(view, original), shared)
-    permuted = mutual_attention(original[:, order], view[:, order])
-    torch.testing.assert_close(permuted, shared[:, order])
