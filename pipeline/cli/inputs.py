@@ -63,7 +63,7 @@ def _require_known_model(model: Model) -> None:
 
         parse_name(model.name, model.kwargs)
     elif model.library == "open_clip":
-        from pipeline.encoders.clip_config import HUB_PREFIX, read_configs
+        from pipeline.encoders.clip_encoder import HUB_PREFIX, read_configs
 
         if not model.name.startswith(HUB_PREFIX):
             read_configs(model.name.replace("/", "-"), Path(model.origin))

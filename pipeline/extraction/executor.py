@@ -139,7 +139,7 @@ def side_by_side(function: Callable[[int], Result], count: int, *, D: int, worke
     keep_freed_memory()
     at_once = min(count, seeds_at_once(D, workers))
     with threadpool_limits(limits=1):
-        return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))
+        return list(ordered_map(function, range(count), workers=at_once))
 
 
 def seeds_at_once(D: int, workers: int) -> int:
