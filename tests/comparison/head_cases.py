@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows, new_head
+from pipeline.comparison.heads.training import Batch, GrowingHead, HeadTask, new_head
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy, forgetting
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
@@ -68,7 +68,7 @@ def drawn(*shape, seed=0, dtype=torch.float64):
 
 
 def rows_of(x, y, *, first, classes_seen, target=None):
-    return TaskRows(x, y, x[:0] if target is None else target, first, classes_seen)
+    return HeadTask(x, y, x[:0] if target is None else target, first, classes_seen)
 
 
 def whole_batch(rows, progress=0.5):

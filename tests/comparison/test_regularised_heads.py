@@ -13,11 +13,18 @@ from comparison.head_cases import (
     small_head,
     whole_batch,
 )
-from pipeline.comparison.head_training.anchored_penalty import Anchor, fisher, output_sensitivity
-from pipeline.comparison.head_training.training_loop import FineTuning, Step, Training, run_head, train
-from pipeline.comparison.methods import ewc_head, rwalk_head, si_head
-from pipeline.comparison.methods.lwf_head import LearningWithoutForgetting
-from pipeline.comparison.methods.mas_head import MemoryAwareSynapses
+from pipeline.comparison.heads import regularised
+from pipeline.comparison.heads.regularised import (
+    Anchor,
+    ElasticWeights,
+    LearningWithoutForgetting,
+    MemoryAwareSynapses,
+    RiemannianWalk,
+    SynapticIntelligence,
+    fisher,
+    output_sensitivity,
+)
+from pipeline.comparison.heads.training import FineTuning, Step, Training, run_head, train
 
 FORGETFUL = Training(rate=0.03)  # so fast that the second task overwrites the hidden layer
 
@@ -25,10 +32,10 @@ FORGETFUL = Training(rate=0.03)  # so fast that the second task overwrites the h
 @pytest.mark.parametrize(
     ("kind", "strength"),
     [
-        (ewc_head.ElasticWeights, 5e3),
-        (si_head.SynapticIntelligence, 1.0),
+        (ElasticWeights, 5e3),
+        (SynapticIntelligence, 1.0),
         (MemoryAwareSynapses, 1e-4),
-        (rwalk_head.RiemannianWalk, 0.01),
+        (RiemannianWalk, 0.01),
         (LearningWithoutForgetting, 10.0),
     ],
 )
@@ -102,12 +109,11 @@ def test_mas_importance_agrees_with_a_loop_over_source_and_target_rows():
 def test_ewc_keeps_the_sum_of_the_tasks_penalties():
     heads = [small_head(classes=c) for c in (2, 3, 4)]
     anchors = [
-        Anchor(h.frozen().parameters, fisher(h, drawn(6, 4, seed=s), slice(0, h.classes)))
-        for s, h in enumerate(heads[:2])
+        Anchor(h.frozen().parameters, fisher(h, drawn(6, 4, seed=s), slice(0, s + 2))) for s, h in enumerate(heads[:2])
     ]
     for number, head in enumerate(heads):
         move(head, lambda tensor, n=number: drawn(*tensor.shape, seed=10 + n))
-    merged, last = ewc_head.merged(*anchors), heads[2]
+    merged, last = regularised.merged(*anchors), heads[2]
     moved = last.frozen()
     moved.parameters["hidden_weight"] += 1.0
     moved.parameters["output_weight"] -= 0.5
@@ -118,11 +124,11 @@ def test_ewc_keeps_the_sum_of_the_tasks_penalties():
 
 
 def test_ewc_takes_half_of_lambda():
-    head, x, method = small_head(), drawn(6, 4), ewc_head.ElasticWeights()
+    head, x, method = small_head(), drawn(6, 4), ElasticWeights()
     method.end_task(head, rows_of(x, torch.zeros(6), first=0, classes_seen=3))
     with torch.no_grad():
         head.parameters["output_bias"] += 2.0
-    expected = ewc_head.LAMBDA / 2 * 4.0 * fisher(head, x, slice(0, 3))["output_bias"].sum()
+    expected = regularised.LAMBDA / 2 * 4.0 * fisher(head, x, slice(0, 3))["output_bias"].sum()
     assert method.penalty(head).item() == pytest.approx(expected.item())
 
 
@@ -134,7 +140,7 @@ def small_task(n=40):
 def test_si_shares_out_the_decrease_of_the_loss():
     """Eq. (2): over full batches and small steps the path integrals sum to the decrease of the loss."""
     head, rows = small_head(), small_task()
-    method = seeded(si_head.SynapticIntelligence())
+    method = seeded(SynapticIntelligence())
     start = head.frozen().parameters
     before = method.loss(head, rows, whole_batch(rows)).item()
     method.begin_task(head, rows)
@@ -175,8 +181,8 @@ def test_a_step_records_the_gradient_without_the_penalty_but_is_taken_with_it():
 
 
 def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
-    monkeypatch.setattr(rwalk_head, "INTERVAL", 2)
-    head, rows, method = small_head(), small_task(), rwalk_head.RiemannianWalk()
+    monkeypatch.setattr(regularised, "INTERVAL", 2)
+    head, rows, method = small_head(), small_task(), RiemannianWalk()
     method.begin_task(head, rows)
     information = scores = decrease = start = None
     for number in range(4):
@@ -202,4 +208,4 @@ def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
         expected = information[n] / largest[0] + scores[n] / largest[1]
         torch.testing.assert_close(method.anchor.importance[n], expected)
     earlier, new = {"a": torch.tensor([4.0])}, {"a": torch.tensor([2.0, 6.0])}
-    assert rwalk_head.running_mean(earlier, new, 0.5)["a"].tolist() == [3.0, 3.0]
+    assert regularised.running_mean(earlier, new, 0.5)["a"].tolist() == [3.0, 3.0]

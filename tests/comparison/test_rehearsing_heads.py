@@ -7,13 +7,17 @@ import pytest
 import torch
 
 from comparison.head_cases import C, drawn, move, rows_of, shifted_seed, small_head, whole_batch
-from pipeline.comparison.head_training.exemplars import PER_CLASS, Rehearsal, herding
-from pipeline.comparison.head_training.growing_head import Batch, task_rows
-from pipeline.comparison.head_training.training_loop import Training, distillation, run_head
-from pipeline.comparison.methods import il2m_head
-from pipeline.comparison.methods.eeil_head import EndToEnd
-from pipeline.comparison.methods.icarl_head import ExemplarClassifier
-from pipeline.comparison.methods.lwf_head import LearningWithoutForgetting
+from pipeline.comparison.heads.regularised import LearningWithoutForgetting
+from pipeline.comparison.heads.rehearsing import (
+    PER_CLASS,
+    DualMemory,
+    EndToEnd,
+    ExemplarClassifier,
+    Rehearsal,
+    herding,
+    rectified,
+)
+from pipeline.comparison.heads.training import Batch, Training, distillation, head_tasks, run_head
 from reference import herding as oracle
 
 
@@ -132,7 +136,7 @@ def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_cla
     run_head(seed, method)
     assert [len(kept) for kept in method.memory] == [per_class] * C
     assert np.bincount(trained_on[-1].y).tolist() == [per_class] * 4 + [30] * 2
-    own = {c: x for task in task_rows(seed) for c, x in rows_by_class(task).items()}
+    own = {c: x for task in head_tasks(seed) for c, x in rows_by_class(task).items()}
     for rows in trained_on:
         for c, x in rows_by_class(rows).items():
             assert (x[:, None] == own[c][None]).all(dim=2).any(dim=1).all()
@@ -163,13 +167,13 @@ def test_icarl_predicts_the_nearest_mean_of_exemplars():
 def test_il2m_rectifies_rows_whose_top_is_a_new_class():
     scores = torch.tensor([[0.2, 0.2, 0.6], [0.5, 0.1, 0.4], [0.1, 0.3, 0.6]])
     expected = [[0.8, 0.1, 0.6], [0.5, 0.1, 0.4], [0.4, 0.15, 0.6]]
-    rectified = il2m_head.rectified(scores, torch.tensor([4.0, 0.5, 9.0]), 2)
-    np.testing.assert_allclose(rectified, expected, rtol=1e-6)
+    found = rectified(scores, torch.tensor([4.0, 0.5, 9.0]), 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_il2m_remembers_the_scores_of_each_state():
     """Eq. (1) with means taken row by row, over two tasks of one class and two."""
-    method, x = il2m_head.DualMemory(), drawn(6, 4)
+    method, x = DualMemory(), drawn(6, 4)
     heads = [small_head(classes=1), small_head(classes=3)]
     tasks = [
         rows_of(x, torch.zeros(6, dtype=torch.int64), first=0, classes_seen=1),

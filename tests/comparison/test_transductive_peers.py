@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from comparison.shifted_domains import ShiftedDomains
-from pipeline.comparison import class_gaussians
 from pipeline.comparison.methods import stata, transclip, zlap
 from pipeline.comparison.registry import compared_method
 from pipeline.comparison.unlabelled_tasks import clip_space, vision_space
@@ -82,7 +81,7 @@ def test_zlap_agrees_with_one_graph_of_all_tasks(space):
 
 def test_the_constants_are_the_authors():
     assert (zlap.NEIGHBOURS, zlap.GAMMA, zlap.ALPHA) == (5, 5.0, 0.3)
-    assert (transclip.MOST_CONFIDENT, class_gaussians.ITERATIONS, stata.ALPHA) == (8, 10, 1.0)
+    assert (transclip.MOST_CONFIDENT, transclip.ITERATIONS, stata.ALPHA) == (8, 10, 1.0)
 
 
 def test_stata_leaves_a_class_that_no_row_is_taken_for_at_its_anchor():

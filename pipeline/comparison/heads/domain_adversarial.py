@@ -1,11 +1,10 @@
-"""Domain-adversarial training of a head (Ganin et al., JMLR 2016).
+"""DANN: domain-adversarial training of a head (Ganin et al., JMLR 2016).
 
 Eq. (9): the cross-entropy of labelled source rows, less λ times the loss of a discriminator that tells the features of
 source rows from those of the target's unlabelled rows. The discriminator minimises its own loss and the features
 maximise it, by a gradient reversal layer; λ grows from 0 to 1 over a task's training (sec. 5.2.2, γ = 10). The
-features are the head's hidden layer. Tasks are trained one after another, with no defence against forgetting.
-
-Head-only: the backbone is frozen, so only the hidden layer's features are aligned.
+features are the head's hidden layer, as the backbone is frozen. Tasks are trained one after another, with no defence
+against forgetting.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy, softplus
 from torch.optim import SGD, Optimizer
 
-from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows, draw_rows
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, head_method
+from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, Training, draw_rows
 
 RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
 WIDTH = 64  # of the discriminator's hidden layer
@@ -29,12 +27,12 @@ class DomainAdversarial(FineTuning):
 
     discriminator: DomainDiscriminator | None = None
 
-    def begin_task(self, head: GrowingHead, rows: TaskRows) -> None:
+    def begin_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Draw the discriminator before the first task, and the order of the target's rows."""
         if self.discriminator is None:
             width = len(head.parameters["hidden_bias"])
             self.discriminator = DomainDiscriminator(width, self.generator)
-        self.target_batches = draw_rows(len(rows.target), self.training.batch, self.generator)
+        self.target_batches = draw_rows(len(task.target), self.training.batch, self.generator)
 
     def optimiser(self, parameters: list[Tensor], training: Training) -> Optimizer:  # noqa: ARG002
         """Return the paper's own optimiser.
@@ -53,15 +51,15 @@ class DomainAdversarial(FineTuning):
         """Return the discriminator's parameters."""
         return self.discriminator.parameters if self.discriminator else []
 
-    def loss(self, head: GrowingHead, rows: TaskRows, batch: Batch) -> Tensor:
+    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
         """Return the cross-entropy plus the discriminator's loss behind the gradient reversal layer."""
         source = head.hidden(batch.x)
-        task = cross_entropy(head.output(source)[:, rows.own], batch.y - rows.first)
-        if self.discriminator is None or not len(rows.target):
-            return task
-        target = head.hidden(rows.target[next(self.target_batches)])
+        loss = cross_entropy(head.output(source)[:, task.own], batch.y - task.first)
+        if self.discriminator is None or not len(task.target):
+            return loss
+        target = head.hidden(task.target[next(self.target_batches)])
         strength = adversarial_strength(batch.progress)
-        return task + self.discriminator.loss(reversed_gradient(source, strength), reversed_gradient(target, strength))
+        return loss + self.discriminator.loss(reversed_gradient(source, strength), reversed_gradient(target, strength))
 
 
 class DomainDiscriminator:
@@ -92,6 +90,3 @@ def reversed_gradient(z: Tensor, strength: float) -> Tensor:
 def adversarial_strength(progress: float, gamma: float = 10.0) -> float:
     """Return λ_p = 2 / (1 + exp(−γp)) − 1, which grows from 0 to almost 1: the discriminator learns first."""
     return 2 / (1 + math.exp(-gamma * progress)) - 1
-
-
-METHODS = {"dann-head": head_method("DANN", DomainAdversarial)}

@@ -1,0 +1,74 @@
+"""What compared methods reach on the seeds of a problem."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.comparison.ceiling import ceiling_seed
+from pipeline.comparison.registry import compared_method
+from pipeline.errors import RefereeError, StoreError, one_line
+from pipeline.method.continual_metrics import image_covariance
+from pipeline.method.label_space_measures import LabelSpaceScores
+from pipeline.method.row_reduction import RowReduction
+from pipeline.method.rows import Matrix64
+from pipeline.problem.problem import LabelledProblem
+from pipeline.problem.seed import Seed
+from pipeline.store.basis_file import Bases
+
+
+class Scored(NamedTuple):
+    """What a method reaches on one seed."""
+
+    accuracy: Matrix64  # (T, T)
+    right: npt.NDArray[np.bool_]  # (n,), about each test image of a known class after the last task
+    unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
+
+
+def run_seed(
+    index: int,
+    reduce_rows: RowReduction,  # noqa: ARG001  methods have all rows in memory
+    *,
+    problem: LabelledProblem,
+    bases: Bases,
+    methods: Sequence[str],
+) -> list[Scored | str]:
+    """Return how every method scores on one seed, or in one line why it does not."""
+    own = problem.seed(index, bases.basis(index))
+    return [run_method(problem, index, own, name) for name in methods]
+
+
+def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Scored | str:
+    """Return how a method scores on one seed, or in one line why it does not."""
+    method = compared_method(name)
+    seed = ceiling_seed(problem, index, own) if method.group == "ceiling" else own
+    try:
+        unknown = None
+        if method.answers is None:
+            predictions = method.run(seed)
+        else:
+            answers = method.answers(seed)
+            predictions = [one.classes() for one in answers]
+            unknown = problem.unknown_scores(index, answers)
+        return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]), unknown)
+    except StoreError:
+        raise  # a damaged store is no method's fault
+    except RefereeError as error:
+        return one_line(error)
+
+
+def covariance_of_methods(
+    problem: LabelledProblem, scored: Mapping[str, Sequence[Any]], methods: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    """Return the covariance, over test images, of the final accuracies of methods that ran, in percent squared.
+
+    ``scored`` has for each method a `Scored` per seed.
+    """
+    target, names = problem.target, list(methods)
+    test = [target.test_index(seed) for seed in target.seeds]
+    right = [np.stack([scored[name][s].right for name in names]) for s in range(len(target.seeds))]
+    matrix = 1e4 * image_covariance(right, [target.tasks.task[rows] for rows in test], test)
+    return {
+        name: dict(zip(names, np.round(row, 6).tolist(), strict=True)) for name, row in zip(names, matrix, strict=True)
+    }
