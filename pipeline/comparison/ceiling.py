@@ -7,8 +7,6 @@ the views vote at test. Only the source's scatter, which the method pools with t
 target has few images, the method on true labels would be better still.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Find a compared method by the name that `compare.methods` in params.yaml uses."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Mapping
@@ -14,22 +12,18 @@ from pipeline.comparison.unknown_classes import BASELINES
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.method.variants import VARIANTS
 
-LABELLED_TARGET = "labelled-target"
+BUILT_IN = {**{name: referee_variant(name) for name in VARIANTS}, **BASELINES, "labelled-target": CEILING}
 
 
 def compared_method(name: str) -> ComparedMethod:
     """Return the method of that name, or raise a `ParamsError` that suggests the nearest one.
 
-    It is a variant of REFEREE, or one of `BASELINES`, or `LABELLED_TARGET`, the ceiling, or in METHODS of a file in
-    pipeline/comparison/methods: the one that has, with dashes for underscores, all of its name, or else most of its
-    beginning or end. Other files are not imported, because some of them need torch.
+    What is not `BUILT_IN` is in METHODS of a file in pipeline/comparison/methods: the one that has, with dashes for
+    underscores, all of its name, or else most of its beginning or end. Other files are not imported, because some of
+    them need torch.
     """
-    if name == LABELLED_TARGET:
-        return CEILING
-    if name in VARIANTS:
-        return referee_variant(name)
-    if name in BASELINES:
-        return BASELINES[name]
+    if name in BUILT_IN:
+        return BUILT_IN[name]
     files = {info.name for info in pkgutil.iter_modules(methods.__path__)}
     words = name.replace("-", "_").split("_")
     beginnings, ends = [words[:k] for k in range(len(words), 0, -1)], [words[k:] for k in range(1, len(words))]
@@ -40,7 +34,7 @@ def compared_method(name: str) -> ComparedMethod:
                 return exported[name]
             where = f"pipeline/comparison/methods/{file}.py has no {name!r} in METHODS"
             raise ParamsError(f"params.yaml: compare.methods: {where}{did_you_mean(name, exported)}")
-    known = [*VARIANTS, *BASELINES, LABELLED_TARGET, *(method for file in files for method in _exported(file))]
+    known = [*BUILT_IN, *(method for file in files for method in _exported(file))]
     raise ParamsError(f"params.yaml: compare.methods: no method {name!r}{did_you_mean(name, known)}")
 
 

@@ -5,8 +5,6 @@ target, and labelled source images. How good the choice was is measured afterwar
 best value has over the chosen one, the rank correlation says whether a score orders the values as accuracy does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -96,14 +94,9 @@ class Choice:
 
 
 def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[str, float]]) -> list[Choice]:
-    """Return what each score chooses.
+    """Return what each score chooses, given A_T (which takes labels: for comparison only) and the scores of each value.
 
-    Parameters
-    ----------
-    accuracy : mapping of value to float
-        A_T of each value, which takes labels: for comparison only.
-    scores : mapping of value to mapping of str to float
-        The label-free scores of each value. One that some value does not have, or equal for all, chooses nothing.
+    A score that some value does not have, or that is equal for all, chooses nothing.
 
     Examples
     --------

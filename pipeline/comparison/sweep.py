@@ -1,7 +1,5 @@
 """The method at other values of D, sigma and its options, one at a time: what `sensitivity` and `select` run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -124,19 +122,10 @@ def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe
 def swept_outcomes(
     problem: LabelledProblem, runs: Iterable[Run], scored: Collection[Run], for_each: Callable[..., list[list[Any]]]
 ) -> dict[Run, list[Outcome]]:
-    """Make every run on every seed, equal ones once: runs of one basis together, since they share its features.
+    """Make every run on every seed, equal ones once; return by run an outcome per seed.
 
-    Parameters
-    ----------
-    scored : collection of Run
-        Those whose label-free scores are wanted.
-    for_each : callable
-        Who runs the items of every seed: `extraction.executor.for_each_item`.
-
-    Returns
-    -------
-    dict of Run to list of Outcome
-        By run, an outcome per seed.
+    Runs of one basis are made together, since they share its features. Label-free scores are those of the runs
+    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.for_each_item`.
     """
     bases: dict[BasisRecipe, list[Run]] = {}
     for run in dict.fromkeys(runs):

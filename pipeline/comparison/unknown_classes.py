@@ -14,8 +14,6 @@ half of the largest, ln K.
 - ``nearest-mean-distance``: squared distance to the nearest source mean of unit embeddings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -114,15 +112,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
     Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
     negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
-    above chance. uniood follows gradients; here a bounded search over one number does.
-
-    Parameters
-    ----------
-    k : ndarray of shape (n, K)
-        Cosines of source images.
-    labels : ndarray of shape (n,)
-    own : float
-        The model's own temperature, which is returned where fewer than two classes would be asked for.
+    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are cosines of
+    source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
     """
     half = (k.shape[1] - 1) // 2
     inside = labels < half

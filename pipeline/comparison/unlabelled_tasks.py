@@ -10,8 +10,6 @@ test image is judged alone, as by every other method. Each of them has two forms
   of train rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,10 +97,7 @@ def _clip_rows(rows: Rows | None) -> Matrix64:
 def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labels]]) -> dict[str, ComparedMethod]:
     """Return a transductive peer's two forms by their names, for the METHODS of its file.
 
-    Parameters
-    ----------
-    run : callable
-        Adapts to the tasks of a `Space` in order; returns the classes (n,) of the test rows after each.
+    ``run`` adapts to the tasks of a `Space` in order; it returns the classes (n,) of the test rows after each.
     """
 
     def form(space: Callable[[Seed], Space], title: str) -> ComparedMethod:

@@ -9,8 +9,6 @@ seeds; without the scores that some value does not have), choices.csv (what each
 correlation) and made_with.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

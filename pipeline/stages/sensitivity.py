@@ -8,8 +8,6 @@ every value of `sensitivity`; and SETTING.json, for the stage `select`: A_T and 
 `select`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -158,7 +158,6 @@ class Watched(FineTuning):
     """Records every step."""
 
     def __init__(self):
-        super().__init__()
         self.steps = []
 
     def after_step(self, head, task, step):

@@ -15,36 +15,26 @@ from comparison.head_cases import (
     whole_batch,
 )
 from pipeline.comparison.heads import regularised
-from pipeline.comparison.heads.regularised import (
-    Anchor,
-    ElasticWeights,
-    LearningWithoutForgetting,
-    MemoryAwareSynapses,
-    RiemannianWalk,
-    SynapticIntelligence,
-    fisher,
-    output_sensitivity,
-)
+from pipeline.comparison.heads.regularised import Anchor, fisher
 from pipeline.comparison.heads.training import FineTuning, Step, Training, run_head, train
-
-FORGETFUL = Training(rate=0.03)  # so fast that the second task overwrites the hidden layer
 
 
 @pytest.mark.parametrize(
     ("kind", "strength"),
     [
-        (ElasticWeights, 5e3),
-        (SynapticIntelligence, 1.0),
-        (MemoryAwareSynapses, 1e-4),
-        (RiemannianWalk, 0.01),
-        (LearningWithoutForgetting, 10.0),
+        (regularised.ElasticWeights, 5e3),
+        (regularised.SynapticIntelligence, 1.0),
+        (regularised.MemoryAwareSynapses, 1e-4),
+        (regularised.RiemannianWalk, 0.01),
+        (regularised.LearningWithoutForgetting, 10.0),
     ],
 )
 def test_a_regularised_head_forgets_less(kind, strength):
     seed, labels = shifted_seed(noise=0.3, shift=0.0)
-    method = kind(FORGETFUL)
+    method, unregularised = kind(), FineTuning()
     method.strength = strength
-    _, plain = accuracy_and_forgetting(run_head(seed, FineTuning(FORGETFUL)), labels)
+    method.training = unregularised.training = Training(rate=0.03)  # the second task overwrites the hidden layer
+    _, plain = accuracy_and_forgetting(run_head(seed, unregularised), labels)
     _, regularised = accuracy_and_forgetting(run_head(seed, method), labels)
     assert plain > 0.2
     assert regularised < 0.6 * plain
@@ -97,9 +87,9 @@ def test_mas_importance_agrees_with_a_loop_over_source_and_target_rows():
         yield [gradient.abs() for gradient in gradients]
 
     expected = mean_over_rows(head, x, magnitudes)
-    for name, importance in output_sensitivity(head, x).items():
+    for name, importance in regularised.output_sensitivity(head, x).items():
         torch.testing.assert_close(importance, expected[name])
-    method = MemoryAwareSynapses()
+    method = regularised.MemoryAwareSynapses()
     rows = rows_of(x[:2], torch.zeros(2, dtype=torch.int64), first=0, classes_seen=3, target=x[2:])
     for times in (1, 2):  # importances add up over tasks
         method.end_task(head, rows)
@@ -123,7 +113,7 @@ def test_ewc_keeps_the_sum_of_the_tasks_penalties_and_takes_half_of_lambda():
     assert change == pytest.approx(expected)
     assert abs(change) > 1e-3
 
-    head, rows, method = small_head(), small_task(), ElasticWeights()
+    head, rows, method = small_head(), small_task(), regularised.ElasticWeights()
     method.end_task(head, rows)
     move(head, 2.0)
     summed = sum(2.0**2 * importance.sum() for importance in fisher(small_head(), rows.x, slice(0, 3)).values())
@@ -133,7 +123,7 @@ def test_ewc_keeps_the_sum_of_the_tasks_penalties_and_takes_half_of_lambda():
 def test_si_shares_out_the_decrease_of_the_loss():
     """Eq. (2): over full batches and small steps the path integrals sum to the decrease of the loss."""
     head, rows = small_head(), small_task()
-    method = seeded(SynapticIntelligence())
+    method = seeded(regularised.SynapticIntelligence())
     start = head.frozen().parameters
     before = method.loss(head, rows, whole_batch(rows)).item()
     method.begin_task(head, rows)
@@ -153,7 +143,7 @@ def test_si_shares_out_the_decrease_of_the_loss():
 
 def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
     monkeypatch.setattr(regularised, "INTERVAL", 2)
-    head, rows, method = small_head(), small_task(), RiemannianWalk()
+    head, rows, method = small_head(), small_task(), regularised.RiemannianWalk()
     method.begin_task(head, rows)
     information = scores = decrease = start = None
     for number in range(4):

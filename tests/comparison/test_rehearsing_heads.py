@@ -7,16 +7,9 @@ import pytest
 import torch
 
 from comparison.head_cases import C, drawn, move, rows_of, shifted_seed, small_head, whole_batch
+from pipeline.comparison.heads import rehearsing
 from pipeline.comparison.heads.regularised import LearningWithoutForgetting
-from pipeline.comparison.heads.rehearsing import (
-    PER_CLASS,
-    DualMemory,
-    EndToEnd,
-    ExemplarClassifier,
-    Rehearsal,
-    herding,
-    rectified,
-)
+from pipeline.comparison.heads.rehearsing import DualMemory, EndToEnd, ExemplarClassifier, Rehearsal, herding
 from pipeline.comparison.heads.training import Batch, Training, distillation, head_tasks, run_head
 from reference import herding as oracle
 
@@ -92,7 +85,7 @@ def test_eeil_distils_every_earlier_task_by_itself():
     assert method.loss(head, rows, whole_batch(rows)).item() == pytest.approx(expected)
 
 
-def test_eeil_fine_tunes_on_as_many_rows_of_every_class():
+def test_eeil_fine_tunes_on_as_many_rows_of_every_class(monkeypatch):
     steps = []
 
     class Watched(EndToEnd):
@@ -100,7 +93,9 @@ def test_eeil_fine_tunes_on_as_many_rows_of_every_class():
             steps.append((np.bincount(rows.y).tolist(), len(self.distilled)))
             return super().loss(head, rows, batch)
 
-    run_head(shifted_seed()[0], Watched(Training(steps=10), per_class=4))
+    monkeypatch.setattr(rehearsing, "PER_CLASS", 4)
+    monkeypatch.setattr(Watched, "training", Training(steps=10))
+    run_head(shifted_seed()[0], Watched())
     assert steps == (
         [([30] * 2, 0)] * 10
         + [([4] * 2 + [30] * 2, 1)] * 10
@@ -123,8 +118,8 @@ def test_herding_takes_the_first_of_equal_rows_and_each_row_once():
     assert herding(torch.ones(0, 2), 5).tolist() == []
 
 
-@pytest.mark.parametrize("per_class", [3, PER_CLASS])
-def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_class):
+@pytest.mark.parametrize("per_class", [3, rehearsing.PER_CLASS])
+def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_class, monkeypatch):
     trained_on = []
 
     class Watched(Rehearsal):
@@ -132,7 +127,9 @@ def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_cla
             trained_on.append(rows)
 
     seed, _ = shifted_seed()
-    method = Watched(Training(steps=1), per_class=per_class)
+    monkeypatch.setattr(rehearsing, "PER_CLASS", per_class)
+    method = Watched()
+    method.training = Training(steps=1)
     run_head(seed, method)
     assert [len(kept) for kept in method.memory] == [per_class] * C
     assert np.bincount(trained_on[-1].y).tolist() == [per_class] * 4 + [30] * 2
@@ -167,7 +164,7 @@ def test_icarl_predicts_the_nearest_mean_of_exemplars():
 def test_il2m_rectifies_rows_whose_top_is_a_new_class():
     scores = torch.tensor([[0.2, 0.2, 0.6], [0.5, 0.1, 0.4], [0.1, 0.3, 0.6]])
     expected = [[0.8, 0.1, 0.6], [0.5, 0.1, 0.4], [0.4, 0.15, 0.6]]
-    found = rectified(scores, torch.tensor([4.0, 0.5, 9.0]), 2)
+    found = rehearsing.rectified(scores, torch.tensor([4.0, 0.5, 9.0]), 2)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

@@ -2,12 +2,10 @@
 
 Eq. (9): the cross-entropy of labelled source rows, less λ times the loss of a discriminator that tells the features of
 source rows from those of the target's unlabelled rows. The discriminator minimises its own loss and the features
-maximise it, by a gradient reversal layer; λ grows from 0 to 1 over a task's training (sec. 5.2.2, γ = 10). The
+maximise it, by a gradient reversal layer; λ grows from 0 to 1 over a task's training (sec. 5.2.2). The
 features are the head's hidden layer, as the backbone is frozen. Tasks are trained one after another, with no defence
 against forgetting.
 """
-
-from __future__ import annotations
 
 import math
 
@@ -20,6 +18,25 @@ from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, H
 
 RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
 WIDTH = 64  # of the discriminator's hidden layer
+
+
+class DomainDiscriminator:
+    """relu(z Aᵀ + a) bᵀ + c: the logit (n,) that a feature row z (n, h) is from the target."""
+
+    def __init__(self, features: int, generator: Generator) -> None:
+        first = torch.randn(WIDTH, features, generator=generator) * math.sqrt(2 / features)
+        last = torch.randn(WIDTH, generator=generator) / math.sqrt(WIDTH)
+        drawn = [first, torch.zeros(WIDTH), last, torch.zeros(1)]
+        self.parameters: list[Tensor] = [tensor.requires_grad_() for tensor in drawn]
+
+    def logit(self, z: Tensor) -> Tensor:
+        """Return the logit (n,) of the target."""
+        weight, bias, last, offset = self.parameters
+        return (z @ weight.T + bias).relu() @ last + offset
+
+    def loss(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the mean cross-entropy of both domains' feature rows, with equal weight for each domain."""
+        return softplus(self.logit(source)).mean() + softplus(-self.logit(target)).mean()
 
 
 class DomainAdversarial(FineTuning):
@@ -62,31 +79,12 @@ class DomainAdversarial(FineTuning):
         return loss + self.discriminator.loss(reversed_gradient(source, strength), reversed_gradient(target, strength))
 
 
-class DomainDiscriminator:
-    """relu(z Aᵀ + a) bᵀ + c: the logit (n,) that a feature row z (n, h) is from the target."""
-
-    def __init__(self, features: int, generator: Generator) -> None:
-        first = torch.randn(WIDTH, features, generator=generator) * math.sqrt(2 / features)
-        last = torch.randn(WIDTH, generator=generator) / math.sqrt(WIDTH)
-        drawn = [first, torch.zeros(WIDTH), last, torch.zeros(1)]
-        self.parameters: list[Tensor] = [tensor.requires_grad_() for tensor in drawn]
-
-    def logit(self, z: Tensor) -> Tensor:
-        """Return the logit (n,) of the target."""
-        weight, bias, last, offset = self.parameters
-        return (z @ weight.T + bias).relu() @ last + offset
-
-    def loss(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the mean cross-entropy of both domains' feature rows, with equal weight for each domain."""
-        return softplus(self.logit(source)).mean() + softplus(-self.logit(target)).mean()
-
-
 def reversed_gradient(z: Tensor, strength: float) -> Tensor:
     """Return z, with a gradient of −strength times the incoming one: the gradient reversal layer."""
     # −strength·z carries the gradient; the detached rest restores the value
     return -strength * z + ((1 + strength) * z).detach()
 
 
-def adversarial_strength(progress: float, gamma: float = 10.0) -> float:
-    """Return λ_p = 2 / (1 + exp(−γp)) − 1, which grows from 0 to almost 1: the discriminator learns first."""
-    return 2 / (1 + math.exp(-gamma * progress)) - 1
+def adversarial_strength(progress: float) -> float:
+    """Return λ_p = 2 / (1 + exp(−10 p)) − 1, which grows from 0 to almost 1: the discriminator learns first."""
+    return 2 / (1 + math.exp(-10 * progress)) - 1

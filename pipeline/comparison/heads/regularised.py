@@ -7,8 +7,6 @@ The gradient of one row with respect to a layer's weight is an outer product δ 
 is (δ²)ᵀ(in²) / n and that of its absolute values |δ|ᵀ|in| / n: one matrix product per layer, no loop over rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ per class, for which nobody must know how many classes there will be. A class wi
 domain (dslr of Office-31 has 16 images per class) that is all of the source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, normalize, one_hot
 
-from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, Training, distillation, train
+from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, distillation, train
 
 PER_CLASS = 20
 BALANCED_STEPS = 0.4  # of EEIL's steps for a task: FACIL fine-tunes for 40 epochs after 90
@@ -25,10 +23,8 @@ LEAST = 1e-6  # least mean score of IL2M: it bounds the factor of a forgotten cl
 class Rehearsal(FineTuning):
     """Fine-tuning on the task's rows and a memory of earlier ones, cross-entropy over all classes seen."""
 
-    def __init__(self, training: Training | None = None, *, per_class: int = PER_CLASS) -> None:
-        super().__init__(training)
-        self.per_class = per_class
-        self.memory: list[Tensor] = []  # for each class its exemplars (at most per_class, d)
+    def __init__(self) -> None:
+        self.memory: list[Tensor] = []  # for each class its exemplars (at most `PER_CLASS`, d)
 
     def rehearsed(self, task: HeadTask) -> HeadTask:
         """Return the task with all exemplars after its own rows."""
@@ -48,7 +44,7 @@ class Rehearsal(FineTuning):
         """Choose exemplars of the task's own classes, by the head's features at its end."""
         for c in range(task.first, task.classes_seen):
             x = task.x[task.y == c]
-            self.memory.append(x[herding(unit_hidden(head, x), self.per_class)])
+            self.memory.append(x[herding(unit_hidden(head, x), PER_CLASS)])
 
 
 class ExemplarClassifier(Rehearsal):

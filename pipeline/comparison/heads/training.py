@@ -13,14 +13,13 @@ the other 20 %, no target row or label; strengths by powers of ten. LwF's streng
 the best. DANN's numbers are its paper's, since source accuracy cannot choose them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from threading import Lock
+from typing import Self
 
 import numpy as np
 import torch
@@ -56,18 +55,18 @@ class GrowingHead:
         """Return the logits (n, C) of rows (n, d)."""
         return self.output(self.hidden(x))
 
-    def grown(self, classes: int, generator: Generator) -> GrowingHead:
+    def grown(self, classes: int, generator: Generator) -> Self:
         """Return the head with so many more classes, whose output rows are drawn; the others are kept."""
         old = self.parameters
         width = old["output_weight"].shape[1]
         weight = torch.randn(classes, width, generator=generator) / math.sqrt(width)
         new = {"output_weight": weight, "output_bias": torch.zeros(classes)}
         both = {name: torch.cat([old[name].detach(), rows]) for name, rows in new.items()}
-        return GrowingHead({n: t.detach().requires_grad_() for n, t in (old | both).items()})
+        return replace(self, parameters={n: t.detach().requires_grad_() for n, t in (old | both).items()})
 
-    def frozen(self) -> GrowingHead:
+    def frozen(self) -> Self:
         """Return a copy that training does not change."""
-        return GrowingHead({name: t.detach().clone() for name, t in self.parameters.items()})
+        return replace(self, parameters={name: t.detach().clone() for name, t in self.parameters.items()})
 
 
 def new_head(d: int, generator: Generator, *, width: int = HIDDEN) -> GrowingHead:
@@ -169,10 +168,8 @@ class Step:
 class FineTuning:
     """A head trained on one task after another, with hooks for methods that do something against forgetting."""
 
+    training = Training()
     generator: Generator  # the only randomness; set by `run_head`
-
-    def __init__(self, training: Training | None = None) -> None:
-        self.training = training or Training()
 
     def rehearsed(self, task: HeadTask) -> HeadTask:
         """Return the rows to train on: the task's, and what the method kept of earlier ones."""

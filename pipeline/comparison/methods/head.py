@@ -1,7 +1,5 @@
 """The nine heads, see `pipeline.comparison.heads`: what each adds to fine-tuning."""
 
-from __future__ import annotations
-
 from pipeline.comparison.heads import regularised, rehearsing
 from pipeline.comparison.heads.domain_adversarial import DomainAdversarial
 from pipeline.comparison.heads.training import head_method

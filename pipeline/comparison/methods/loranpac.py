@@ -16,8 +16,6 @@ rows; rows may have weights, √ω h; singular values below a millionth of the l
 kept row enters as one row at the source's mean, of the weight of all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -17,8 +17,6 @@ Both are fitted to the source, their forms with `-pseudo` to the target's weight
 kept row enters as so many rows at the source's mean as the source has rows of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,8 +48,44 @@ class Regression:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """All rows so far, by their sums: G (M, M) and Q (M, C) of the fitted and of the held-out rows."""
+
+    fitted_G: Matrix64
+    fitted_Q: Matrix64
+    held_G: Matrix64
+    held_Q: Matrix64
+
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> "Sums":
+        """Return these with further rows; Y (n, C) may have further classes."""
+        more = ((0, 0), (0, Y.shape[1] - self.held_Q.shape[1]))
+        b, y, held_b, held_y = B[~out], Y[~out], B[out], Y[out]
+        fitted_G, held_G = b.T @ b, held_b.T @ held_b
+        fitted_G += self.fitted_G  # in the new memory: a further M×M matrix takes as long to fetch as to add
+        held_G += self.held_G
+        return Sums(
+            fitted_G, np.pad(self.fitted_Q, more) + b.T @ y, held_G, np.pad(self.held_Q, more) + held_b.T @ held_y
+        )
+
+    @property
+    def Q(self) -> Matrix64:  # noqa: N802  the paper's name
+        """Q (M, C) of all rows."""
+        return self.fitted_Q + self.held_Q
+
+    def held_out_errors(self) -> Vector64:
+        """Return for each ridge Σω‖Wᵀh − y‖² of the held-out rows, when fitted to the others, less Σω."""
+        W = ridge_solutions(self.fitted_G, self.fitted_Q, RIDGES)
+        errors = np.sum(W * (self.held_G @ W - 2 * np.tile(self.held_Q, len(RIDGES))), axis=0)
+        return np.asarray(errors.reshape(len(RIDGES), -1).sum(axis=1))
+
+    def coefficients(self, ridge: float) -> Matrix64:
+        """Return W (M, C) of all rows."""
+        return solve(self.fitted_G + self.held_G, self.Q, ridge)
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows so far, while fewer of them are fitted than there are features.
+    """The same while fewer rows are fitted than there are features.
 
     With B = √ω h (n, M) and Y = √ω y (n, C), (G + λI)⁻¹Q = Bᵀ(BBᵀ + λI)⁻¹Y takes n³ operations in place of M³.
     """
@@ -61,7 +95,7 @@ class Rows:
     out: npt.NDArray[np.bool_]  # (n,) held out
     gram: Matrix64  # (n, n) BBᵀ
 
-    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Rows | Sums:
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> "Rows | Sums":
         """Return these with further rows; Y (n, C) may have further classes."""
         before, M = self.B, self.B.shape[1]
         if np.sum(~self.out) + np.sum(~out) > ROWS_PER_FEATURE * M:
@@ -91,42 +125,6 @@ class Rows:
     def coefficients(self, ridge: float) -> Matrix64:
         """Return W (M, C) of all rows."""
         return self.B.T @ solve(self.gram, self.Y, ridge)
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """The same with more rows than features: G (M, M) and Q (M, C) of the fitted and of the held-out rows."""
-
-    fitted_G: Matrix64
-    fitted_Q: Matrix64
-    held_G: Matrix64
-    held_Q: Matrix64
-
-    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Sums:
-        """Return these with further rows; Y (n, C) may have further classes."""
-        more = ((0, 0), (0, Y.shape[1] - self.held_Q.shape[1]))
-        b, y, held_b, held_y = B[~out], Y[~out], B[out], Y[out]
-        fitted_G, held_G = b.T @ b, held_b.T @ held_b
-        fitted_G += self.fitted_G  # in the new memory: a further M×M matrix takes as long to fetch as to add
-        held_G += self.held_G
-        return Sums(
-            fitted_G, np.pad(self.fitted_Q, more) + b.T @ y, held_G, np.pad(self.held_Q, more) + held_b.T @ held_y
-        )
-
-    @property
-    def Q(self) -> Matrix64:  # noqa: N802  the paper's name
-        """Q (M, C) of all rows."""
-        return self.fitted_Q + self.held_Q
-
-    def held_out_errors(self) -> Vector64:
-        """Return the errors of `Rows.held_out_errors` less Σω, which is the same for every ridge."""
-        W = ridge_solutions(self.fitted_G, self.fitted_Q, RIDGES)
-        errors = np.sum(W * (self.held_G @ W - 2 * np.tile(self.held_Q, len(RIDGES))), axis=0)
-        return np.asarray(errors.reshape(len(RIDGES), -1).sum(axis=1))
-
-    def coefficients(self, ridge: float) -> Matrix64:
-        """Return W (M, C) of all rows."""
-        return solve(self.fitted_G + self.held_G, self.Q, ridge)
 
 
 @dataclass

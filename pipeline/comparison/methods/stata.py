@@ -18,8 +18,6 @@ after its task. Test rows get one assignment step over the classes seen, without
 `stata` and `stata-pseudo` are the two forms of `unlabelled_tasks`; the anchors of the second are the source's means.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.comparison.methods import transclip

@@ -23,8 +23,6 @@ formula gives for all rows at once. Test rows get one assignment step over the c
 `transclip` and `transclip-pseudo` are the two forms of `unlabelled_tasks`. No class is ever without a row: z > 0.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -90,13 +88,9 @@ def neighbour_sums(task: UnlabelledTask) -> Any:
 
 
 def log_likelihood(rows: Matrix64, means: Matrix64, variances: Matrix64) -> Matrix64:
-    """Return −½ (x−μ)ᵀΣ⁻¹(x−μ) − ½ log det Σ, (n, c), of rows (n, d).
+    """Return −½ (x−μ)ᵀΣ⁻¹(x−μ) − ½ log det Σ, (n, c), of rows (n, d) and means (c, d).
 
-    Parameters
-    ----------
-    means : ndarray of shape (c, d)
-    variances : ndarray of shape (c, d) or (1, d)
-        Diagonals of the covariances; (1, d) if the classes share one.
+    ``variances`` (c, d), or (1, d) if the classes share them, are the diagonals of Σ.
     """
     precision = 1 / np.maximum(variances, FLOOR * variances.mean(axis=1, keepdims=True))
     of_class = (means**2 * precision).sum(axis=1) - np.log(precision).sum(axis=1)
