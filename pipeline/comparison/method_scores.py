@@ -1,6 +1,7 @@
 """What compared methods reach on the seeds of a problem."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from pipeline.comparison.registry import compared_method
 from pipeline.errors import RefereeError, StoreError, one_line
 from pipeline.method.continual_metrics import image_covariance
 from pipeline.method.label_space_measures import LabelSpaceScores
-from pipeline.method.row_reduction import RowReduction
 from pipeline.method.rows import Matrix64
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
@@ -26,17 +26,21 @@ class Scored(NamedTuple):
     unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
 
 
-def run_seed(
-    index: int,
-    reduce_rows: RowReduction,  # noqa: ARG001  methods have all rows in memory
-    *,
-    problem: LabelledProblem,
-    bases: Bases,
-    methods: Sequence[str],
-) -> list[Scored | str]:
-    """Return how every method scores on one seed, or in one line why it does not."""
-    own = problem.seed(index, bases.basis(index))
-    return [run_method(problem, index, own, name) for name in methods]
+def run_methods(
+    problem: LabelledProblem, bases: Bases, methods: Sequence[str], for_each: Callable[..., list[list[Any]]]
+) -> dict[str, Sequence[Scored | str]]:
+    """Return for each method how it scores on every seed, or in one line why it does not.
+
+    ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
+    """
+    seeds, D = len(problem.target.seeds), bases.recipe.D
+    by_seed = for_each(partial(open_seed, problem, bases), partial(run_method, problem), seeds, methods, D=D)
+    return dict(zip(methods, zip(*by_seed, strict=True), strict=True))
+
+
+def open_seed(problem: LabelledProblem, bases: Bases, index: int) -> Seed:
+    """Return the seed at ``index`` under its basis."""
+    return problem.seed(index, bases.basis(index))
 
 
 def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Scored | str:

@@ -11,21 +11,18 @@ its entry holds the reason instead of figures. The stage fails where no method c
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from pipeline import paths
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.method_scores import Scored, covariance_of_methods, run_method, run_seed
+from pipeline.comparison.method_scores import Scored, covariance_of_methods, run_methods
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, counted
-from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.params import Params
-from pipeline.problem.problem import LabelledProblem
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import accuracy_figures, label_space_figures
 from pipeline.stage import Context, stage
-from pipeline.store.basis_file import Bases, read_bases
+from pipeline.store.basis_file import read_bases
 from pipeline.write_aside import write_json
 
 
@@ -45,8 +42,7 @@ def compare(context: Context, name: str) -> str:
         problem = context.project.labelled_problem(name, lazy=executor.lazy)
         methods = {method: compared_method(method) for method in params.compare.methods}
         methods = {method: one for method, one in methods.items() if one.answers is None or problem.has_unknown}
-        by_seed = run_methods(problem, bases, list(methods), executor)
-    scored = dict(zip(methods, zip(*by_seed, strict=True), strict=True))
+        scored = run_methods(problem, bases, list(methods), executor.for_each_item)
     seeds = problem.target.seeds
     entries = {method: entry(one, scored[method], seeds) for method, one in methods.items()}
     failed = {method: made["failed"] for method, made in entries.items() if "failed" in made}
@@ -68,21 +64,6 @@ def compare(context: Context, name: str) -> str:
         return "no method, the ceiling alone"
     best = max(final, key=final.__getitem__)
     return f"{counted(len(methods), 'method')}, largest A_T {final[best]} ({best})"
-
-
-def run_methods(
-    problem: LabelledProblem, bases: Bases, methods: Sequence[str], executor: Executor
-) -> list[list[Scored | str]]:
-    """Return how each method scores on every seed: on a cluster seeds run side by side, here methods do."""
-    seeds, D = len(problem.target.seeds), bases.recipe.D
-    if executor.cluster is not None:  # a method sees all rows at once: whole seeds are handed out
-        run = partial(run_seed, problem=problem, bases=bases, methods=methods)
-        return executor.for_each_seed(run, seeds, images=0, views=0, D=D)
-
-    def opened(index: int) -> Any:
-        return problem.seed(index, bases.basis(index))
-
-    return for_each_item(opened, partial(run_method, problem), seeds, methods, D=D, workers=executor.workers)
 
 
 def entry(method: ComparedMethod, outcomes: Sequence[Scored | str], seeds: Sequence[int]) -> dict[str, Any]:
