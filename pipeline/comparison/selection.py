@@ -26,7 +26,18 @@ HELD_OUT = 5  # every fifth source image
 
 def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
     """Return every score of `SCORES`, larger is better, given the target's classifier after the last task."""
-    fused, klda, clip = _train_predictions(seed, options, classifier)
+    basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
+    everything = np.arange(len(source.means))
+    predictions, by_view = [], {view: list[Matrix64]() for view in options.views}
+    for task in seed.target.tasks:
+        predictions.append(prediction(seed, options, task, source, classifier))
+        features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
+        for view, parts in by_view.items():
+            alone = KernelRows(features.basis, {options.views[0]: features.views[view]})
+            parts.append(klda_probabilities(alone, classifier, everything, options, vote=False))
+    # probabilities (n, C) of all train images: of the method, CLIP's and of each view
+    fused, clip = np.concatenate([one.fused for one in predictions]), np.concatenate([one.clip for one in predictions])
+    klda = {view: np.concatenate(parts) for view, parts in by_view.items()}
     scores = {
         "neighbourhood_density": measures.neighbourhood_density(fused),
         "information": measures.information(fused),
@@ -36,23 +47,6 @@ def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier
         "source_likelihood": source_likelihood(seed, options),
     }
     return {name: float(scores[name]) for name in SCORES}
-
-
-def _train_predictions(
-    seed: Seed, options: MethodOptions, classifier: Classifier
-) -> tuple[Matrix64, dict[str, Matrix64], Matrix64]:
-    """Return the probabilities (n, C) of all train images: of the method, of each view, and CLIP's."""
-    basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
-    everything = np.arange(len(source.means))
-    found, by_view = [], {view: list[Matrix64]() for view in options.views}
-    for task in seed.target.tasks:
-        found.append(prediction(seed, options, task, source, classifier))
-        features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
-        for view, parts in by_view.items():
-            alone = KernelRows(features.basis, {options.views[0]: features.views[view]})
-            parts.append(klda_probabilities(alone, classifier, everything, options, vote=False))
-    views = {view: np.concatenate(parts) for view, parts in by_view.items()}
-    return np.concatenate([one.fused for one in found]), views, np.concatenate([one.clip for one in found])
 
 
 def source_likelihood(seed: Seed, options: MethodOptions) -> float:

@@ -72,11 +72,6 @@ def test_zlap_agrees_with_one_graph_of_all_tasks(space):
         np.testing.assert_array_equal(predictions[t], expected.argmax(axis=1))
 
 
-def test_the_constants_are_the_authors():
-    assert (zlap.NEIGHBOURS, zlap.GAMMA, zlap.ALPHA) == (5, 5.0, 0.3)
-    assert (transclip.MOST_CONFIDENT, transclip.ITERATIONS, stata.ALPHA) == (8, 10, 1.0)
-
-
 def test_stata_leaves_a_class_that_no_row_is_taken_for_at_its_anchor():
     task = next(iter(clip_space(small()).tasks))
     sure = np.tile([1 - 1e-12, 1e-12], (len(task.rows), 1))

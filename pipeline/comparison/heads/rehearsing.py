@@ -149,8 +149,9 @@ class DualMemory(Rehearsal):
     def predict(self, head: GrowingHead, x: Tensor) -> Tensor:
         """Return the class (n,) of the largest rectified score."""
         scores = head.logits(x).softmax(dim=1)
-        ratio = self.initial / self.now * self.confidence[-1] / self.confidence
-        return rectified(scores, ratio, self.first).argmax(dim=1)
+        factor = self.initial / self.now * self.confidence[-1] / self.confidence  # of eq. (1); 1 for new classes
+        new_on_top = scores.argmax(dim=1) >= self.first
+        return (scores * factor).where(new_on_top[:, None], scores).argmax(dim=1)
 
 
 def herding(features: Tensor, m: int) -> Tensor:
@@ -183,11 +184,3 @@ def class_means(scores: Tensor, y: Tensor) -> Tensor:
     sums = scores.new_zeros(scores.shape[1]).index_add(0, y, own)
     counts = y.bincount(minlength=scores.shape[1])
     return (sums / counts.clamp(min=1)).clamp(min=LEAST)
-
-
-def rectified(scores: Tensor, ratio: Tensor, first: int) -> Tensor:
-    """Return scores (n, C), eq. (1): where a new class is on top, classes before ``first`` are multiplied by ratio."""
-    new_on_top = scores.argmax(dim=1) >= first
-    factor = ratio.clone()
-    factor[first:] = 1.0
-    return (scores * factor).where(new_on_top[:, None], scores)
