@@ -4,13 +4,13 @@ import numpy as np
 import torch
 
 from pipeline.comparison.heads.training import Batch, GrowingHead, HeadTask, new_head
+from pipeline.comparison.methods import head
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy, forgetting
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.problem.seed import Seed, Source, Target
 
-NAMES = ["ewc", "lwf", "si", "mas", "rwalk", "icarl", "eeil", "il2m", "dann"]
-HEADS = [f"{name}-head" for name in NAMES]
+HEADS = [*head.METHODS]
 C, PER_TASK, WIDTH = 6, 2, 32
 
 
