@@ -1,7 +1,5 @@
 """What the comparison needs to know of a method: its function, and what a table says about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

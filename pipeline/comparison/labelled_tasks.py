@@ -4,8 +4,6 @@ Both are generators: a method folds a task in and cannot look back. Embeddings a
 the backbone gave them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

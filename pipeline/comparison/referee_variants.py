@@ -1,7 +1,5 @@
 """REFEREE's variants, ablations and reference rows as compared methods; equal source fits are shared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ RanPAC take 0.11 s of CPU; by eigenvectors 0.4 s, by a Cholesky factor for each 
 which lets go of Python's lock while it computes; SciPy's own wrappers hold it, and other methods would wait.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterable
 

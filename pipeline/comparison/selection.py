@@ -5,20 +5,16 @@ target, and labelled source images. How good the choice was is measured afterwar
 best value has over the chosen one, the rank correlation says whether a score orders the values as accuracy does.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.comparison.referee_variants import kernel_basis, prediction, sharing, source_models, source_options
 from pipeline.method import label_free_scores as measures
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
 from pipeline.method.prediction import klda_probabilities
-from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Matrix64, take
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import MethodOptions
@@ -29,14 +25,19 @@ HELD_OUT = 5  # every fifth source image
 
 
 def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
-    """Return every score of `SCORES` of a model after its last task; larger is better.
-
-    Parameters
-    ----------
-    classifier : Classifier
-        The target's after the last task.
-    """
-    fused, klda, clip = _train_predictions(seed, options, classifier)
+    """Return every score of `SCORES`, larger is better, given the target's classifier after the last task."""
+    basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
+    everything = np.arange(len(source.means))
+    predictions, by_view = [], {view: list[Matrix64]() for view in options.views}
+    for task in seed.target.tasks:
+        predictions.append(prediction(seed, options, task, source, classifier))
+        features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
+        for view, parts in by_view.items():
+            alone = KernelRows(features.basis, {options.views[0]: features.views[view]})
+            parts.append(klda_probabilities(alone, classifier, everything, options, vote=False))
+    # probabilities (n, C) of all train images: of the method, CLIP's and of each view
+    fused, clip = np.concatenate([one.fused for one in predictions]), np.concatenate([one.clip for one in predictions])
+    klda = {view: np.concatenate(parts) for view, parts in by_view.items()}
     scores = {
         "neighbourhood_density": measures.neighbourhood_density(fused),
         "information": measures.information(fused),
@@ -48,58 +49,31 @@ def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier
     return {name: float(scores[name]) for name in SCORES}
 
 
-def _train_predictions(
-    seed: Seed, options: MethodOptions, classifier: Classifier
-) -> tuple[Matrix64, dict[str, Matrix64], Matrix64]:
-    """Return the probabilities (n, C) of all train images: of the method, of each view, and CLIP's."""
-    basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
-    everything = np.arange(len(source.means))
-    found, by_view = [], {view: list[Matrix64]() for view in options.views}
-    for task in seed.target.tasks:
-        found.append(prediction(seed, options, task, source, classifier))
-        features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
-        for view, parts in by_view.items():
-            alone = KernelRows(features.basis, {options.views[0]: features.views[view]})
-            parts.append(klda_probabilities(alone, classifier, everything, options, vote=False))
-    views = {view: np.concatenate(parts) for view, parts in by_view.items()}
-    return np.concatenate([one.fused for one in found]), views, np.concatenate([one.clip for one in found])
-
-
 def source_likelihood(seed: Seed, options: MethodOptions) -> float:
     """Return the mean log probability of every fifth source image under the source model of the others."""
-    basis, fitted = kernel_basis(seed, options), source_options(options)
-    out = np.arange(len(seed.source.labels)) % HELD_OUT == 0
-    model, features = seed.shared(
-        ("held-out source", fitted, basis.width), lambda: _held_out_fit(seed, basis, fitted, out)
-    )
-    everything = np.arange(len(model.means))
-    p = klda_probabilities(features, model.classifier, everything, options, vote=False)
-    return measures.log_likelihood(p, seed.source.labels[out])
+    basis, fitted, source = kernel_basis(seed, options), source_options(options), seed.source
+    out = np.arange(len(source.labels)) % HELD_OUT == 0
 
+    def fit() -> tuple[SourceModel, KernelRows]:
+        (model,) = fit_source(
+            basis,
+            source.views,
+            source.labels,
+            seed.tasks,
+            fitted,
+            clip=source.clip,
+            shared=sharing(seed, basis),
+            without=out,
+            last_only=True,
+        )
+        outside = np.flatnonzero(out)
+        rows = {"original": take(source.views["original"], outside)}
+        clip = None if source.clip is None else take(source.clip, outside)
+        return model, joined_rows(basis, rows, clip, fitted.clip_in_kernel)
 
-def _held_out_fit(
-    seed: Seed, basis: Basis, options: MethodOptions, out: npt.NDArray[np.bool_]
-) -> tuple[SourceModel, KernelRows]:
-    """Return the source model of the images that are not ``out`` (n,), and the rows of those that are."""
-    source, clip, outside = seed.source, seed.source.clip, np.flatnonzero(out)
-    (model,) = fit_source(
-        basis,
-        source.views,
-        source.labels,
-        seed.tasks,
-        options,
-        clip=clip,
-        shared=sharing(seed, basis),
-        without=out,
-        last_only=True,
-    )
-    features = joined_rows(
-        basis,
-        {"original": take(source.views["original"], outside)},
-        None if clip is None else take(clip, outside),
-        options.clip_in_kernel,
-    )
-    return model, features
+    model, features = seed.shared(("held-out source", fitted, basis.width), fit)
+    p = klda_probabilities(features, model.classifier, np.arange(len(model.means)), options, vote=False)
+    return measures.log_likelihood(p, source.labels[out])
 
 
 @dataclass(frozen=True)
@@ -114,14 +88,9 @@ class Choice:
 
 
 def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[str, float]]) -> list[Choice]:
-    """Return what each score chooses.
+    """Return what each score chooses, given A_T (which takes labels: for comparison only) and the scores of each value.
 
-    Parameters
-    ----------
-    accuracy : mapping of value to float
-        A_T of each value, which takes labels: for comparison only.
-    scores : mapping of value to mapping of str to float
-        The label-free scores of each value. One that some value does not have, or equal for all, chooses nothing.
+    A score that some value does not have, or that is equal for all, chooses nothing.
 
     Examples
     --------
@@ -137,15 +106,10 @@ def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[st
         if not np.isfinite(column).all() or len(set(column)) < 2:
             continue
         chosen = values[int(np.argmax(column))]
-        regret = accuracy[best] - accuracy[chosen]
-        correlation = _spearman(column, [accuracy[value] for value in values])
-        found.append(Choice(name, chosen, best, regret, correlation))
+        correlation = np.nan
+        if len(set(accuracy.values())) > 1:
+            from scipy.stats import spearmanr  # takes a second to import
+
+            correlation = float(spearmanr(column, [accuracy[value] for value in values]).statistic)
+        found.append(Choice(name, chosen, best, accuracy[best] - accuracy[chosen], correlation))
     return found
-
-
-def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    if len(set(other)) < 2:
-        return float("nan")
-    from scipy.stats import spearmanr  # takes a second to import
-
-    return float(spearmanr(one, other).statistic)

@@ -1,10 +1,9 @@
 """The method at other values of D, sigma and its options, one at a time: what `sensitivity` and `select` run."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -44,25 +43,20 @@ def runs_over(
     rff: Mapping[str, Any],
     variant: str,
     options: Mapping[str, Any],
-    values: Mapping[str, Sequence[Any]],
-) -> Iterator[tuple[str, Any, Run]]:
-    """Yield setting, value and run for all values of D, sigma and options, the other settings being as they are.
+    values: Mapping[str, Iterable[Any]],
+) -> dict[tuple[str, Any], Run]:
+    """Return the run of every value of D, sigma and options, by setting and value; other settings are as they are.
 
-    Parameters
-    ----------
-    rff : mapping
-        The section `rff` of params.yaml.
-    variant, options
-        `method.variant` and `method.options`.
-    values : mapping of str to sequence
-        By ``D``, ``sigma`` or the name of an option.
+    ``rff`` is the section of params.yaml, ``variant`` and ``options`` are those of its section `method`.
     """
+    runs = {}
     for setting, tried in values.items():
         for value in tried:
-            basis = {**rff, setting: value} if setting in ("D", "sigma") else rff
-            own = options if setting in ("D", "sigma") else {**options, setting: value}
-            recipe = basis_recipe(problem.source, **basis)
-            yield setting, value, Run(recipe, method_options(variant, own))
+            of_basis = setting in ("D", "sigma")
+            recipe = basis_recipe(problem.source, **({**rff, setting: value} if of_basis else rff))
+            own = options if of_basis else {**options, setting: value}
+            runs[setting, value] = Run(recipe, method_options(variant, own))
+    return runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,26 +83,18 @@ class SweptSeed(Seed):
         return self.widest if d == self.widest.d else self.widest.joint()
 
     def _directions(self, d: int) -> Directions:
-        nested = self.opened.shared(
-            ("directions", self.widest, d), lambda: nested_directions(self._widest(d), self.widths)
-        )
-        return nested[self.basis.D]
+        key, widest = ("directions", self.widest, d), self._widest(d)
+        return self.opened.shared(key, lambda: nested_directions(widest, self.widths))[self.basis.D]
 
     def _features(self, images: tuple[Any, ...], features: KernelRows) -> KernelRows:
         basis, widest = features.basis, self._widest(features.basis.d)
-
-        def mapped(view: str) -> SweptFeatures:
-            return self.opened.shared((*images, self.widest, view), lambda: SweptFeatures(widest, self.widths))
-
-        return KernelRows(
-            basis,
-            {
-                view: KeptFeatures(basis, kept.rows, mapped=mapped(view).deviations)
-                if isinstance(kept, KeptFeatures)
-                else kept
-                for view, kept in features.views.items()
-            },
-        )
+        views = dict(features.views)
+        for view, kept in features.views.items():
+            if isinstance(kept, KeptFeatures):
+                key = (*images, self.widest, view)
+                swept = self.opened.shared(key, lambda: SweptFeatures(widest, self.widths))
+                views[view] = KeptFeatures(basis, kept.rows, mapped=swept.deviations)
+        return KernelRows(basis, views)
 
 
 def swept_seed(opened: Seed, basis: Basis, widest: Basis, widths: Iterable[int]) -> Seed:
@@ -135,21 +121,10 @@ def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe
 def swept_outcomes(
     problem: LabelledProblem, runs: Iterable[Run], scored: Collection[Run], for_each: Callable[..., list[list[Any]]]
 ) -> dict[Run, list[Outcome]]:
-    """Make every run on every seed: runs of one basis together, since they share its features.
+    """Make every run on every seed, equal ones once; return by run an outcome per seed.
 
-    Parameters
-    ----------
-    runs : iterable of Run
-        Equal ones are made once.
-    scored : collection of Run
-        Those whose label-free scores are wanted.
-    for_each : callable
-        Who runs the items of every seed: `extraction.executor.for_each_item`.
-
-    Returns
-    -------
-    dict of Run to list of Outcome
-        By run, an outcome per seed.
+    Runs of one basis are made together, since they share its features. Label-free scores are those of the runs
+    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.for_each_item`.
     """
     bases: dict[BasisRecipe, list[Run]] = {}
     for run in dict.fromkeys(runs):
@@ -164,10 +139,11 @@ def swept_outcomes(
         list(bases.values()),
         D=widest.D,
     )
-    of_seed = [[outcome for basis in seed for outcome in basis] for seed in by_seed]
-    return dict(
-        zip((run for basis in bases.values() for run in basis), map(list, zip(*of_seed, strict=True)), strict=True)
-    )
+    of_run: dict[Run, list[Outcome]] = {run: [] for runs_of_basis in bases.values() for run in runs_of_basis}
+    for seed in by_seed:
+        for run, outcome in zip(of_run, chain.from_iterable(seed), strict=True):
+            of_run[run].append(outcome)
+    return of_run
 
 
 def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:

@@ -14,8 +14,6 @@ half of the largest, ln K.
 - ``nearest-mean-distance``: squared distance to the nearest source mean of unit embeddings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -38,20 +36,22 @@ SOURCE = replace(CALIBRATED, predictor="source")
 Scores = Callable[[Seed, UnlabelledRows, int], Matrix64]
 
 
-def answers(
-    seed: Seed, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
-) -> list[Answers]:
-    """Return the answers for the test images after each task."""
-    found, train = [], []
-    for t in range(len(seed.tasks)):
-        p = scores(seed, seed.target.test, t)
-        if half_entropy:
+def baseline(
+    title: str, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
+) -> ComparedMethod:
+    """Return a method that rejects images whose ``u`` of their scores is too large."""
+
+    def answers(seed: Seed) -> list[Answers]:
+        found = []
+        for t in range(len(seed.tasks)):
+            p = scores(seed, seed.target.test, t)
             threshold = np.log(p.shape[1]) / 2
-        else:
-            train = [u(scores(seed, task, t)) for task in seed.target.tasks[: t + 1]]
-            threshold = otsu(np.concatenate(train))
-        found.append(Answers(p.argmax(axis=1), u(p) > threshold, u(p)))
-    return found
+            if not half_entropy:
+                threshold = otsu(np.concatenate([u(scores(seed, task, t)) for task in seed.target.tasks[: t + 1]]))
+            found.append(Answers(p.argmax(axis=1), u(p) > threshold, u(p)))
+        return found
+
+    return rejecting_method(answers, title, "reference")
 
 
 def otsu(values: Vector64) -> float:
@@ -81,14 +81,10 @@ def smallest(scores: Matrix64) -> Vector64:
     return np.asarray(-scores.max(axis=1))
 
 
-def classes_seen(seed: Seed, task: int) -> int:
-    """Return the number of classes after a task (from 0)."""
-    return int(max(classes.max() for classes in seed.tasks[: task + 1])) + 1
-
-
 def cosines(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
-    """Return CLIP's cosines (n, K)."""
-    return as_array(rows.cosines)[:, : classes_seen(seed, task)].astype(np.float64)
+    """Return CLIP's cosines (n, K) to the classes seen."""
+    K = int(max(classes.max() for classes in seed.tasks[: task + 1])) + 1
+    return as_array(rows.cosines)[:, :K].astype(np.float64)
 
 
 def clip(seed: Seed, rows: UnlabelledRows, task: int, scale: float | None = None) -> Matrix64:
@@ -98,16 +94,17 @@ def clip(seed: Seed, rows: UnlabelledRows, task: int, scale: float | None = None
 
 def calibrated_clip(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return CLIP's probabilities (n, K) at the temperature that source images of the classes seen choose."""
-    K = classes_seen(seed, task)
+    k = cosines(seed, rows, task)
+    K = k.shape[1]
 
     def temperature() -> float:
         if seed.source.clip is None or seed.target.text is None:
             raise InputError("the source has no CLIP embeddings, which this method needs")
         mine = np.flatnonzero(seed.source.labels < K)
-        k = unit_rows(as_array(seed.source.clip)[mine]) @ unit_rows(seed.target.text[:K]).T
-        return calibrated_temperature(k, seed.source.labels[mine], 1 / seed.target.clip_scale)
+        of_source = unit_rows(as_array(seed.source.clip)[mine]) @ unit_rows(seed.target.text[:K]).T
+        return calibrated_temperature(of_source, seed.source.labels[mine], 1 / seed.target.clip_scale)
 
-    return clip(seed, rows, task, 1 / seed.shared(("CLIP's temperature", K), temperature))
+    return softmax(1 / seed.shared(("CLIP's temperature", K), temperature) * k)
 
 
 def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
@@ -115,15 +112,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
     Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
     negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
-    above chance. uniood follows gradients; here a bounded search over one number does.
-
-    Parameters
-    ----------
-    k : ndarray of shape (n, K)
-        Cosines of source images.
-    labels : ndarray of shape (n,)
-    own : float
-        The model's own temperature, which is returned where fewer than two classes would be asked for.
+    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are cosines of
+    source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
     """
     half = (k.shape[1] - 1) // 2
     inside = labels < half
@@ -156,19 +146,13 @@ def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     return np.asarray(2 * g @ means.T - (means**2).sum(axis=1) - (g**2).sum(axis=1)[:, None])
 
 
-def _method(
-    title: str, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
-) -> ComparedMethod:
-    return rejecting_method(partial(answers, scores=scores, u=u, half_entropy=half_entropy), title, "reference")
-
-
 BASELINES = {
-    "mcm": _method("CLIP, maximum concept matching", partial(clip, scale=1.0), smallest),
-    "clip-entropy": _method("CLIP, entropy", clip, entropy),
-    "clip-largest-cosine": _method("CLIP, largest cosine", cosines, smallest),
-    "clip-half-entropy": _method("CLIP zero-shot of uniood", clip, entropy, half_entropy=True),
-    "clip-calibrated": _method("CLIP calibrated of uniood", calibrated_clip, entropy, half_entropy=True),
-    "source-max-softmax": _method("source model, maximum softmax", source_probabilities, smallest),
-    "source-entropy": _method("source model, entropy", source_probabilities, entropy),
-    "nearest-mean-distance": _method("nearest source mean, distance", negative_distances, smallest),
+    "mcm": baseline("CLIP, maximum concept matching", partial(clip, scale=1.0), smallest),
+    "clip-entropy": baseline("CLIP, entropy", clip, entropy),
+    "clip-largest-cosine": baseline("CLIP, largest cosine", cosines, smallest),
+    "clip-half-entropy": baseline("CLIP zero-shot of uniood", clip, entropy, half_entropy=True),
+    "clip-calibrated": baseline("CLIP calibrated of uniood", calibrated_clip, entropy, half_entropy=True),
+    "source-max-softmax": baseline("source model, maximum softmax", source_probabilities, smallest),
+    "source-entropy": baseline("source model, entropy", source_probabilities, entropy),
+    "nearest-mean-distance": baseline("nearest source mean, distance", negative_distances, smallest),
 }

@@ -10,10 +10,8 @@ test image is judged alone, as by every other method. Each of them has two forms
   of train rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,7 @@ NEAREST = 4  # the most neighbours that a method asks for
 BLOCK_ROWS = 2048  # whose cosines are in memory at a time
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class UnlabelledTask:
     """Rows of a task, without labels."""
 
@@ -41,13 +39,10 @@ class UnlabelledTask:
     prior: Matrix64  # (n, c) first opinion ŷ: probabilities of the task's classes
     anchors: Matrix64  # (c, d) unit embeddings of the classes: texts or source means
 
-    # the nearest other rows of each row and their cosines, (n, `NEAREST`), best first; here, and not when a method
-    # asks, because methods are threads
-    neighbours: tuple[Labels, Matrix64] = field(init=False)
-
     def __post_init__(self) -> None:
-        """Find the neighbours."""
-        object.__setattr__(self, "neighbours", nearest(self.rows, self.rows, NEAREST, same=True))
+        # the nearest other rows of each row and their cosines, (n, `NEAREST`), best first; now, and not when a method
+        # asks, because methods are threads
+        self.neighbours = nearest(self.rows, self.rows, NEAREST, same=True)
 
     @property
     def classes_seen(self) -> int:
@@ -102,10 +97,7 @@ def _clip_rows(rows: Rows | None) -> Matrix64:
 def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labels]]) -> dict[str, ComparedMethod]:
     """Return a transductive peer's two forms by their names, for the METHODS of its file.
 
-    Parameters
-    ----------
-    run : callable
-        Adapts to the tasks of a `Space` in order; returns the classes (n,) of the test rows after each.
+    ``run`` adapts to the tasks of a `Space` in order; it returns the classes (n,) of the test rows after each.
     """
 
     def form(space: Callable[[Seed], Space], title: str) -> ComparedMethod:

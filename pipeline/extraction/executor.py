@@ -62,6 +62,20 @@ class Executor:
             reduce_rows = ClusterReduction(self.cluster, reduce_rows)
         return side_by_side(lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers)
 
+    def for_each_item(
+        self,
+        open_seed: Callable[[int], Opened],
+        run: Callable[[int, Opened, Item], Result],
+        seeds: int,
+        items: Sequence[Item],
+        *,
+        D: int,
+    ) -> list[list[Result]]:
+        """Return what `for_each_item` does. On a cluster whole seeds are handed out: all their rows are in memory."""
+        if self.cluster is None:
+            return for_each_item(open_seed, run, seeds, items, D=D, workers=self.workers)
+        return self.for_each_seed(partial(run_items, open_seed, run, items), seeds, images=0, views=0, D=D)
+
 
 @contextmanager
 def executor(
@@ -132,6 +146,18 @@ def for_each_item(
 
     results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=workers), strict=True))
     return [[results[index, position] for position in range(len(items))] for index in range(seeds)]
+
+
+def run_items(
+    open_seed: Callable[[int], Opened],
+    run: Callable[[int, Opened, Item], Result],
+    items: Sequence[Item],
+    index: int,
+    _reduce_rows: RowReduction,
+) -> list[Result]:
+    """Return ``run(index, open_seed(index), item)`` of every item, one after another."""
+    opened = open_seed(index)
+    return [run(index, opened, item) for item in items]
 
 
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:

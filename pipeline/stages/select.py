@@ -9,9 +9,6 @@ seeds; without the scores that some value does not have), choices.csv (what each
 correlation) and made_with.json.
 """
 
-from __future__ import annotations
-
-import csv
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -22,17 +19,15 @@ import numpy as np
 from pipeline import paths
 from pipeline.comparison.selection import SCORES, choices
 from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
-from pipeline.problem.problem import LabelledProblem
 from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.results import read_scored_values
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside, write_json
-
-Tried = dict[Any, Outcome]  # by value, means over the seeds
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
@@ -49,52 +44,41 @@ def select(context: Context, name: str) -> str:
     """Write results/SUITE/problems/PROBLEM/selection."""
     params, method = context.params, context.params.method
     problem = context.project.labelled_problem(name)
-    by_setting: dict[str, Tried] = {}
+    tried: dict[str, dict[Any, Outcome]] = {}  # by setting and value, means over the seeds
     for setting in ("D", "sigma"):
-        scored = read_scored_values(context.suite, name, setting).values
-        by_setting[setting] = {one.value: Outcome(one.accuracy, one.scores) for one in scored}
+        for one in read_scored_values(context.suite, name, setting).values:
+            tried.setdefault(setting, {})[one.value] = Outcome(one.accuracy, one.scores)
     if adapts(method.variant, method.options):
-        by_setting |= options_tried(context, problem)
-    by_setting = {setting: tried for setting, tried in by_setting.items() if tried}
+        runs = runs_over(problem, params.rff.model_dump(), method.variant, method.options, params.select.options)
+        every, here = runs.values(), partial(for_each_item, workers=params.runtime.workers)
+        outcomes = swept_outcomes(problem, every, every, here)
+        for (option, value), run in runs.items():
+            tried.setdefault(option, {})[value] = mean_outcome(outcomes[run])
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
-        write_values(aside / "values.csv", by_setting, f"{problem.size()}, {method.variant}")
-        write_choices(aside / "choices.csv", by_setting)
+        write_values(aside / "values.csv", tried, f"{problem.size()}, {method.variant}")
+        write_choices(aside / "choices.csv", tried)
         write_json(aside / "made_with.json", made_with(params.selected()))
-    return f"{counted(sum(map(len, by_setting.values())), 'value')} of {', '.join(by_setting) or 'nothing'}"
+    return f"{counted(sum(map(len, tried.values())), 'value')} of {', '.join(tried) or 'nothing'}"
 
 
-def options_tried(context: Context, problem: LabelledProblem) -> dict[str, Tried]:
-    """Run the method with every value of an option of `select.options`, one option at a time."""
-    params, method = context.params, context.params.method
-    runs = list(runs_over(problem, params.rff.model_dump(), method.variant, method.options, params.select.options))
-    every = [run for _, _, run in runs]
-    outcomes = swept_outcomes(problem, every, every, partial(for_each_item, workers=params.runtime.workers))
-    tried: dict[str, Tried] = {}
-    for option, value, run in runs:
-        tried.setdefault(option, {})[value] = mean_outcome(outcomes[run])
-    return tried
-
-
-def write_values(path: Path, by_setting: Mapping[str, Tried], of: str) -> None:
+def write_values(path: Path, tried: Mapping[str, Mapping[Any, Outcome]], of: str) -> None:
     """Write what the numbers are of, then A_T in percent and the label-free scores of every value."""
-    rows = [(setting, *one) for setting, tried in by_setting.items() for one in tried.items()]
+    rows = [(setting, *one) for setting, by_value in tried.items() for one in by_value.items()]
     defined = [name for name in SCORES if all(name in outcome.scores for _, _, outcome in rows)]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("of", "setting", "value", "A_T", *defined))
-        for setting, value, outcome in rows:
-            written = (f"{outcome.scores[name]:.6g}" for name in defined)
-            writer.writerow((of, setting, value, percent(outcome.accuracy), *written))
+    lines = [
+        (of, setting, value, percent(one.accuracy), *(f"{one.scores[name]:.6g}" for name in defined))
+        for setting, value, one in rows
+    ]
+    write_table(path, ("of", "setting", "value", "A_T", *defined), lines)
 
 
-def write_choices(path: Path, by_setting: Mapping[str, Tried]) -> None:
+def write_choices(path: Path, tried: Mapping[str, Mapping[Any, Outcome]]) -> None:
     """Write what each score chooses for each setting, regret in percentage points."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("setting", "score", "chosen", "best", "regret", "rank_correlation"))
-        for setting, tried in by_setting.items():
-            accuracy = {value: outcome.accuracy for value, outcome in tried.items()}
-            for choice in choices(accuracy, {value: outcome.scores for value, outcome in tried.items()}):
-                rank = "" if np.isnan(choice.rank_correlation) else f"{choice.rank_correlation:.2f}"  # A_T is constant
-                writer.writerow((setting, choice.score, choice.chosen, choice.best, percent(choice.regret), rank))
+    lines = []
+    for setting, by_value in tried.items():
+        accuracy = {value: one.accuracy for value, one in by_value.items()}
+        for choice in choices(accuracy, {value: one.scores for value, one in by_value.items()}):
+            rank = "" if np.isnan(choice.rank_correlation) else f"{choice.rank_correlation:.2f}"  # A_T is constant
+            lines.append((setting, choice.score, choice.chosen, choice.best, percent(choice.regret), rank))
+    write_table(path, ("setting", "score", "chosen", "best", "regret", "rank_correlation"), lines)

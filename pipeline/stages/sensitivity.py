@@ -8,16 +8,14 @@ every value of `sensitivity`; and SETTING.json, for the stage `select`: A_T and 
 `select`.
 """
 
-from __future__ import annotations
-
-import csv
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pipeline import paths
-from pipeline.comparison.sweep import adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.comparison.sweep import Run, adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
@@ -43,23 +41,22 @@ def sensitivity(context: Context, name: str, setting: str) -> str:
     params, method = context.params, context.params.method
     problem = context.project.labelled_problem(name)
     over = partial(runs_over, problem, params.rff.model_dump(), method.variant, method.options)
-    shown = {value: run for _, value, run in over({setting: sorted(set(context.settings["sensitivity"]))})}
-    chosen = {value: run for _, value, run in over({setting: context.settings["select"]})}
-    if not adapts(method.variant, method.options):
-        chosen = {}  # nothing to choose for
+    shown, chosen = over({setting: sorted(set(context.settings["sensitivity"]))}), dict[tuple[str, Any], Run]()
+    if adapts(method.variant, method.options):  # otherwise there is nothing to choose for
+        chosen = over({setting: context.settings["select"]})
     runs = [*shown.values(), *chosen.values()]
     outcomes = swept_outcomes(problem, runs, chosen.values(), partial(for_each_item, workers=params.runtime.workers))
     other = f"sigma={params.rff.sigma:g}" if setting == "D" else f"D={params.rff.D}"
     of = f"{problem.size()}, {method.variant}, {other}"
+    rows = []
+    for (_, value), run in shown.items():
+        accuracies = [one.accuracy for one in outcomes[run]]
+        rows.append((of, value, percent(np.mean(accuracies)), percent(np.std(accuracies))))
     folder = paths.sensitivity(context.suite, name)
-    with write_aside(folder / f"{setting}.csv") as aside, aside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("of", setting, "A_T", "sd"))
-        for value, run in shown.items():
-            accuracies = [one.accuracy for one in outcomes[run]]
-            writer.writerow((of, value, percent(np.mean(accuracies)), percent(np.std(accuracies))))
+    with write_aside(folder / f"{setting}.csv") as aside:
+        write_table(aside, ("of", setting, "A_T", "sd"), rows)
     made = {key: value for key, value in made_with(params.selected()).items() if key != f"rff.{setting}"}
-    values = {value: mean_outcome(outcomes[run]) for value, run in chosen.items()}
-    scored = [{"value": value, "accuracy": one.accuracy, "scores": one.scores} for value, one in values.items()]
+    means = {value: mean_outcome(outcomes[run]) for (_, value), run in chosen.items()}
+    scored = [{"value": value, "accuracy": one.accuracy, "scores": one.scores} for value, one in means.items()]
     write_json(folder / f"{setting}.json", {"made_with": made, "values": scored})
     return f"{counted(len(shown), 'value')} of {setting}, {len(chosen)} to choose from"

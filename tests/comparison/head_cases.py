@@ -3,14 +3,14 @@
 import numpy as np
 import torch
 
-from pipeline.comparison.head_training.growing_head import Batch, GrowingHead, TaskRows, new_head
+from pipeline.comparison.heads.training import Batch, GrowingHead, HeadTask, new_head
+from pipeline.comparison.methods import head
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy, forgetting
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.problem.seed import Seed, Source, Target
 
-NAMES = ["ewc", "lwf", "si", "mas", "rwalk", "icarl", "eeil", "il2m", "dann"]
-HEADS = [f"{name}-head" for name in NAMES]
+HEADS = [*head.METHODS]
 C, PER_TASK, WIDTH = 6, 2, 32
 
 
@@ -68,7 +68,12 @@ def drawn(*shape, seed=0, dtype=torch.float64):
 
 
 def rows_of(x, y, *, first, classes_seen, target=None):
-    return TaskRows(x, y, x[:0] if target is None else target, first, classes_seen)
+    return HeadTask(x, y, x[:0] if target is None else target, first, classes_seen)
+
+
+def small_task(n=40):
+    x = drawn(n, 4)
+    return rows_of(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long(), first=0, classes_seen=3)
 
 
 def whole_batch(rows, progress=0.5):

@@ -1,14 +1,31 @@
-"""What every head-only baseline promises."""
+"""What every head-only baseline promises, and what they share: the growing head, the training loop, one thread."""
 
+import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import numpy as np
 import pytest
 import torch
 
-from comparison.head_cases import HEADS, PER_TASK, accuracy_and_forgetting, shifted_seed, target_task
+from comparison.head_cases import (
+    HEADS,
+    PER_TASK,
+    WIDTH,
+    accuracy_and_forgetting,
+    drawn,
+    rows_of,
+    seeded,
+    shifted_seed,
+    small_head,
+    small_task,
+    target_task,
+    whole_batch,
+)
+from pipeline.comparison.heads.training import FineTuning, Training, head_input, head_tasks, single_thread, train
 from pipeline.comparison.registry import compared_method
 from pipeline.problem.seed import Source
 
@@ -41,38 +58,30 @@ def test_a_head_is_far_above_chance_under_a_shift_and_reads_no_later_task(name):
     np.testing.assert_array_equal(predictions[:2], again[:2])
 
 
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
 @EVERY_HEAD
+@pytest.mark.usefixtures("three_threads")
 def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
-    # so noisy that another draw of the head predicts otherwise
-    seed, _ = shifted_seed(noise=0.6, tasks=2)
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002  it must not change
+    seed, _ = shifted_seed(noise=0.6, tasks=2)  # so noisy that another draw of the head predicts otherwise
     run = compared_method(name).run
-    try:
-        torch.set_num_threads(1)
-        first = run(seed)
+    state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002  it must not change
+    first = run(seed)
+    assert torch.get_num_threads() == 3
+    assert torch.equal(torch.get_rng_state(), state[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], state[1])  # noqa: NPY002
+    torch.set_num_threads(1)
+    with torch.random.fork_rng():
         torch.manual_seed(123)
-        torch.set_num_threads(3)
-        again = run(seed)
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(threads)
-        after = torch.get_rng_state()
-        torch.set_rng_state(state)
-    np.testing.assert_array_equal(first, again)
-    assert torch.equal(after, torch.Generator().manual_seed(123).get_state())
-    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+        np.testing.assert_array_equal(first, run(seed))
     other = run(replace(seed, number=7))
     assert any((a != b).any() for a, b in zip(first, other, strict=True))
-
-
-def test_methods_other_than_heads_do_not_import_torch():
-    code = (
-        "import sys; from pipeline.comparison.registry import compared_method\n"
-        "assert all(compared_method(name) for name in ('calibrated', 'ranpac', 'fecam-pseudo'))\n"
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @EVERY_HEAD
@@ -85,3 +94,102 @@ def test_classes_and_tasks_without_rows_are_accepted(name, task):
     changed = with_rows(seed, seed.source.views["original"][kept], labels[kept], tasks)
     predictions = compared_method(name).run(changed)
     assert [p.shape for p in predictions] == [labels.shape] * 3
+
+
+def test_methods_other_than_heads_do_not_import_torch():
+    code = (
+        "import sys; from pipeline.comparison.registry import compared_method\n"
+        "assert all(compared_method(name) for name in ('calibrated', 'ranpac', 'fecam-pseudo'))\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_one_thread_inside_and_the_old_number_afterwards_even_side_by_side():
+    both_inside, one_left = (Barrier(2, timeout=30) for _ in range(2))
+
+    def inside(number):
+        with single_thread():
+            both_inside.wait()
+            numbers = [torch.get_num_threads()]
+            if number:  # the other one leaves first
+                one_left.wait()
+                numbers.append(torch.get_num_threads())
+        if not number:
+            one_left.wait()
+        return numbers
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(inside, range(2))) == [[1], [1, 1]]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == 3
+    with pytest.raises(RuntimeError, match="inside"), single_thread():
+        raise RuntimeError("inside")
+    assert torch.get_num_threads() == 3
+
+
+def test_a_head_grows_by_rows_and_keeps_the_others():
+    head = small_head(classes=2)
+    grown = head.grown(3, torch.Generator().manual_seed(0))
+    x = drawn(7, 4)
+    assert grown.logits(x).shape == (7, 5)
+    torch.testing.assert_close(grown.logits(x)[:, :2], head.logits(x), rtol=1e-6, atol=1e-6)
+    frozen = grown.frozen()
+    with torch.no_grad():
+        grown.parameters["output_bias"] += 1.0
+    torch.testing.assert_close(frozen.logits(x) + 1, grown.logits(x))
+
+
+def test_the_input_is_centred_on_the_first_tasks_unit_source_rows():
+    seed, labels = shifted_seed()
+    x = seed.source.views["original"]
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    centred = unit - unit[labels < PER_TASK].mean(axis=0)
+    expected = centred / np.linalg.norm(centred, axis=1, keepdims=True) * math.sqrt(WIDTH)
+    tasks = list(head_tasks(seed))
+    np.testing.assert_allclose(torch.cat([t.x for t in tasks]), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(torch.cat([t.y for t in tasks]), labels)
+    assert [(t.first, t.classes_seen) for t in tasks] == [(0, 2), (2, 4), (4, 6)]
+    assert torch.equal(head_input(np.zeros((1, 3)), np.zeros(3)), torch.zeros(1, 3))
+
+
+class Watched(FineTuning):
+    """Records every step."""
+
+    def __init__(self):
+        self.steps = []
+
+    def after_step(self, head, task, step):
+        self.steps.append(step)
+
+
+@pytest.mark.parametrize("steps", [3, 7])
+def test_a_large_task_gets_its_passes_over_every_row_and_a_small_one_its_steps(steps):
+    rows, method = rows_of(drawn(40, 4), torch.arange(40) % 3, first=0, classes_seen=3), seeded(Watched())
+    train(method, small_head(), rows, Training(steps=steps, passes=2, batch=16))
+    expected = max(steps, 6)
+    taken = [step.batch.index for step in method.steps]
+    assert [len(index) for index in taken] == ([16, 16, 8] * 3)[:expected]
+    first, second = torch.cat(taken[:3]).tolist(), torch.cat(taken[3:6]).tolist()
+    assert sorted(first) == sorted(second) == list(range(40))
+    assert first != second
+    assert [step.batch.progress for step in method.steps] == [i / expected for i in range(expected)]
+
+
+def test_a_step_records_the_gradient_without_the_penalty_but_is_taken_with_it():
+    class Pulled(Watched):
+        def penalty(self, head):
+            return 1e3 * sum((t**2).sum() for t in head.parameters.values())
+
+    head, rows, method = small_head(), small_task(), seeded(Pulled())
+    names, values = zip(*head.parameters.items(), strict=True)
+    plain = torch.autograd.grad(method.loss(head, rows, whole_batch(rows)), values)
+    start = head.frozen().parameters
+    train(method, head, rows, Training(steps=1, passes=0))
+    (step,) = method.steps
+    for name, gradient in zip(names, plain, strict=True):
+        torch.testing.assert_close(step.gradient[name], gradient)
+        torch.testing.assert_close(step.before[name], start[name])
+        change = head.parameters[name].detach() - start[name]
+        assert (change * start[name] <= 0).all()

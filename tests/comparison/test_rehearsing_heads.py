@@ -7,13 +7,10 @@ import pytest
 import torch
 
 from comparison.head_cases import C, drawn, move, rows_of, shifted_seed, small_head, whole_batch
-from pipeline.comparison.head_training.exemplars import PER_CLASS, Rehearsal, herding
-from pipeline.comparison.head_training.growing_head import Batch, task_rows
-from pipeline.comparison.head_training.training_loop import Training, distillation, run_head
-from pipeline.comparison.methods import il2m_head
-from pipeline.comparison.methods.eeil_head import EndToEnd
-from pipeline.comparison.methods.icarl_head import ExemplarClassifier
-from pipeline.comparison.methods.lwf_head import LearningWithoutForgetting
+from pipeline.comparison.heads import rehearsing
+from pipeline.comparison.heads.regularised import LearningWithoutForgetting
+from pipeline.comparison.heads.rehearsing import DualMemory, EndToEnd, ExemplarClassifier, Rehearsal, herding
+from pipeline.comparison.heads.training import Batch, Training, distillation, head_tasks, run_head
 from reference import herding as oracle
 
 
@@ -88,7 +85,7 @@ def test_eeil_distils_every_earlier_task_by_itself():
     assert method.loss(head, rows, whole_batch(rows)).item() == pytest.approx(expected)
 
 
-def test_eeil_fine_tunes_on_as_many_rows_of_every_class():
+def test_eeil_fine_tunes_on_as_many_rows_of_every_class(monkeypatch):
     steps = []
 
     class Watched(EndToEnd):
@@ -96,7 +93,9 @@ def test_eeil_fine_tunes_on_as_many_rows_of_every_class():
             steps.append((np.bincount(rows.y).tolist(), len(self.distilled)))
             return super().loss(head, rows, batch)
 
-    run_head(shifted_seed()[0], Watched(Training(steps=10), per_class=4))
+    monkeypatch.setattr(rehearsing, "PER_CLASS", 4)
+    monkeypatch.setattr(Watched, "training", Training(steps=10))
+    run_head(shifted_seed()[0], Watched())
     assert steps == (
         [([30] * 2, 0)] * 10
         + [([4] * 2 + [30] * 2, 1)] * 10
@@ -107,20 +106,16 @@ def test_eeil_fine_tunes_on_as_many_rows_of_every_class():
 
 
 @pytest.mark.parametrize("m", [1, 4, 12, 20])
-def test_herding_agrees_with_its_oracle(m):
-    features = drawn(12, 3, seed=5)
+@pytest.mark.parametrize("features", [drawn(12, 3, seed=5), torch.ones(3, 2), torch.ones(0, 2)])
+def test_herding_agrees_with_its_oracle_and_takes_the_first_of_equal_rows(features, m):
     chosen = herding(features, m).tolist()
     assert chosen == oracle.herding(features.tolist(), m)
-    assert len(chosen) == min(m, 12)
+    assert len(set(chosen)) == len(chosen) == min(m, len(features))
+    assert len(features) == 12 or chosen == sorted(chosen)
 
 
-def test_herding_takes_the_first_of_equal_rows_and_each_row_once():
-    assert herding(torch.ones(3, 2), 5).tolist() == [0, 1, 2]
-    assert herding(torch.ones(0, 2), 5).tolist() == []
-
-
-@pytest.mark.parametrize("per_class", [3, PER_CLASS])
-def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_class):
+@pytest.mark.parametrize("per_class", [3, rehearsing.PER_CLASS])
+def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_class, monkeypatch):
     trained_on = []
 
     class Watched(Rehearsal):
@@ -128,11 +123,13 @@ def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_cla
             trained_on.append(rows)
 
     seed, _ = shifted_seed()
-    method = Watched(Training(steps=1), per_class=per_class)
+    monkeypatch.setattr(rehearsing, "PER_CLASS", per_class)
+    method = Watched()
+    method.training = Training(steps=1)
     run_head(seed, method)
     assert [len(kept) for kept in method.memory] == [per_class] * C
     assert np.bincount(trained_on[-1].y).tolist() == [per_class] * 4 + [30] * 2
-    own = {c: x for task in task_rows(seed) for c, x in rows_by_class(task).items()}
+    own = {c: x for task in head_tasks(seed) for c, x in rows_by_class(task).items()}
     for rows in trained_on:
         for c, x in rows_by_class(rows).items():
             assert (x[:, None] == own[c][None]).all(dim=2).any(dim=1).all()
@@ -160,16 +157,9 @@ def test_icarl_predicts_the_nearest_mean_of_exemplars():
     assert set(expected) == {0, 2}
 
 
-def test_il2m_rectifies_rows_whose_top_is_a_new_class():
-    scores = torch.tensor([[0.2, 0.2, 0.6], [0.5, 0.1, 0.4], [0.1, 0.3, 0.6]])
-    expected = [[0.8, 0.1, 0.6], [0.5, 0.1, 0.4], [0.4, 0.15, 0.6]]
-    rectified = il2m_head.rectified(scores, torch.tensor([4.0, 0.5, 9.0]), 2)
-    np.testing.assert_allclose(rectified, expected, rtol=1e-6)
-
-
-def test_il2m_remembers_the_scores_of_each_state():
+def test_il2m_remembers_the_scores_of_each_state_and_rectifies_rows_whose_top_is_a_new_class():
     """Eq. (1) with means taken row by row, over two tasks of one class and two."""
-    method, x = il2m_head.DualMemory(), drawn(6, 4)
+    method, x = DualMemory(), drawn(6, 4)
     heads = [small_head(classes=1), small_head(classes=3)]
     tasks = [
         rows_of(x, torch.zeros(6, dtype=torch.int64), first=0, classes_seen=1),

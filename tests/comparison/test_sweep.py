@@ -34,12 +34,10 @@ def problem(monkeypatch):
 
 def test_settings_that_lead_to_the_same_run_are_equal(problem):
     values = {"D": [20, 60], "sigma": [1.0, 0.3], "ridge": [0.3, 0.1]}
-    settings = list(runs_over(problem, RFF, "calibrated", {"neighbours": 3}, values))
-    assert [(name, value) for name, value, _ in settings] == [
-        (name, value) for name, tried in values.items() for value in tried
-    ]
+    runs = runs_over(problem, RFF, "calibrated", {"neighbours": 3}, values)
+    assert list(runs) == [(name, value) for name, tried in values.items() for value in tried]
     default = Run(recipe(None, **RFF), replace(CALIBRATED, neighbours=3))
-    assert [run == default for _, _, run in settings] == [False, True, True, False, True, False]
+    assert [run == default for run in runs.values()] == [False, True, True, False, True, False]
 
 
 @pytest.mark.parametrize("name", ["calibrated", "released", "source_only"])
@@ -53,34 +51,39 @@ def test_runs_of_a_basis_predict_what_runs_of_their_own_predict(problem, name):
         assert bool(outcome.scores) == (run is runs[1] and name != "source_only")
 
 
+def predictions_of_a_sweep(problem, opened, recipes):
+    """Return what `calibrated` predicts under each of the bases, which share what they can."""
+    found = []
+    problem.accuracies = lambda _index, predictions: found.append(predictions) or np.ones((1, 1))
+    for one in recipes:
+        outcomes_of(problem, [], 0, opened, [Run(one, CALIBRATED)], recipes=recipes)
+    return found
+
+
+def assert_same_as_alone(found, opened, recipes):
+    for one, predictions in zip(recipes, found, strict=True):
+        alone = run_variant(opened.with_basis(one.draw(0)), CALIBRATED)
+        for predicted, expected in zip(predictions, alone, strict=True):
+            np.testing.assert_array_equal(predicted, expected)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_bases_share_features_and_neighbours_and_predict_as_on_their_own(problem, monkeypatch, order):
     """Of several D, some of them with fewer directions than features, and of several gammas."""
-    found = []
-    monkeypatch.setattr(problem, "accuracies", lambda _index, predictions: found.append(predictions) or np.ones((1, 1)))
     opened = ShiftedDomains(0, n=105, noise=2.0).build(clip=True)
     settings = [(12, 1e-4), (40, 1e-4), (60, 1e-4), (50, 1e-5), (60, 0.3)]
-    runs = [Run(recipe(None, D=D, sigma=sigma, convention="gamma"), CALIBRATED) for D, sigma in settings][::order]
+    recipes = [recipe(None, D=D, sigma=sigma, convention="gamma") for D, sigma in settings][::order]
     mapped = []
     monkeypatch.setattr(kernel_rows, "phases", lambda basis, x: mapped.append(len(x)) or phases(basis, x))
-    for run in runs:
-        outcomes_of(problem, [], 0, opened, [run], recipes=[one.recipe for one in runs])
+    found = predictions_of_a_sweep(problem, opened, recipes)
     assert len(mapped) == 3 * (3 + 3 + 1)  # once per view of each task of source and target and of the test images
-    for run, predictions in zip(runs, found, strict=True):
-        alone = run_variant(opened.with_basis(run.recipe.draw(0)), CALIBRATED)
-        for one, other in zip(predictions, alone, strict=True):
-            np.testing.assert_array_equal(one, other)
+    assert_same_as_alone(found, opened, recipes)
 
 
-def test_bases_of_other_weights_of_joined_models_share_no_features(problem, monkeypatch):
-    found = []
-    monkeypatch.setattr(problem, "accuracies", lambda _index, predictions: found.append(predictions) or np.ones((1, 1)))
+def test_bases_of_other_weights_of_joined_models_share_no_features(problem):
     opened = ShiftedDomains(0, n=105, noise=2.0).build(clip=True)
     one = recipe(None, D=60, sigma=0.3, convention="gamma")
     recipes = [replace(one, widths=(6, 4), weights=((1.0, weight),)) for weight in (1.0, 0.0)]
-    for each in recipes:
-        outcomes_of(problem, [], 0, opened, [Run(each, CALIBRATED)], recipes=recipes)
-    for each, predictions in zip(recipes, found, strict=True):
-        alone = run_variant(opened.with_basis(each.draw(0)), CALIBRATED)
-        np.testing.assert_array_equal(predictions[-1], alone[-1])
+    found = predictions_of_a_sweep(problem, opened, recipes)
+    assert_same_as_alone(found, opened, recipes)
     assert any((one != other).any() for one, other in zip(*found, strict=True))  # the weights matter here

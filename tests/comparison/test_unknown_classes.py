@@ -9,7 +9,8 @@ from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.registry import compared_method
 from pipeline.comparison.unknown_classes import BASELINES, calibrated_temperature
 from pipeline.method.label_space_measures import UNKNOWN, scores_after_tasks
-from pipeline.method.rows import TargetTask, unit_rows
+from pipeline.method.rows import unit_rows
+from pipeline.problem.seed import Source
 from reference import unknown_classes as oracle
 
 KNOWN = 5  # of the seven classes of the domains; the others are unknown to the source
@@ -71,29 +72,16 @@ def test_rows_of_unknown_classes_are_rather_rejected(name):
 
 def unknown_seed():
     """Return a seed whose last two classes the source and the class sets lack; labels and tasks of the test rows."""
-    domains = ShiftedDomains(2, sizes=(3, 2, 2), n=210, tests=140, d=12, noise=0.5)
+    domains = ShiftedDomains(2, sizes=(3, 4), n=210, tests=140, d=12, noise=0.5)
     seed = domains.build(clip=True)
-    first, *others = seed.target.tasks
-    joined = TargetTask(  # rows of unknown classes arrive with the second task
-        views={v: np.vstack([task.views[v] for task in others]) for v in first.views},
-        cosines=np.vstack([task.cosines for task in others])[:, :KNOWN],
-        clip=np.vstack([task.clip for task in others]),
-        classes=others[0].classes,
+    first, second, test = (
+        replace(rows, cosines=rows.cosines[:, :KNOWN]) for rows in (*seed.target.tasks, seed.target.test)
     )
-    test = replace(seed.target.test, cosines=seed.target.test.cosines[:, :KNOWN])
-    target = replace(
-        seed.target,
-        tasks=[replace(first, cosines=first.cosines[:, :KNOWN]), joined],
-        test=test,
-        text=seed.target.text[:KNOWN],
-        estimate_classes=True,
-    )
+    tasks = [first, replace(second, classes=second.classes[:2])]  # rows of unknown classes arrive with the second task
+    text = seed.target.text[:KNOWN]
+    target = replace(seed.target, tasks=tasks, test=test, text=text, estimate_classes=True)
     known = domains.source_y < KNOWN
-    source = replace(
-        seed.source,
-        views={v: x[known] for v, x in seed.source.views.items()},
-        labels=seed.source.labels[known],
-        clip=seed.source.clip[known],
-    )
+    views = {view: x[known] for view, x in seed.source.views.items()}
+    source = Source(views, seed.source.labels[known], seed.source.clip[known])
     labels = np.where(domains.test_y < KNOWN, domains.test_y, UNKNOWN)
-    return replace(seed, source=source, target=target), labels, np.minimum(domains.test_tasks, 1)
+    return replace(seed, source=source, target=target), labels, domains.test_tasks

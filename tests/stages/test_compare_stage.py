@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from pipeline import paths
+from pipeline.comparison import method_scores
+from pipeline.comparison.ceiling import ceiling_seed
 from pipeline.comparison.referee_variants import referee_variant
-from pipeline.comparison.registry import compared_method, seen_by
+from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
 from pipeline.problem.project import Pair, Project
+from pipeline.problem.seed import Seed
 from pipeline.stage import main
 from pipeline.stages import compare
 from pipeline.store.basis_file import read_bases
@@ -41,8 +44,10 @@ def evaluation(project):
 def use_methods(project, monkeypatch, run, *methods):
     """List methods to compare, of which `paper` does ``run``."""
     replaced = replace(referee_variant("paper"), run=run)
-    known = compare.compared_method
-    monkeypatch.setattr(compare, "compared_method", lambda name: replaced if name == "paper" else known(name))
+    for module in (compare, method_scores):
+        monkeypatch.setattr(
+            module, "compared_method", lambda name: replaced if name == "paper" else compared_method(name)
+        )
     project.write_params(small_params() | {"compare": {"methods": list(methods)}, "swept": {}})
 
 
@@ -118,22 +123,34 @@ def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, c
     assert entries["calibrated"] == before  # methods see what they saw without it
 
 
-def test_no_method_but_the_ceiling_sees_another_problem(project):
+def test_no_method_but_the_ceiling_sees_another_problem(project, monkeypatch):
     problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
-    for name in ("calibrated", "stata", "anacp-pseudo", "fecam"):
-        assert seen_by(compared_method(name), problem) is problem
-    basis = read_bases(paths.bases("left")).basis(0)
-    target = problem.target
+    own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
+    seen = []
+
+    def watched(name):
+        method = compared_method(name)
+        return replace(method, run=lambda seed: seen.append(seed) or method.run(seed))
+
+    monkeypatch.setattr(method_scores, "compared_method", watched)
+    for name in ("calibrated", "stata", "labelled-target"):
+        method_scores.run_method(problem, 0, own, name)
+    assert [seed is own for seed in seen] == [True, True, False]
+    train = problem.target.train_index(problem.target.seeds[0])
+    np.testing.assert_array_equal(seen[-1].source.labels, problem.target.labels[train])
+    assert seen[-1].target is own.target
+
+
+def test_the_ceiling_takes_features_of_calibrated_and_predicts_what_it_would_alone(project):
+    problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
+    own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
+    compared_method("calibrated").run(own)
+    before, sharing = set(own._shared), ceiling_seed(problem, 0, own)
+    alone = Seed(own.number, own.basis, sharing.source, own.target)
     ceiling = compared_method("labelled-target")
-    seen, own = seen_by(ceiling, problem).seed(0, basis), problem.seed(0, basis)
-    train = target.train_index(target.seeds[0])
-    np.testing.assert_array_equal(seen.source.labels, target.labels[train])
-    np.testing.assert_array_equal(seen.target.test.views["original"], own.target.test.views["original"])
-    compared_method("calibrated").run(own)  # of which the ceiling takes the features
-    before, shared = set(own._shared), compare.ceiling_seed(seen_by(ceiling, problem), 0, own)
-    np.testing.assert_array_equal(ceiling.run(shared), ceiling.run(seen))
+    np.testing.assert_array_equal(ceiling.run(sharing), ceiling.run(alone))
     assert set(own._shared) == before
-    assert [kind for kind, *_ in shared._shared] == ["source"]
+    assert [kind for kind, *_ in sharing._shared] == ["source"]
 
 
 @pytest.mark.parametrize(("methods", "key"), [(["calibratd"], "compare.methods"), (["paper"], f"compare {PROBLEM}")])

@@ -19,8 +19,6 @@ takes gradients. As in their program, and unlike an inverse of whitening, the wa
 enters as so many rows at the source's mean as the source has rows of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

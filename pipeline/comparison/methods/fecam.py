@@ -23,8 +23,6 @@ arrives and R is dropped: one d×d matrix is in memory at a time.
 row has the source's mean and R.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

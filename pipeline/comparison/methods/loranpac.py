@@ -16,15 +16,12 @@ rows; rows may have weights, √ω h; singular values below a millionth of the l
 kept row enters as one row at the source's mean, of the weight of all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
 
 from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods
-from pipeline.comparison.methods.ranpac import Regression, random_features
-from pipeline.comparison.methods.ranpac_10000 import PROJECTIONS, RANPAC
+from pipeline.comparison.methods.ranpac import RANPAC_10000, Regression, random_features
 from pipeline.method.rows import Matrix64, Vector64
 from pipeline.problem.seed import Seed
 
@@ -34,7 +31,7 @@ SMALLEST = 1e-12  # of σ², as a share of the largest
 
 def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None) -> list[Regression]:
     """Return the regression after each task; its ridge is 0."""
-    P = RANPAC.projection(seed)
+    P = RANPAC_10000.projection(seed)
     M = P.shape[1]
     B, Q, n = np.zeros((0, M)), np.zeros((M, 0)), 0
     regressions = []
@@ -68,4 +65,4 @@ def truncated(rows: Matrix64, rank: int) -> tuple[Matrix64, Vector64]:
     return scaled, squares[kept]
 
 
-METHODS = peer_methods("loranpac", f"LoRanPAC ({PROJECTIONS:,} projections)", fit, RANPAC.predict)
+METHODS = peer_methods("loranpac", f"LoRanPAC ({RANPAC_10000.projections:,} projections)", fit, RANPAC_10000.predict)

@@ -5,8 +5,6 @@ weighted means of the target's pseudo-labelled rows; a class with no kept row ha
 final after its task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

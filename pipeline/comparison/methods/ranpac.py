@@ -8,17 +8,16 @@ when fitted to the others; then all rows are fitted. Held-out and fitted rows ar
 error, so the choice covers all tasks so far and reads no row again. If no class has five rows, λ is the largest.
 Labels are those that the model is fitted to: no true target label is used.
 
-Deviations from the authors: M = 1,500 projections in place of 10,000 (`PROJECTIONS`; the work grows with M³), which
-the title says; unit rows; λ from all tasks so far and every fifth row, where their code takes the last fifth of the
-current task; no fine-tuning in the first task, which takes gradients.
+Deviations from the authors: `ranpac` has M = 1,500 projections in place of their 10,000, which `ranpac-10000` has (the
+work grows with M³, or with the cube of the rows where these are fewer); unit rows; λ from all tasks so far and every
+fifth row, where their code takes the last fifth of the current task; no fine-tuning in the first task, which takes
+gradients.
 
-`ranpac` is fitted to the source, `ranpac-pseudo` to the target's weighted pseudo-labelled rows. A class with no kept
-row enters as so many rows at the source's mean as the source has rows of it.
+Both are fitted to the source, their forms with `-pseudo` to the target's weighted pseudo-labelled rows. A class with no
+kept row enters as so many rows at the source's mean as the source has rows of it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +31,6 @@ from pipeline.method import cholesky
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, row_blocks, unit_rows
 from pipeline.problem.seed import Seed
 
-PROJECTIONS = 1500  # M; the authors' is 10,000
 RIDGES = 10.0 ** np.arange(-8, 9)  # the authors'
 HELD_OUT = 5  # every fifth row of a class
 BLOCK_ROWS = 2048  # projected at a time, which bounds the memory
@@ -50,8 +48,44 @@ class Regression:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """All rows so far, by their sums: G (M, M) and Q (M, C) of the fitted and of the held-out rows."""
+
+    fitted_G: Matrix64
+    fitted_Q: Matrix64
+    held_G: Matrix64
+    held_Q: Matrix64
+
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> "Sums":
+        """Return these with further rows; Y (n, C) may have further classes."""
+        more = ((0, 0), (0, Y.shape[1] - self.held_Q.shape[1]))
+        b, y, held_b, held_y = B[~out], Y[~out], B[out], Y[out]
+        fitted_G, held_G = b.T @ b, held_b.T @ held_b
+        fitted_G += self.fitted_G  # in the new memory: a further M×M matrix takes as long to fetch as to add
+        held_G += self.held_G
+        return Sums(
+            fitted_G, np.pad(self.fitted_Q, more) + b.T @ y, held_G, np.pad(self.held_Q, more) + held_b.T @ held_y
+        )
+
+    @property
+    def Q(self) -> Matrix64:  # noqa: N802  the paper's name
+        """Q (M, C) of all rows."""
+        return self.fitted_Q + self.held_Q
+
+    def held_out_errors(self) -> Vector64:
+        """Return for each ridge Σω‖Wᵀh − y‖² of the held-out rows, when fitted to the others, less Σω."""
+        W = ridge_solutions(self.fitted_G, self.fitted_Q, RIDGES)
+        errors = np.sum(W * (self.held_G @ W - 2 * np.tile(self.held_Q, len(RIDGES))), axis=0)
+        return np.asarray(errors.reshape(len(RIDGES), -1).sum(axis=1))
+
+    def coefficients(self, ridge: float) -> Matrix64:
+        """Return W (M, C) of all rows."""
+        return solve(self.fitted_G + self.held_G, self.Q, ridge)
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows so far, while fewer of them are fitted than there are features.
+    """The same while fewer rows are fitted than there are features.
 
     With B = √ω h (n, M) and Y = √ω y (n, C), (G + λI)⁻¹Q = Bᵀ(BBᵀ + λI)⁻¹Y takes n³ operations in place of M³.
     """
@@ -61,7 +95,7 @@ class Rows:
     out: npt.NDArray[np.bool_]  # (n,) held out
     gram: Matrix64  # (n, n) BBᵀ
 
-    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Rows | Sums:
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> "Rows | Sums":
         """Return these with further rows; Y (n, C) may have further classes."""
         before, M = self.B, self.B.shape[1]
         if np.sum(~self.out) + np.sum(~out) > ROWS_PER_FEATURE * M:
@@ -93,52 +127,16 @@ class Rows:
         return self.B.T @ solve(self.gram, self.Y, ridge)
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """The same with more rows than features: G (M, M) and Q (M, C) of the fitted and of the held-out rows."""
-
-    fitted_G: Matrix64
-    fitted_Q: Matrix64
-    held_G: Matrix64
-    held_Q: Matrix64
-
-    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> Sums:
-        """Return these with further rows; Y (n, C) may have further classes."""
-        more = ((0, 0), (0, Y.shape[1] - self.held_Q.shape[1]))
-        b, y, held_b, held_y = B[~out], Y[~out], B[out], Y[out]
-        fitted_G, held_G = b.T @ b, held_b.T @ held_b
-        fitted_G += self.fitted_G  # in the new memory: a further M×M matrix takes as long to fetch as to add
-        held_G += self.held_G
-        return Sums(
-            fitted_G, np.pad(self.fitted_Q, more) + b.T @ y, held_G, np.pad(self.held_Q, more) + held_b.T @ held_y
-        )
-
-    @property
-    def Q(self) -> Matrix64:  # noqa: N802  the paper's name
-        """Q (M, C) of all rows."""
-        return self.fitted_Q + self.held_Q
-
-    def held_out_errors(self) -> Vector64:
-        """Return the errors of `Rows.held_out_errors` less Σω, which is the same for every ridge."""
-        W = ridge_solutions(self.fitted_G, self.fitted_Q, RIDGES)
-        errors = np.sum(W * (self.held_G @ W - 2 * np.tile(self.held_Q, len(RIDGES))), axis=0)
-        return np.asarray(errors.reshape(len(RIDGES), -1).sum(axis=1))
-
-    def coefficients(self, ridge: float) -> Matrix64:
-        """Return W (M, C) of all rows."""
-        return solve(self.fitted_G + self.held_G, self.Q, ridge)
-
-
-@dataclass(frozen=True)
+@dataclass
 class RidgeRegression:
     """RanPAC on so many projections."""
 
     name: str
-    projections: Callable[[], int]  # M
+    projections: int  # M
 
     def projection(self, seed: Seed) -> Matrix64:
         """Return P (d, M), drawn from the seed's number."""
-        size = (seed.basis.d, self.projections())
+        size = (seed.basis.d, self.projections)
         draw = np.random.default_rng(seed.number).standard_normal
         return seed.shared(f"{self.name}: projection", lambda: draw(size))
 
@@ -174,7 +172,7 @@ class RidgeRegression:
 
     def methods(self) -> dict[str, ComparedMethod]:
         """Return both forms, for the METHODS of a file."""
-        title = f"RanPAC ({self.projections():,} projections)"
+        title = f"RanPAC ({self.projections:,} projections)"
         return peer_methods(self.name, title, self.fit, self.predict)
 
 
@@ -206,5 +204,5 @@ def solve(matrix: Matrix64, right: Matrix64, ridge: float) -> Matrix64:
         return np.asarray(np.linalg.solve(regular, right))
 
 
-RANPAC = RidgeRegression("ranpac", lambda: PROJECTIONS)
-METHODS = RANPAC.methods()
+RANPAC, RANPAC_10000 = RidgeRegression("ranpac", 1500), RidgeRegression("ranpac-10000", 10_000)
+METHODS = RANPAC.methods() | RANPAC_10000.methods()

@@ -7,7 +7,7 @@ Every class is a Gaussian with a diagonal covariance of its own. With t_c the cl
     μ_c = unit(β_c unit(Σzx / Σz) + (1 − β_c) t_c)
     Σ_c = β_c Σz(x − μ_c)² / Σz + (1 − β_c) (Σ⁰ + (t_c − μ_c)²)
 
-so that a class of which no row was seen stays what its name says. Assignments z (`class_gaussians`) and these follow
+so that a class of which no row was seen stays what its name says. Assignments z (as in `transclip`) and these follow
 each other ten times, starting from the anchors. This is the authors' program, with three differences: likelihoods have
 their log-determinant (see there), CLIP's logit scale is the model's own (100 in theirs), and Σ⁰ is divided once by n
 (theirs divides once per chunk of 2,500 rows).
@@ -18,11 +18,9 @@ after its task. Test rows get one assignment step over the classes seen, without
 `stata` and `stata-pseudo` are the two forms of `unlabelled_tasks`; the anchors of the second are the source's means.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pipeline.comparison import class_gaussians as gaussians
+from pipeline.comparison.methods import transclip
 from pipeline.comparison.unlabelled_tasks import Space, UnlabelledTask, transductive_methods
 from pipeline.method.rows import Labels, Matrix64, unit_rows
 
@@ -34,8 +32,8 @@ def run(space: Space) -> list[Labels]:
     likelihoods: list[Matrix64] = []
     predictions: list[Labels] = []
     for task in space.tasks:
-        likelihoods.append(gaussians.log_likelihood(space.test, *fit(task)))
-        logits = space.test_logits[:, : task.classes_seen] + np.hstack(likelihoods) / gaussians.TEMPERATURE
+        likelihoods.append(transclip.log_likelihood(space.test, *fit(task)))
+        logits = space.test_logits[:, : task.classes_seen] + np.hstack(likelihoods) / transclip.TEMPERATURE
         predictions.append(logits.argmax(axis=1))
     return predictions
 
@@ -45,16 +43,16 @@ def fit(task: UnlabelledTask) -> tuple[Matrix64, Matrix64]:
     n, d = task.rows.shape
     if n == 0:
         return task.anchors, np.full((len(task.classes), d), 1 / d)
-    mean, square = gaussians.weighted_moments(task.rows, task.prior)
+    mean, square = transclip.weighted_moments(task.rows, task.prior)
     spread = _about(task.anchors, mean, square)
     anchor_variances = np.maximum(task.prior.sum(axis=0) @ spread / n, 0)  # Σ⁰, shared
     mu, variances = task.anchors, np.tile(anchor_variances, (len(task.classes), 1))
-    z, neighbours = task.prior, gaussians.neighbour_sums(task)
-    for _ in range(gaussians.ITERATIONS):
-        z = gaussians.assignments(gaussians.log_likelihood(task.rows, mu, variances), task.prior, z, neighbours)
+    z, neighbours = task.prior, transclip.neighbour_sums(task)
+    for _ in range(transclip.ITERATIONS):
+        z = transclip.assignments(transclip.log_likelihood(task.rows, mu, variances), task.prior, z, neighbours)
         count = np.bincount(z.argmax(axis=1), minlength=len(task.classes))
         beta = (count / (ALPHA + count))[:, None]
-        mean, square = gaussians.weighted_moments(task.rows, z)
+        mean, square = transclip.weighted_moments(task.rows, z)
         mu = unit_rows(beta * unit_rows(mean) + (1 - beta) * task.anchors)
         anchored = anchor_variances + (task.anchors - mu) ** 2
         variances = beta * _about(mu, mean, square) + (1 - beta) * anchored

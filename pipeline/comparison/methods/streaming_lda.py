@@ -11,8 +11,6 @@ order of rows and tasks. Σ starts with the first task, not with a base set.
 with no kept row has the source's mean; if no row was ever kept, Σ is 0 and the nearest source mean decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

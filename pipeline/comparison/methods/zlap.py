@@ -16,10 +16,7 @@ after it. A test row looks for neighbours among the rows of all tasks so far: th
 its pseudo-label in place of cos^γ, and a test row to rows alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -45,7 +42,8 @@ def scores_after_tasks(space: Space) -> Iterator[Matrix64]:
     index, cosine = np.zeros((len(space.test), 0), dtype=np.intp), np.zeros((len(space.test), 0))  # of test rows
     of_rows, of_classes = np.zeros((0, C)), np.zeros((C, C))
     for task in space.tasks:
-        scores = propagated(task, class_links(task, text))
+        links = strongest(task.prior if text is None else similarity(task.rows, text[task.classes]))
+        scores = propagated(task, links)
         columns = np.zeros((len(task.rows), C))
         columns[:, task.classes] = scores[len(task.classes) :]
         of_classes[np.ix_(task.classes, task.classes)] = scores[: len(task.classes)]
@@ -57,19 +55,13 @@ def scores_after_tasks(space: Space) -> Iterator[Matrix64]:
         result = edges(index, np.maximum(cosine, 0), len(of_rows)) @ of_rows
         seen = task.classes_seen
         if text is not None:
-            links = strongest(similarity(space.test, text[:seen]))
-            result = result + (links @ of_classes[:seen])
+            result = result + (strongest(similarity(space.test, text[:seen])) @ of_classes[:seen])
         yield np.asarray(result[:, :seen])
 
 
 def similarity(rows: Matrix64, text: Matrix64) -> Matrix64:
     """Return cos(v, t)^γ (n, c), 0 where the cosine is negative."""
     return np.asarray(np.maximum(rows @ text.T, 0) ** GAMMA)
-
-
-def class_links(task: UnlabelledTask, text: Matrix64 | None) -> Matrix64:
-    """Return the weights (n, c) of the links between a task's rows and its classes."""
-    return strongest(task.prior if text is None else similarity(task.rows, text[task.classes]))
 
 
 def strongest(links: Matrix64) -> Matrix64:
@@ -86,19 +78,15 @@ def propagated(task: UnlabelledTask, links: Matrix64) -> Matrix64:
     n, c = links.shape
     index, cosine = task.neighbours  # k − 1
     among_rows = edges(index, np.maximum(cosine, 0), n)
-    S = normalised(scipy.sparse.block_array([[None, links.T], [links, among_rows + among_rows.T]]))
+    W = scipy.sparse.block_array([[None, links.T], [links, among_rows + among_rows.T]])
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    root = scipy.sparse.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))  # a node without links stays so
+    S = scipy.sparse.csr_array(root @ W @ root)
     first = np.eye(c + n, c)
     scores = first
     for _ in range(TERMS):
         scores = first + ALPHA * (S @ scores)
     return scores
-
-
-def normalised(W: Any) -> Any:
-    """Return D^(−½) W D^(−½); a node without links stays without."""
-    degree = np.asarray(W.sum(axis=1)).ravel()
-    scale = scipy.sparse.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))
-    return scipy.sparse.csr_array(scale @ W @ scale)
 
 
 METHODS = transductive_methods("zlap", "ZLaP (task by task, keeps target rows)", run)

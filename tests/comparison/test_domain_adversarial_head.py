@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from comparison.head_cases import WIDTH, drawn, rows_of, seeded, shifted_seed, small_head, whole_batch
-from pipeline.comparison.head_training.growing_head import new_head, task_rows
-from pipeline.comparison.head_training.training_loop import FineTuning, Training, train
-from pipeline.comparison.methods.dann_head import DomainAdversarial, DomainDiscriminator, adversarial_strength
+from pipeline.comparison.heads.domain_adversarial import DomainAdversarial, DomainDiscriminator, adversarial_strength
+from pipeline.comparison.heads.training import FineTuning, Training, head_tasks, new_head, train
 
 
 def slope(loss, tensor, index, step=1e-6):
@@ -77,7 +76,7 @@ def test_the_domains_features_become_alike():
     seed, _ = shifted_seed(shift=0.5)
     gaps = []
     for method in (seeded(Unadversarial()), seeded(DomainAdversarial())):
-        task = next(iter(task_rows(seed)))
+        task = next(iter(head_tasks(seed)))
         head = new_head(WIDTH, method.generator).grown(2, method.generator)
         method.begin_task(head, task)
         train(method, head, task, Training(steps=300))

