@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.report import published
-from pipeline.report.figures import Cell, percent_cell
 from pipeline.report.results import Comparison, MethodFigures
-from pipeline.report.table import Column
+from pipeline.report.table import Cell, Column, percent_cell
 
 MEAN = "mean: over the problems; its deviation is that of the seeds' means"
 SUMMARY = ("all", "all datasets")  # the section that sums up, and its title
@@ -89,7 +88,7 @@ class Suite:
         best = {
             method
             for method, cell in rivals.items()
-            if cell.rounded == rivals[leader].rounded
+            if cell.texts()[0] == rivals[leader].texts()[0]
             or float(rivals[leader].mean - cell.mean) <= 2 * self._error(leader, method, problems)
         }
         return {method: cell and replace(cell, best=method in best) for method, cell in cells.items()}

@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures import Cell
-from pipeline.report.table import DAGGER, Column, Row, Table
+from pipeline.report.table import DAGGER, Cell, Column, Row, Table
 
 if TYPE_CHECKING:
     from jinja2 import Template

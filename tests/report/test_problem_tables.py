@@ -7,11 +7,12 @@ import numpy as np
 
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.evaluation import BRANCHES, BranchOutcome, Scores
-from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, problem_figures
 from pipeline.report.problem_tables import (
     MISTAKES,
+    EvaluatedProblem,
     TargetImages,
-    confident_mistakes,
+    kept_weights,
+    problem_figures,
     problem_tables,
     write_problem_tables,
 )
@@ -141,6 +142,13 @@ def test_reliability_pools_the_seeds_and_leaves_empty_bins_out():
     ]
 
 
+def mistakes(evaluated):
+    """Return seed and path of the mistakes that are shown."""
+    images = TargetImages(np.zeros((50, 2)), IMAGES.paths)
+    shown = records(problem_tables(evaluated, images, MADE_WITH)["shown"])
+    return [(row["seed"], row["path"]) for row in shown if row["role"] == "mistake"]
+
+
 def test_the_most_confident_mistakes_of_any_seed_each_image_once():
     labels = np.zeros(10, int)
     labels[[8, 9]] = 1
@@ -150,9 +158,9 @@ def test_the_most_confident_mistakes_of_any_seed_each_image_once():
         test_rows=[[3, 5, 8], [8, 9]],
         labels=labels,
     )
-    assert [(image.seed, image.row) for image in confident_mistakes(both)] == [(1, 8), (1, 9), (0, 3)]
+    assert mistakes(both) == [(11, "8.png"), (11, "9.png"), (10, "3.png")]
     many = problem(scores(1, [1] * 50, np.linspace(0.5, 1, 50)), test_rows=[range(50)], labels=[0] * 50)
-    assert len(confident_mistakes(many)) == MISTAKES
+    assert len(mistakes(many)) == MISTAKES
 
 
 def test_shown_images_have_their_path_and_the_prediction_of_each_branch():

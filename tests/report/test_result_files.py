@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import paths
 from pipeline.errors import StoreError
-from pipeline.report.page.problem_results import read_problem
+from pipeline.report.page.content import read_problem
 from pipeline.report.results import read_comparison, read_evaluation, read_sweeps, read_table
 from report_content import problem, write_results
 

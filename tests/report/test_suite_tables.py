@@ -57,7 +57,7 @@ OFFICE = {
     "dslr-amazon": {"ewc": (70, 60), "source_only": (60, 70), "calibrated": (90, 80), "no_clip": (91, 81)},
 }
 VISDA = {"visda_train-visda_validation": {"calibrated": (60, 62), "no_clip": (50, 52)}}
-OFFICE_TABLE = comparison_table(suite(OFFICE), PAPER)
+OFFICE_TABLE = comparison_table(suite(OFFICE))
 BOTH = suite({**OFFICE, **VISDA}, {**dict.fromkeys(OFFICE, "office31"), **dict.fromkeys(VISDA, "visda")}, name="both")
 
 
@@ -99,7 +99,7 @@ def test_the_deviation_of_a_mean_is_that_of_the_seeds_means():
 
 def test_one_seed_has_no_deviation():
     results = suite({p: {"calibrated": (80.0,)} for p in OFFICE})
-    table = comparison_table(results, [])
+    table = comparison_table(results)
     assert [c.sd for c in row(table, "calibrated").cells.values()] == [None] * 3
     assert "one seed" in table.notes[0]
 
@@ -113,14 +113,14 @@ def test_measured_and_published_figures_have_their_own_best():
 
 def test_the_ceiling_stands_below_the_methods_and_is_never_the_best():
     results = {"a-b": {"labelled-target": (98, 99), "calibrated": (90, 94), "ewc": (50, 60)}}
-    table = comparison_table(suite(results), [])
+    table = comparison_table(suite(results))
     assert [b.heading for b in table.blocks][-1] == "ceiling, not a method"
     assert best(table, published=False) == {"a-b": ["calibrated"]}
 
 
 def test_figures_printed_alike_are_all_best():
     results = {"amazon-dslr": {"calibrated": (90.04,), "paper": (90.01,), "ewc": (89.94,)}}
-    table = comparison_table(suite(results), [])
+    table = comparison_table(suite(results))
     assert best(table, published=False)["amazon-dslr"] == ["calibrated", "paper"]
 
 
@@ -145,17 +145,17 @@ def compared_with_errors(one, other, variance):
     ],
 )
 def test_all_that_cannot_be_told_apart_are_best(one, other, variance, told_apart):
-    table = comparison_table(compared_with_errors(one, other, variance), [])
+    table = comparison_table(compared_with_errors(one, other, variance))
     marked = best(table, published=False)["amazon-dslr"]
     assert marked == (["calibrated"] if told_apart else ["calibrated", "ewc"])
 
 
 def test_a_published_average_needs_all_the_papers_problems():
     problems = {f.problem for f in PAPER if f.dataset == "office31"} - {"mean"}
-    whole = comparison_table(suite({p: {"calibrated": (80, 90)} for p in problems}), PAPER)
+    whole = comparison_table(suite({p: {"calibrated": (80, 90)} for p in problems}))
     assert str(cell(whole, "clamp", "mean", PUBLISHED).mean) == "79.74"
     more = {p: {"calibrated": (80, 90)} for p in [*problems, "amazon-caltech"]}
-    table = comparison_table(suite(more), PAPER)
+    table = comparison_table(suite(more))
     assert cell(table, "clamp", "mean", PUBLISHED) is None
     assert cell(table, "clamp", "amazon-caltech", PUBLISHED) is None
     assert str(cell(table, "clamp", "amazon-dslr", PUBLISHED).mean) == "84.29"
@@ -163,7 +163,7 @@ def test_a_published_average_needs_all_the_papers_problems():
 
 def test_a_method_that_a_problem_lacks_has_no_mean():
     results = {**OFFICE, "dslr-amazon": {"calibrated": (90, 80), "si": (1, 2)}}
-    table = comparison_table(suite(results), [])
+    table = comparison_table(suite(results))
     assert cell(table, "ewc", "dslr-amazon") is None
     assert cell(table, "ewc", "mean") is None
     assert cell(table, "si", "amazon-dslr") is None
@@ -172,7 +172,7 @@ def test_a_method_that_a_problem_lacks_has_no_mean():
 
 
 def test_several_datasets_have_sections_and_a_summary():
-    office, visda, whole = comparison_table(BOTH, PAPER).parts()
+    office, visda, whole = comparison_table(BOTH).parts()
     assert office.caption == "Final accuracy of every method, Office-31"
     assert [c.key for c in office.columns] == ["amazon-dslr", "dslr-amazon", "office31.mean"]
     assert [c.title for c in visda.columns] == ["synthetic→real"]  # a mean of one is no column
@@ -183,7 +183,7 @@ def test_several_datasets_have_sections_and_a_summary():
 
 
 def test_ablation_has_the_change_of_the_mean():
-    table = ablation_table(suite(OFFICE), PAPER)
+    table = ablation_table(suite(OFFICE))
     assert [r.key for r in table.rows()] == ["calibrated", "no_clip"]
     assert cell(table, "calibrated", "change") is None
     change = cell(table, "no_clip", "change")
@@ -192,7 +192,7 @@ def test_ablation_has_the_change_of_the_mean():
 
 
 def test_ablation_of_visda_has_the_published_ablation():
-    printed = block(ablation_table(suite(VISDA, "visda"), PAPER), PUBLISHED)
+    printed = block(ablation_table(suite(VISDA, "visda")), PUBLISHED)
     cells = {r.key: r.cells["visda_train-visda_validation"] for r in printed.rows}
     assert {key: str(c.mean) for key, c in cells.items()} == {
         "released": "85.12",
@@ -201,7 +201,7 @@ def test_ablation_of_visda_has_the_published_ablation():
         "no_weighting": "84.44",
     }
     assert [c.best for c in cells.values()] == [True, False, False, False]
-    compared = block(comparison_table(suite(VISDA, "visda"), PAPER), PUBLISHED)
+    compared = block(comparison_table(suite(VISDA, "visda")), PUBLISHED)
     assert [r.title for r in compared.rows if r.title.startswith("REFEREE")] == ["REFEREE"]
 
 
@@ -256,7 +256,7 @@ def test_a_method_that_failed_has_a_note_and_no_mean():
     one = results.comparisons["dslr-amazon"]
     one = one.model_copy(update={"methods": {**one.methods, "ewc": failed}})
     broken = replace(results, comparisons={**results.comparisons, "dslr-amazon": one})
-    table = comparison_table(broken, [])
+    table = comparison_table(broken)
     assert row(table, "ewc").note == "failed on dslr-amazon (too few images)"
     assert cell(table, "ewc", "amazon-dslr") is not None
     assert cell(table, "ewc", "mean") is None

@@ -7,8 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.figures import Cell, format_figure
-from pipeline.report.table import EQUAL, Block, Column, Row, Table
+from pipeline.report.table import EQUAL, Block, Cell, Column, Row, Table, format_figure
 from pipeline.report.table_formats import tex, to_csv, to_latex, to_markdown, to_text
 
 AWKWARD = "a_b & 5% #1 {x} $y$ ~^ \\z | *w* <v> `u` [t] → σ † ± –"

@@ -7,13 +7,12 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pandas import DataFrame
 
-from pipeline.report.figures import format_figure
-from pipeline.report.page.problem_results import Origin
+from pipeline.report.table import format_figure
 
 Spec = dict[str, Any]
 
@@ -22,6 +21,13 @@ FRAME = {
     "width": "container",  # as wide as the element it is drawn into
     "autosize": {"type": "fit-x", "contains": "padding"},
 }
+
+
+class Origin(NamedTuple):
+    """Where the values of a chart come from: the DVC stage that writes them, and their file."""
+
+    stage: str
+    file: str
 
 
 @dataclass(frozen=True)

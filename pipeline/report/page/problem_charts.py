@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pandas import DataFrame
 
 from pipeline import paths
-from pipeline.report.figures import format_figure
-from pipeline.report.page.chart import Chart, draw
-from pipeline.report.page.problem_results import Origin, ProblemResults
+from pipeline.report.page.chart import Chart, Origin, draw
+from pipeline.report.page.content import ProblemResults
 from pipeline.report.results import GROUPS, VALUES, Sweeps, guessing
 from pipeline.report.suite_tables import HEADLINE
+from pipeline.report.table import format_figure
 
 MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
 BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from pipeline.report.page.page import drawing_library, render_page
+from pipeline.report.page.page import render_page
 from report_content import report_content
 
 FLAGS = (
@@ -50,5 +50,5 @@ def browser(tmp_path_factory):
 def report_file(tmp_path_factory):
     """Write the page once."""
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_page(report_content(drawing_library())), encoding="utf-8")
+    path.write_text(render_page(report_content()), encoding="utf-8")
     return path
