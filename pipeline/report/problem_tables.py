@@ -1,6 +1,5 @@
 """What `evaluate` writes about one problem: its figures, as JSON, and tables for `dvc plots` and the report, as CSV."""
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
