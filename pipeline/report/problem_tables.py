@@ -251,7 +251,7 @@ def _map(problem: EvaluatedProblem, images: TargetImages) -> Iterator[Sequence[o
     others = np.setdiff1d(np.flatnonzero(problem.labels >= 0), test)
     shown_test = evenly(test, MAPPED_TEST)
     rows = np.union1d(shown_test, evenly(others, MAPPED - len(shown_test)))
-    plane, _ = principal_plane(np.asarray(images.embeddings[rows]))
+    plane = principal_plane(np.asarray(images.embeddings[rows]))
     unit = float(plane.std(axis=0).max()) or 1.0
     predicted = dict(zip(test.tolist(), problem.scores[0].branches["fused"].label, strict=True))
     for row, point in zip(rows.tolist(), plane, strict=True):

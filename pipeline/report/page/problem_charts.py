@@ -9,7 +9,6 @@ from pipeline.report.page.chart import Chart, Origin, draw
 from pipeline.report.page.content import ProblemResults
 from pipeline.report.results import GROUPS, VALUES, Sweeps, guessing
 from pipeline.report.suite_tables import HEADLINE
-from pipeline.report.table import format_figure
 
 MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
 BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
@@ -35,9 +34,9 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         weights(results),
         *(reliability(results, branch) for branch in BRANCHES),
     ]
-    if results.sweeps:
-        charts += [sensitivity(results, swept, table) for swept, table in results.sweeps.accuracy.items()]
-        charts.append(selection(results, results.sweeps))
+    if found := results.sweeps:
+        charts += [sensitivity(results, swept, table) for swept, table in found.accuracy.items()]
+        charts.append(selection(results, found))
     return [chart for chart in charts if chart is not None]
 
 
@@ -88,9 +87,9 @@ def confusion(results: ProblemResults) -> Chart:
     """Draw which class is predicted for which; each row adds up to 100."""
     cells = results.tables["confusion"].drop(columns="of").rename(columns={"images": "n"})
     cells = cells[cells["n"] > 0]
-    names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     wrong = cells[cells["actual"] != cells["predicted"]]
     wrong = wrong.sort_values(["n", "actual", "predicted"], ascending=[False, True, True])
+    names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     return draw(
         "confusion",
         cells.sort_values("n", ascending=False, kind="stable")[:DRAWN].sort_index(),
@@ -113,11 +112,10 @@ def embedding_map(results: ProblemResults) -> Chart | None:
     if table.empty:
         return None
     wrong = (table["predicted"] != "") & (table["predicted"] != table["class"])
-    table = table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong)
     names = _names_of(results, set(table["class"]))
     return draw(
         "map",
-        table,
+        table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong),
         results.origin("map"),
         domains={axis: [float(table[axis].min()), float(table[axis].max())] for axis in ("x", "y")},
         names=names,
@@ -171,16 +169,10 @@ def methods(results: ProblemResults) -> Chart:
 def weights(results: ProblemResults) -> Chart:
     """Draw the accuracy of pseudo-labels over their weight."""
     table = results.tables["weights"]
-    ends = zip(table["lowest"], table["highest"], strict=True)
-    values = DataFrame(
-        {
-            "tenth": range(1, len(table) + 1),
-            "range": [f"{lowest:.4g} to {highest:.4g}" for lowest, highest in ends],
-            "n": table["images"],
-            "a": table["accuracy"],
-            "bin": table["weight"].map("{:.3g}".format),
-        }
-    )
+    lowest, highest = (table[end].map("{:.4g}".format) for end in ("lowest", "highest"))
+    values = table.assign(tenth=range(1, len(table) + 1), range=lowest + " to " + highest)
+    values = values.assign(n=table["images"], a=table["accuracy"], bin=table["weight"].map("{:.3g}".format))
+    values = values[["tenth", "range", "n", "a", "bin"]]
     return draw(
         "weights",
         values,
@@ -194,21 +186,16 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
     """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
     table = results.tables["reliability"]
     table = table[table["branch"] == branch].drop(columns=["of", "branch"])
-    ends = zip(table["from"], table["to"], strict=True)
-    rows = table[["confidence", "accuracy", "images"]]
-    rows.insert(0, "bin", [f"{low:.0f}–{high:.0f}" for low, high in ends])
-    ece = results.metrics.ece.get(branch)
-    error = "" if ece is None else f"Calibration error (ECE) {format_figure(ece)} %."
-    if branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")):
-        error += " This branch only guesses, so a small error says nothing."
+    bins = table["from"].map("{:.0f}".format) + "–" + table["to"].map("{:.0f}".format)
     return draw(
         "reliability",
         table.assign(enough=table["images"] >= FEW),
         results.origin("reliability"),
         key=f"reliability-{branch}",
-        rows=rows,
+        rows=table.assign(bin=bins)[["bin", "confidence", "accuracy", "images"]],
         branch=BRANCHES[branch],
-        error=error,
+        ece=results.metrics.ece.get(branch),
+        guesses=branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")),
         few=FEW,
     )
 

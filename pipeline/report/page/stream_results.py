@@ -29,12 +29,6 @@ class StreamResults:
         """The key of the last step."""
         return self.steps[-1].step
 
-    @property
-    def title(self) -> str:
-        """The stream's name on the page, and its last step."""
-        stream, _, step = self.name.partition("-")
-        return f"{stream}, up to {step}"
-
     def step_names(self) -> list[str]:
         """Return the steps without the stream's name, or with it where steps of several streams are alike."""
         keys = [step.step for step in self.steps]
