@@ -62,7 +62,10 @@ class Published:
 def read_published() -> list[Published]:
     """Read the paper's figures, in its order."""
     _, *lines = csv.reader(FILE.read_text(encoding="utf-8").splitlines())
-    return [Published(*names, Decimal(mean), Decimal(sd) if sd else None) for *names, mean, sd in lines]
+    return [
+        Published(dataset, problem, printed, title, Decimal(mean), Decimal(sd) if sd else None)
+        for dataset, problem, printed, title, mean, sd in lines
+    ]
 
 
 def problems_of(dataset: str) -> dict[str, str]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Content = TypeVar("Content")
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
-Classifiers = dict[str, tuple[float | None, int]]  # -> accuracy in percent, if known; of n images
 
 VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # then a column per score
 CHOICES = {
@@ -64,13 +63,6 @@ class ProbeFigures(BaseModel):
     nearest_mean_sd: float | None
     view_cosine: dict[str, float]
 
-    def classifiers(self) -> Classifiers:
-        """Return the classifiers that were tried on the features."""
-        return {
-            "CLIP": (self.zero_shot and 100 * self.zero_shot, self.images),
-            "the vision model": (self.nearest_mean and 100 * self.nearest_mean, self.test_images),
-        }
-
 
 class LabelSpaceFigures(BaseModel):
     """How well known and unknown test images are told apart: after the last task, and after each."""
@@ -98,11 +90,6 @@ class ProblemFigures(BaseModel):
     weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
     ece: dict[str, FiniteFloat] = {}
     label_space: LabelSpaceFigures | None = None  # where images are rejected, or not of the closed set
-
-    def classifiers(self) -> Classifiers:
-        """Return the classifiers that do not adapt."""
-        figures = {"CLIP": self.clip_only_A_T, "the source model": self.source_only_A_T}
-        return {who: (accuracy, self.test_images) for who, accuracy in figures.items()}
 
 
 class MethodFigures(BaseModel):
@@ -272,12 +259,20 @@ def at_chance(accuracy: float, classes: int, images: int) -> bool:
 
 
 def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
-    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do."""
-    n = figures.classes
+    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do.
+
+    They are those that do not adapt.
+    """
+    n, test = figures.classes, figures.test_images
+    if isinstance(figures, ProbeFigures):
+        by_clip, by_vision = (fraction and 100 * fraction for fraction in (figures.zero_shot, figures.nearest_mean))
+        classifiers = {"CLIP": (by_clip, figures.images), "the vision model": (by_vision, test)}
+    else:
+        classifiers = {"CLIP": (figures.clip_only_A_T, test), "the source model": (figures.source_only_A_T, test)}
     return [
         f"{who} guesses on {where}: {accuracy:.1f}% of {images} images right, where guessing one of {n} classes gives "
         f"{100 / n:.1f}%; {REMEDIES[who]}"
-        for who, (accuracy, images) in figures.classifiers().items()
+        for who, (accuracy, images) in classifiers.items()
         if accuracy is not None
         and at_chance(accuracy, n, images)
         and not at_chance(100, n, images)  # so few images say nothing

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 
 import pytest
 
@@ -11,7 +10,7 @@ pytest.importorskip("selenium", reason="selenium is not installed (pip install '
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from pipeline.report.page.page import render_page
 from report_content import METHODS, report_content
@@ -34,16 +33,13 @@ return [...document.querySelectorAll('.chart')].map(element => {
 })"""
 
 
-def wait_for(condition, what, seconds=60):
+def wait_for(browser, condition, what):
     """Wait until ``condition()`` holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"still waiting for: {what}"
-        time.sleep(0.05)
+    WebDriverWait(browser, 60, 0.05).until(lambda _: condition(), f"still waiting for: {what}")
 
 
 def all_drawn(browser):
-    wait_for(lambda: browser.execute_script(UNDRAWN) == [], "charts to be drawn")
+    wait_for(browser, lambda: browser.execute_script(UNDRAWN) == [], "charts to be drawn")
 
 
 @pytest.fixture(scope="session")
@@ -238,7 +234,7 @@ def test_a_problem_is_drawn_only_when_it_is_opened(report):
     assert not find_all(report, "#p-left-many svg")
     link = find(report, "#table-headline a[href='#p-left-many']")
     link.send_keys(Keys.ENTER)
-    wait_for(lambda: find_all(report, "#p-left-many svg"), "the problem to open")
+    wait_for(report, lambda: find_all(report, "#p-left-many svg"), "the problem to open")
     all_drawn(report)
     press(report, "close-all")
     assert not find_all(report, "details.problem[open]")
@@ -282,7 +278,7 @@ def test_hovering_shows_the_value(report):
     cell = find(report, "#p-left-right-matrix .mark-rect path")
     report.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
     webdriver.ActionChains(report).move_to_element(cell).perform()
-    wait_for(lambda: find_all(report, "#vg-tooltip-element.visible"), "a tooltip")
+    wait_for(report, lambda: find_all(report, "#vg-tooltip-element.visible"), "a tooltip")
     tooltip = report.find_element(By.ID, "vg-tooltip-element").text
     assert "accuracy, %" in tooltip
     assert "99.00" in tooltip
@@ -301,13 +297,13 @@ def axis_colour(report):
 def test_colours_follow_the_system_and_the_button(report):
     light, ink = paper(report), axis_colour(report)
     colours(report, "dark")
-    wait_for(lambda: axis_colour(report) != ink, "charts to follow the system")
+    wait_for(report, lambda: axis_colour(report) != ink, "charts to follow the system")
     dark = paper(report)
     assert sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
     toggle = report.find_element(By.ID, "theme")
     assert toggle.get_attribute("aria-label") == "Light colours"
     toggle.click()
-    wait_for(lambda: axis_colour(report) == ink, "charts to follow the button")
+    wait_for(report, lambda: axis_colour(report) == ink, "charts to follow the button")
     assert paper(report) == light
     report.refresh()  # the choice is kept, against the system's
     all_drawn(report)
@@ -338,5 +334,5 @@ def test_a_chart_is_saved_as_svg(report):
         window.saved = [];
         HTMLAnchorElement.prototype.click = function () { window.saved.push(this.download); };""")
     find(report, "#p-left-right-tasks .save").click()
-    wait_for(lambda: report.execute_script("return window.saved.length"), "the picture")
+    wait_for(report, lambda: report.execute_script("return window.saved.length"), "the picture")
     assert report.execute_script("return window.saved") == ["p-left-right-tasks.svg"]

@@ -48,17 +48,16 @@ class Chart:
 def draw(
     template: str, values: DataFrame, origin: Origin, *, key: str = "", rows: DataFrame | None = None, **variables: Any
 ) -> Chart:
-    """Return the chart of a file of templates/charts, which is given the values as dictionaries, and the variables.
+    """Return the chart of a file of templates/charts, to which values and rows are given as dictionaries.
 
-    ``key`` is the chart's name within its section of the page, the template's if omitted; ``rows`` the table below it,
-    in the order of the template's ``header``.
+    ``key`` is the chart's name within its section of the page, the template's if omitted; ``rows`` are the table below
+    it, in the order of the template's ``header``.
     """
-    records = values.to_dict("records")
-    text = _templates().get_template(f"{template}.json").render(values=records, **variables)
-    described = json.loads(text)
-    spec = {**FRAME, "data": {"values": records}, **described.pop("spec")}
-    table = [] if rows is None else rows.astype(object).to_numpy().tolist()
-    return Chart(key or template, origin, spec=spec, rows=table, **described)
+    rows = DataFrame() if rows is None else rows.astype(object)
+    given = {"values": values.to_dict("records"), "rows": rows.to_dict("records")}
+    described = json.loads(_templates().get_template(f"{template}.json").render(**given, **variables))
+    spec = {**FRAME, "data": {"values": given["values"]}, **described.pop("spec")}
+    return Chart(key or template, origin, spec=spec, rows=rows.to_numpy().tolist(), **described)
 
 
 @functools.cache

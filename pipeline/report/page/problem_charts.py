@@ -14,7 +14,6 @@ MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP
 BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
 GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods of the overview
 NAMED_CLASSES = 40  # up to so many classes, axes and the map carry the classes' names
-COLOURED_CLASSES = 10  # up to so many classes, each has a colour and shape of its own on the map
 LISTED = 10  # confusions in the table
 DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single images, are left out
 FEW = 20  # test images; a bin of confidences with fewer is drawn paler
@@ -54,8 +53,6 @@ def accuracy_over_tasks(results: ProblemResults) -> Chart:
         results.origin("tasks"),
         rows=table[["task", *models, "sd"]],
         models=models,
-        first=table.iloc[0],
-        last=last,
         others=" and ".join(f"{name} with {last[name]} %" for name in models[1:]),
         n=results.metrics.test_images,
     )
@@ -71,7 +68,6 @@ def accuracy_matrix(results: ProblemResults) -> Chart:
         results.origin("accuracy_matrix"),
         rows=square.astype(object).where(square.notna(), "").reset_index(),
         header=["after task", *(f"task {task}" for task in square)],
-        tasks=len(square),
     )
 
 
@@ -97,7 +93,6 @@ def confusion(results: ProblemResults) -> Chart:
         rows=wrong[:LISTED],
         names=names,
         many=len(names) > NAMED_CLASSES,
-        wrong=wrong[:1].to_dict("records"),
         cells=len(cells),
     )
 
@@ -117,9 +112,7 @@ def embedding_map(results: ProblemResults) -> Chart | None:
         "map",
         table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong),
         results.origin("map"),
-        domains={axis: [float(table[axis].min()), float(table[axis].max())] for axis in ("x", "y")},
         names=names,
-        few=len(names) <= COLOURED_CLASSES,
         labels=_class_names(table) if len(names) <= NAMED_CLASSES else [],
         height=PIXELS[1],
     )
