@@ -160,11 +160,7 @@ def test_every_chart_is_drawn_without_the_network(opened, report_file):
     drawn = opened.execute_script(DRAWN)
     # the overview; of the first problem, the two sweeps and the chosen values as well
     assert len(drawn) == 1 + 13 + 10 + 10
-    for chart in drawn:
-        assert chart["width"] > 150, chart
-        assert chart["height"] > 90, chart
-        assert chart["marks"] > 0, chart
-        assert chart["inside"], chart
+    assert [c for c in drawn if c["width"] <= 150 or c["height"] <= 90 or not c["marks"] or not c["inside"]] == []
     assert requested(opened) == [report_file.as_uri()]
     assert opened.execute_script("return window.hacked === undefined")  # by a class name
 

@@ -25,13 +25,8 @@ def revision() -> str:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(  # noqa: S603  fixed arguments
-        ["git", *arguments],  # noqa: S607  the git of the user's path, as DVC uses it
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=GIT_SECONDS,
-    )
+    command = ["git", *arguments]  # the git of the user's path, as DVC uses it
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS)  # noqa: S603
     return done.stdout.strip("\n")
 
 
