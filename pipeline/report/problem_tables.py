@@ -16,12 +16,11 @@ from pipeline.method.confidence_quality import BINS, confidence_bins, ranking_qu
 from pipeline.method.continual_metrics import accuracy_after_each_task, final_accuracy, forgetting_per_task
 from pipeline.method.evaluation import BRANCHES, Scores
 from pipeline.method.principal_plane import evenly, principal_plane
+from pipeline.method.rows import Labels, Vector64
 from pipeline.report.made_with import MadeWith
 from pipeline.report.problem_figures import accuracy_figures, percent, percent_where_known
 from pipeline.write_aside import write_aside
 
-Float = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
 Rows = Iterable[Sequence[object]]
 CsvTable = tuple[Sequence[str], Rows]  # header and rows
@@ -64,8 +63,8 @@ class EvaluatedProblem:
     seeds: Sequence[int]
     test_rows: Sequence[npt.NDArray[np.intp]]  # for each seed, which of the n images are test images
     scores: Sequence[Scores]  # for each seed, on its test images
-    quality: Float  # (S, T, 2): accuracy of the pseudo-labels (NaN: none kept), and the share kept
-    weight: Float  # (m,), of every pseudo-label that was kept, of all seeds
+    quality: npt.NDArray[np.float64]  # (S, T, 2): accuracy of the pseudo-labels (NaN: none kept), and the share kept
+    weight: Vector64  # (m,), of every pseudo-label that was kept, of all seeds
     right: Bools  # (m,), whether it is right
 
     def all_test_labels(self) -> Labels:
@@ -81,7 +80,7 @@ class TargetImages:
     paths: Callable[[set[int]], Mapping[int, tuple[str, str]]]  # path and sha256 of some images, by row
 
 
-def kept_weights(labels: Iterable[PseudoLabels], is_test: Iterable[Bools], truth: Labels) -> tuple[Float, Bools]:
+def kept_weights(labels: Iterable[PseudoLabels], is_test: Iterable[Bools], truth: Labels) -> tuple[Vector64, Bools]:
     """Return the weight of every pseudo-label that was kept, of all seeds, and whether it is right; (m,) each.
 
     ``labels`` and ``is_test`` have for each seed the pseudo-labels of the n images and which are test images
@@ -171,7 +170,7 @@ def _per_task(scores: Sequence[Scores]) -> Iterator[Sequence[object]]:
         yield k + 1, percent(after.mean()), percent(after.std()), *(percent(one[k]) for one in references)
 
 
-def _forgetting(scores: Sequence[Scores], final: Float) -> Iterator[Sequence[object]]:
+def _forgetting(scores: Sequence[Scores], final: Vector64) -> Iterator[Sequence[object]]:
     lost = np.mean([forgetting_per_task(one.accuracy) for one in scores], axis=0)  # of all tasks but the last
     for j, (end, fell) in enumerate(zip(final, lost, strict=False), start=1):
         yield j, percent(end + fell), percent(end), percent(fell)

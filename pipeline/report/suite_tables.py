@@ -170,13 +170,14 @@ def sensitivity_table(sweeps: Mapping[str, Sweeps], test_images: str) -> Table:
 
     No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
     """
-    tables = [(problem, n, table) for problem, one in sweeps.items() for n, table in one.accuracy.items()]
-    cells: dict[str, dict[str, Cell]] = {problem: {} for problem in sweeps}
-    for problem, n, table in tables:
-        cells[problem] |= {f"{n}={v:g}": percent_cell(*figures) for v, *figures in table.to_numpy().tolist()}
-    values = sorted({(n, v) for _, n, table in tables for v in table[n]})
+    values = sorted({(n, v) for one in sweeps.values() for n, table in one.accuracy.items() for v in table[n]})
     columns = tuple(Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values)
-    rows = tuple(Row(problem, problem, row) for problem, row in cells.items())
+
+    def row(problem: str, found: Sweeps) -> Row:
+        figures = ((n, *line) for n, table in found.accuracy.items() for line in table.to_numpy().tolist())
+        return Row(problem, problem, {f"{n}={v:g}": percent_cell(a_t, sd) for n, v, a_t, sd in figures})
+
+    rows = tuple(row(problem, found) for problem, found in sweeps.items())
     notes = ("A_T in percent, mean ± standard deviation over the seeds", test_images)
     caption = "Sensitivity of the final accuracy"
     return Table("sensitivity", caption, "problem", columns, (Block("", rows),), notes)
@@ -202,19 +203,15 @@ def selection_table(sweeps: Mapping[str, Sweeps]) -> Table:
                     cells[f"{setting}.{key}"] = percent_cell(statistics.fmean(figures), digits=2)
         return Row(f"{problem}.{score}", score.replace("_", " "), cells)
 
-    blocks = {**found, "mean": every} if len(found) > 1 else found
-    return Table(
-        "selection",
-        "Values chosen without target labels",
-        "score",
-        tuple(
-            Column(f"{setting}.{key}", title, setting, f"values of {setting}", count=True)
-            for setting in settings
-            for key, title in titles.items()
-        ),
-        tuple(Block(name, tuple(row(name, score, choices) for score in scores)) for name, choices in blocks.items()),
-        SELECTION_NOTES,
+    columns = tuple(
+        Column(f"{setting}.{key}", title, setting, f"values of {setting}", count=True)
+        for setting in settings
+        for key, title in titles.items()
     )
+    groups = {**found, "mean": every} if len(found) > 1 else found
+    blocks = tuple(Block(name, tuple(row(name, score, of) for score in scores)) for name, of in groups.items())
+    caption = "Values chosen without target labels"
+    return Table("selection", caption, "score", columns, blocks, SELECTION_NOTES)
 
 
 def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
