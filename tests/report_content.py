@@ -2,16 +2,15 @@
 
 import json
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pipeline import paths
 from pipeline.method.evaluation import BRANCHES
-from pipeline.report.page.page import PageContent
+from pipeline.report.page.content import ProblemResults
 from pipeline.report.page.pictures import ProblemPictures, add_picture
-from pipeline.report.page.problem_results import ProblemResults
-from pipeline.report.page.provenance import Provenance
 from pipeline.report.results import CHOICES, Comparison, MethodFigures, ProblemFigures, Sweeps
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import comparison_table, headline_table
@@ -205,8 +204,8 @@ def pictures(album: dict[str, str]) -> ProblemPictures:
     return ProblemPictures({"data/1.png": add(200), "data/2.png": add(220)}, views, "", "As the model sees it.")
 
 
-def report_content(drawing: str = "") -> PageContent:
-    """Return the content; the last problem has no pictures."""
+def report_content() -> dict[str, Any]:
+    """Return the content of a page, as `page_content` does; the last problem has no pictures."""
     problems = [
         problem("left-right", AWKWARD, 70, swept=True),
         problem("left-many", MANY, 60),
@@ -216,18 +215,18 @@ def report_content(drawing: str = "") -> PageContent:
     album: dict[str, str] = {}
     shown_pictures = {p.name: pictures(album) for p in problems[:2]}
     shown_pictures["right-left"] = ProblemPictures(missing="No pictures: the images of left are not here.")
-    return PageContent(
-        suite="toy",
-        variant="calibrated",
-        headline=headline_table(suite),
-        methods=comparison_table(suite, []).parts(),
-        problems=problems,
-        pictures=shown_pictures,
-        album=album,
-        provenance=Provenance(
-            {"suite": "toy", "rff": {"D": 1000, "sigma": 1e-4}},
-            "0123abc",
-            [("cache/embeddings/left/vit.zarr", "embed@left-vit", "feed.dir", 1234)],
-        ),
-        drawing=drawing,
-    )
+    return {
+        "suite": "toy",
+        "variant": "calibrated",
+        "warnings": [],
+        "headline": headline_table(suite),
+        "methods": comparison_table(suite).parts(),
+        "problems": problems,
+        "pictures": shown_pictures,
+        "streams": [],
+        "album": album,
+        "params": {"suite": "toy", "rff": {"D": 1000, "sigma": 1e-4}},
+        "revision": "0123abc",
+        "hashes": [("cache/embeddings/left/vit.zarr", "embed@left-vit", "feed.dir", 1234)],
+        "figures": "",
+    }

@@ -30,8 +30,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params, load_params
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
-from pipeline.report.page.stream_results import StepFigures
-from pipeline.report.results import guessing, read_comparison, read_evaluation, read_json, read_probe
+from pipeline.report.results import guessing, read_comparison, read_evaluation, read_probe, read_step
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
@@ -91,7 +90,7 @@ def stream_table(params: Params) -> str:
     ran = [key for key in (*params.past, *params.steps) if paths.step_figures(params.suite, key).is_file()]
     rows = [("step", "images", "corrected", "branches agree", "accuracy perhaps")]
     for key in ran:
-        found = read_json(paths.step_figures(params.suite, key), StepFigures, f"step@{key}")
+        found = read_step(params.suite, key)
         shares = (f"{found.agreement:.0%}", f"{found.estimated_accuracy:.0%}")
         rows.append((key, str(found.images), str(found.corrected), *shares))
     notes = ["accuracy perhaps: without labels, 8 points off on average"]

@@ -7,25 +7,22 @@ iteration, the same picture everywhere to the decimals that are kept; and millis
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.rows import Matrix64, Vector64
+from pipeline.method.rows import Matrix64
 
 
-def principal_plane(x: npt.NDArray[np.floating]) -> tuple[Matrix64, Vector64]:
-    """Return the rows' (n, d) coordinates on their principal plane (n, 2), and each axis's share of the variance (2,).
+def principal_plane(x: npt.NDArray[np.floating]) -> Matrix64:
+    """Return the rows' (n, d) coordinates on their principal plane (n, 2).
 
     An axis points to where its largest component is positive, so that the map is never mirrored. Directions without
     variance (fewer than three rows, constant rows) have coordinates 0.
     """
     centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     _, scale, axes = np.linalg.svd(centred, full_matrices=False)
-    total = float(np.square(scale).sum())
     flat = np.zeros((len(x), 2))
-    share = np.zeros(2)
-    for i in range(min(2, len(scale))):
-        if total > 0:
-            flat[:, i] = centred @ (axes[i] * np.sign(axes[i][np.abs(axes[i]).argmax()]))
-            share[i] = scale[i] ** 2 / total
-    return flat, share
+    if scale.any():
+        for i, axis in enumerate(axes[:2]):
+            flat[:, i] = centred @ (axis * np.sign(axis[np.abs(axis).argmax()]))
+    return flat
 
 
 def evenly(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:

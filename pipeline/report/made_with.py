@@ -18,7 +18,7 @@ WITHOUT_EFFECT = ("data.unreadable", "data.empty_class", "data.max_pixels", "dat
 FEATURES = tuple(f"{paths.CACHE}/{kind}/" for kind in ("embeddings", "manifests", "prompts"))
 
 
-def made_with(params: Mapping[str, Any], sections: tuple[str, ...] = SECTIONS) -> dict[str, Any]:
+def made_with(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters behind a result, by their dotted names.
 
     Examples
@@ -27,7 +27,7 @@ def made_with(params: Mapping[str, Any], sections: tuple[str, ...] = SECTIONS) -
     {'vision': 'vit', 'rff.D': 500, 'rff.sigma': 0.1}
     """
     found: dict[str, Any] = {}
-    for name in sections:
+    for name in SECTIONS:
         section = params.get(name)
         if isinstance(section, Mapping):
             found |= {f"{name}.{key}": value for key, value in section.items()}
@@ -94,17 +94,13 @@ def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str
     'source@uci was run on a former cache/embeddings/uci/vit.zar'
     """
     outputs = {out["path"]: out["md5"] for entry in stages.values() for out in entry.get("outs", ()) if "md5" in out}
-    former = {
-        name: [
-            path
-            for dep in stages.get(name, {}).get("deps", ())
-            if (path := dep["path"]).startswith(FEATURES) and outputs.get(path, dep.get("md5")) != dep.get("md5")
-        ]
-        for name in names
-    }
-    return [
-        f"{name} was run on a former {listed(found, most=1)}; "
-        "run dvc pull --allow-missing, then dvc repro --pull --allow-missing"
-        for name, found in former.items()
-        if found
-    ]
+    notes = []
+    for name in names:
+        read = {dep["path"]: dep.get("md5") for dep in stages.get(name, {}).get("deps", ())}
+        former = [path for path, md5 in read.items() if path.startswith(FEATURES) and outputs.get(path, md5) != md5]
+        if former:
+            notes.append(
+                f"{name} was run on a former {listed(former, most=1)}; "
+                "run dvc pull --allow-missing, then dvc repro --pull --allow-missing"
+            )
+    return notes

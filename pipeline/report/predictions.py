@@ -26,19 +26,18 @@ def predicted_images(
     # stable: of equal probabilities the first class leads, as argmax has it
     order = np.argsort(-prediction.fused, axis=1, kind="stable")[:, :top]
     by_branch = {"confidence": prediction.fused, "klda": prediction.klda, "clip": prediction.clip}
-    branches = {name: p.round(DIGITS).tolist() for name, p in by_branch.items()}
+    probability = {name: p.round(DIGITS).tolist() for name, p in by_branch.items()}
     preferred = {name: by_branch[name].argmax(axis=1) for name in ("klda", "clip")}
     predicted = []
     for i, image in enumerate(images):
-        candidates = [{"class": classes[c], **{name: p[i][c] for name, p in branches.items()}} for c in order[i]]
-        branch = {
-            name: {"class": classes[best[i]], "probability": branches[name][i][best[i]]}
-            for name, best in preferred.items()
-        }
+        candidates = [{"class": classes[c], **{name: p[i][c] for name, p in probability.items()}} for c in order[i]]
         best = {key: candidates[0][key] for key in ("class", "confidence")}
         if prediction.unknown is not None and prediction.rejected[i]:
             best = {"class": UNKNOWN, "confidence": round(float(prediction.unknown[i]), DIGITS)}
-        predicted.append({"image": image, **best, **branch, "top": candidates})
+        branches = {
+            name: {"class": classes[c[i]], "probability": probability[name][i][c[i]]} for name, c in preferred.items()
+        }
+        predicted.append({"image": image, **best, **branches, "top": candidates})
     return predicted
 
 
@@ -48,11 +47,10 @@ def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("image", "rank", "class", "confidence", "klda", "clip"))
     for image in predicted:
-        unknown = image["class"] != image["top"][0]["class"]
-        answers = [(UNKNOWN, image["confidence"], "", "")] if unknown else []
-        answers += [tuple(candidate.values()) for candidate in image["top"]]
-        for rank, answer in enumerate(answers, start=1):
-            writer.writerow((image["image"], rank, *answer))
+        answers = [tuple(candidate.values()) for candidate in image["top"]]
+        if image["class"] != answers[0][0]:
+            answers.insert(0, (UNKNOWN, image["confidence"], "", ""))
+        writer.writerows((image["image"], rank, *answer) for rank, answer in enumerate(answers, start=1))
     return text.getvalue()
 
 
@@ -64,16 +62,10 @@ def to_json(predicted: Sequence[Mapping[str, Any]], model: Mapping[str, Any], un
 
 def to_text(predicted: Sequence[Mapping[str, Any]], headings: tuple[str, str]) -> str:
     """Return a table with one line per image; `headings` are those of the two branches."""
-    header = ("image", "class", "confidence", *headings, "next")
-    rows = [
-        (
-            image["image"],
-            image["class"],
-            f"{image['confidence']:.1%}",
-            *(f"{image[b]['class']} {image[b]['probability']:.1%}" for b in ("klda", "clip")),
-            ", ".join(f"{c['class']} {c['confidence']:.1%}" for c in image["top"][1:]) or "-",
-        )
-        for image in predicted
-    ]
-    lines = align([header, *rows], left=len(header))
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]) + "\n"
+    rows: list[Sequence[str]] = [("image", "class", "confidence", *headings, "next")]
+    for image in predicted:
+        branches = (f"{image[b]['class']} {image[b]['probability']:.1%}" for b in ("klda", "clip"))
+        others = ", ".join(f"{c['class']} {c['confidence']:.1%}" for c in image["top"][1:])
+        rows.append((image["image"], image["class"], f"{image['confidence']:.1%}", *branches, others or "-"))
+    header, *lines = aligned = align(rows, left=len(rows[0]))
+    return "\n".join([header, "-" * max(map(len, aligned)), *lines]) + "\n"

@@ -61,8 +61,7 @@ class Published:
 @functools.cache
 def read_published() -> list[Published]:
     """Read the paper's figures, in its order."""
-    with FILE.open(encoding="utf-8", newline="") as file:
-        _, *lines = csv.reader(file)
+    _, *lines = csv.reader(FILE.read_text(encoding="utf-8").splitlines())
     return [
         Published(dataset, problem, printed, title, Decimal(mean), Decimal(sd) if sd else None)
         for dataset, problem, printed, title, mean, sd in lines

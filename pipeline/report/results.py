@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from pipeline import paths
 from pipeline.errors import StoreError
@@ -36,7 +27,6 @@ if TYPE_CHECKING:
 Content = TypeVar("Content")
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
-Classifiers = dict[str, tuple[float | None, int]]  # -> accuracy in percent, if known; of n images
 
 VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # then a column per score
 CHOICES = {
@@ -73,18 +63,9 @@ class ProbeFigures(BaseModel):
     nearest_mean_sd: float | None
     view_cosine: dict[str, float]
 
-    def classifiers(self) -> Classifiers:
-        """Return the classifiers that were tried on the features."""
-        return {
-            "CLIP": (self.zero_shot and 100 * self.zero_shot, self.images),
-            "the vision model": (self.nearest_mean and 100 * self.nearest_mean, self.test_images),
-        }
-
 
 class LabelSpaceFigures(BaseModel):
     """How well known and unknown test images are told apart: after the last task, and after each."""
-
-    model_config = ConfigDict(frozen=True)
 
     shared: Percent | None
     unknown: Percent | None
@@ -110,16 +91,9 @@ class ProblemFigures(BaseModel):
     ece: dict[str, FiniteFloat] = {}
     label_space: LabelSpaceFigures | None = None  # where images are rejected, or not of the closed set
 
-    def classifiers(self) -> Classifiers:
-        """Return the classifiers that do not adapt."""
-        figures = {"CLIP": self.clip_only_A_T, "the source model": self.source_only_A_T}
-        return {who: (accuracy, self.test_images) for who, accuracy in figures.items()}
-
 
 class MethodFigures(BaseModel):
     """One method on one problem: final accuracy A_T over the seeds, or why it failed."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     group: Literal["reference", "ablation", "referee", "peer", "head", "ceiling"]
@@ -140,12 +114,23 @@ class MethodFigures(BaseModel):
 class Comparison(BaseModel):
     """All methods on one problem."""
 
-    model_config = ConfigDict(frozen=True)
-
     made_with: dict[str, Any]
     test_images: int  # per seed
     methods: dict[str, MethodFigures] = Field(min_length=1)
     image_covariance: dict[str, dict[str, float]] = {}  # of A_T in percent, of the methods that ran
+
+
+class StepFigures(BaseModel):
+    """What is known without labels of a step of a stream, as `step_figures` returns it."""
+
+    step: str
+    steps_before: list[str]
+    images: int
+    corrected: int
+    shares: dict[str, FiniteFloat]
+    mean_confidence: FiniteFloat
+    agreement: FiniteFloat
+    estimated_accuracy: FiniteFloat
 
 
 class ScoredValue(BaseModel):
@@ -170,11 +155,7 @@ class Sweeps:
     accuracy: Mapping[str, DataFrame]  # of `D` and `sigma`: their values, ascending, A_T and sd
     values: DataFrame  # columns `VALUES` and one per score; a row per value of a setting
     choices: DataFrame  # columns `CHOICES`; a row per setting and score; empty if the variant does not adapt
-    made_with: Mapping[str, MadeWith]  # of "accuracy over D", "accuracy over sigma" and "values chosen"
-
-    def made_with_of(self, problem: str) -> dict[str, MadeWith]:
-        """Return what each was made with, by the name under which it is shown."""
-        return {f"{what} of {problem}": made for what, made in self.made_with.items()}
+    made_with: Mapping[str, MadeWith]  # of each of them, by the name under which it is shown
 
 
 def read_probe(suite: str, domain: str) -> ProbeFigures:
@@ -192,6 +173,11 @@ def read_comparison(suite: str, problem: str) -> Comparison:
     return read_json(paths.comparison(suite, problem), Comparison, f"compare@{problem}")
 
 
+def read_step(suite: str, step: str) -> StepFigures:
+    """Read the figures of a step of a stream."""
+    return read_json(paths.step_figures(suite, step), StepFigures, f"step@{step}")
+
+
 def read_scored_values(suite: str, problem: str, setting: str) -> ScoredValues:
     """Read A_T and the scores of the values of ``setting``, D or sigma, for `select`."""
     path = paths.sensitivity(suite, problem) / f"{setting}.json"
@@ -206,10 +192,11 @@ def read_sweeps(suite: str, problem: str) -> Sweeps:
         columns = {"of": str, name: float, "A_T": float, "sd": float}
         table = read_table(swept / f"{name}.csv", columns, f"sensitivity_{name}@{problem}")
         accuracy[name] = table.drop(columns="of")
-        made[f"accuracy over {name}"] = read_scored_values(suite, problem, name).made_with
-    made["values chosen"] = read_json(chosen / "made_with.json", dict[str, Any], select)
-    values, choices = ((chosen / "values.csv", VALUES), (chosen / "choices.csv", CHOICES))
-    return Sweeps(accuracy, read_table(*values, select), read_table(*choices, select), made)
+        made[f"accuracy over {name} of {problem}"] = read_scored_values(suite, problem, name).made_with
+    made[f"values chosen of {problem}"] = read_json(chosen / "made_with.json", dict[str, Any], select)
+    values = read_table(chosen / "values.csv", VALUES, select)
+    choices = read_table(chosen / "choices.csv", CHOICES, select)
+    return Sweeps(accuracy, values, choices, made)
 
 
 def read_json(path: Path, kind: type[Content], stage: str) -> Content:
@@ -272,12 +259,20 @@ def at_chance(accuracy: float, classes: int, images: int) -> bool:
 
 
 def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
-    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do."""
-    n = figures.classes
+    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do.
+
+    They are those that do not adapt.
+    """
+    n, test = figures.classes, figures.test_images
+    if isinstance(figures, ProbeFigures):
+        by_clip, by_vision = (fraction and 100 * fraction for fraction in (figures.zero_shot, figures.nearest_mean))
+        classifiers = {"CLIP": (by_clip, figures.images), "the vision model": (by_vision, test)}
+    else:
+        classifiers = {"CLIP": (figures.clip_only_A_T, test), "the source model": (figures.source_only_A_T, test)}
     return [
         f"{who} guesses on {where}: {accuracy:.1f}% of {images} images right, where guessing one of {n} classes gives "
         f"{100 / n:.1f}%; {REMEDIES[who]}"
-        for who, (accuracy, images) in figures.classifiers().items()
+        for who, (accuracy, images) in classifiers.items()
         if accuracy is not None
         and at_chance(accuracy, n, images)
         and not at_chance(100, n, images)  # so few images say nothing

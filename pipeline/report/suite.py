@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.report import published
-from pipeline.report.figures import Cell, percent_cell
 from pipeline.report.results import Comparison, MethodFigures
-from pipeline.report.table import Column
+from pipeline.report.table import Cell, Column, percent_cell
 
 MEAN = "mean: over the problems; its deviation is that of the seeds' means"
 SUMMARY = ("all", "all datasets")  # the section that sums up, and its title
@@ -60,18 +59,17 @@ class Suite:
 
         The deviation of an average is that of the seeds' averages: a seed is one run of all problems.
         """
-        entries = [self.results[problem].get(method) for problem in problems]
+        entries = (self.results[problem].get(method) for problem in problems)
         figures = [entry for entry in entries if entry is not None and not entry.failed]
-        if len(figures) < len(entries):
+        if len(figures) < len(problems):
             return None
         mean = statistics.fmean(entry.A_T for entry in figures)
         seeds = {len(entry.A_T_per_seed) for entry in figures}
         if len(seeds) > 1 or seeds == {1}:
             return percent_cell(mean)
-        if len(figures) == 1:
-            return percent_cell(mean, figures[0].A_T_sd)
         runs = zip(*(entry.A_T_per_seed for entry in figures), strict=True)
-        return percent_cell(mean, statistics.pstdev(statistics.fmean(run) for run in runs))
+        of_seeds = statistics.pstdev(statistics.fmean(run) for run in runs)
+        return percent_cell(mean, figures[0].A_T_sd if len(figures) == 1 else of_seeds)
 
     def marked(
         self, methods: Sequence[str], problems: Sequence[str], among: Sequence[str] = ()
@@ -89,7 +87,7 @@ class Suite:
         best = {
             method
             for method, cell in rivals.items()
-            if cell.rounded == rivals[leader].rounded
+            if cell.texts()[0] == rivals[leader].texts()[0]
             or float(rivals[leader].mean - cell.mean) <= 2 * self._error(leader, method, problems)
         }
         return {method: cell and replace(cell, best=method in best) for method, cell in cells.items()}

@@ -6,18 +6,17 @@ Published figures are in a block of their own below the measured ones; each has 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from pipeline.report import published
-from pipeline.report.figures import Cell, percent_cell
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.published import Published
 from pipeline.report.results import GROUPS, Sweeps
 from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
-from pipeline.report.table import Block, Column, Row, Table
+from pipeline.report.table import Block, Cell, Column, Row, Table, percent_cell
 
 PUBLISHED = "published (other protocol)"
 HEADLINE = {  # method -> title of its column
@@ -45,31 +44,29 @@ SELECTION_NOTES = (
 CHANGE = f"change: of the mean over all problems, against {FULL}"
 
 
-def suite_tables(suite: Suite, sweeps: Mapping[str, Sweeps], figures: Sequence[Published]) -> list[Table]:
+def suite_tables(suite: Suite, sweeps: Mapping[str, Sweeps]) -> list[Table]:
     """Return the tables of a suite that have figures."""
     if not suite.results:
         return []
-    comparison, *unknown = method_tables(suite, figures)
+    comparison, *unknown = method_tables(suite)
     ablated = any(entry.group == "ablation" for entry in suite.methods().values())
     return [
         headline_table(suite),
         comparison,
-        *([ablation_table(suite, figures)] if ablated else []),
+        *([ablation_table(suite)] if ablated else []),
         *unknown,
         *([sensitivity_table(sweeps, suite.test_images())] if sweeps else []),
         *([selection_table(sweeps)] if any(len(one.choices) for one in sweeps.values()) else []),
     ]
 
 
-def method_tables(suite: Suite, figures: Sequence[Published]) -> list[Table]:
+def method_tables(suite: Suite) -> list[Table]:
     """Return the tables with a row per method: the comparison and, if a target has such, unknown classes."""
-    if not suite.results:
-        return []
     unknown = any(entry.label_space for entry in suite.methods().values())
-    return [comparison_table(suite, figures), *([unknown_table(suite)] if unknown else [])]
+    return [comparison_table(suite), *([unknown_table(suite)] if unknown else [])] if suite.results else []
 
 
-def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
+def comparison_table(suite: Suite) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
     # methods that may answer `unknown` have a table of their own
     known = {name: entry for name, entry in suite.methods().items() if not entry.label_space}
@@ -78,8 +75,7 @@ def comparison_table(suite: Suite, figures: Sequence[Published]) -> Table:
     blocks = [
         Block(title, _measured_rows(suite, groups[name], fair)) for name, title in GROUPS.items() if name in groups
     ]
-    printed = [figure for figure in figures if figure.dataset != published.ABLATION]
-    return _by_method("comparison", "Final accuracy of every method", suite, suite_columns(suite), blocks, printed)
+    return _by_method("comparison", "Final accuracy of every method", suite, blocks)
 
 
 def unknown_table(suite: Suite) -> Table:
@@ -113,33 +109,24 @@ def unknown_table(suite: Suite) -> Table:
     return Table("unknown_classes", caption, "method", tuple(columns), blocks, notes)
 
 
-def ablation_table(suite: Suite, figures: Sequence[Published]) -> Table:
+def ablation_table(suite: Suite) -> Table:
     """Return `calibrated` and its ablations with the change of the mean over all problems."""
-    columns = suite_columns(suite)
-    change = replace([*columns][-1], key="change", title="change", signed=True, note=CHANGE)
+    change = replace([*suite_columns(suite)][-1], key="change", title="change", signed=True, note=CHANGE)
     methods = [name for name, entry in suite.methods().items() if name == FULL or entry.group == "ablation"]
     methods.sort(key=lambda name: name != FULL)
     changes = {name: _gain(suite, name, FULL, [*suite.results]) for name in methods if name != FULL}
     measured = _measured_rows(suite, methods, methods)
     rows = tuple(replace(row, cells={**row.cells, "change": changes.get(row.key)}) for row in measured)
-    printed = [figure for figure in figures if figure.dataset == published.ABLATION]
-    caption = "Ablation of REFEREE's components"
-    return _by_method("ablation", caption, suite, [*columns, change], [Block("", rows)], printed)
+    return _by_method("ablation", "Ablation of REFEREE's components", suite, [Block("", rows)], change)
 
 
-def _by_method(  # noqa: PLR0917  in the order of a table
-    name: str,
-    caption: str,
-    suite: Suite,
-    columns: Iterable[Column],
-    measured: Sequence[Block],
-    printed: Sequence[Published],
-) -> Table:
+def _by_method(name: str, caption: str, suite: Suite, measured: Sequence[Block], *more: Column) -> Table:
     """Return a table with a row per method, published figures below the measured ones."""
     if not suite.has_several_datasets:  # otherwise each part of the table gets its own name
         caption = f"{caption}, {suite.title}"
+    blocks = (*measured, *_published_blocks(suite, ablation=name == "ablation"))
     notes = (suite.note(), suite.test_images(), suite.settings())
-    return Table(name, caption, "method", tuple(columns), (*measured, *_published_blocks(suite, printed)), notes)
+    return Table(name, caption, "method", (*suite_columns(suite), *more), blocks, notes)
 
 
 def _gain(suite: Suite, method: str, over: str, problems: Sequence[str]) -> Cell | None:
@@ -183,13 +170,14 @@ def sensitivity_table(sweeps: Mapping[str, Sweeps], test_images: str) -> Table:
 
     No value is marked as the best: a sweep is a curve, and its top would be chosen on test images.
     """
-    tables = [(problem, n, table) for problem, one in sweeps.items() for n, table in one.accuracy.items()]
-    cells: dict[str, dict[str, Cell]] = {problem: {} for problem in sweeps}
-    for problem, n, table in tables:
-        cells[problem] |= {f"{n}={v:g}": percent_cell(*figures) for v, *figures in table.to_numpy().tolist()}
-    values = sorted({(n, v) for _, n, table in tables for v in table[n]})
+    values = sorted({(n, v) for one in sweeps.values() for n, table in one.accuracy.items() for v in table[n]})
     columns = tuple(Column(f"{n}={v:g}", f"{n} = {v:g}", n, f"over {n}") for n, v in values)
-    rows = tuple(Row(problem, problem, row) for problem, row in cells.items())
+
+    def row(problem: str, found: Sweeps) -> Row:
+        figures = ((n, *line) for n, table in found.accuracy.items() for line in table.to_numpy().tolist())
+        return Row(problem, problem, {f"{n}={v:g}": percent_cell(a_t, sd) for n, v, a_t, sd in figures})
+
+    rows = tuple(row(problem, found) for problem, found in sweeps.items())
     notes = ("A_T in percent, mean ± standard deviation over the seeds", test_images)
     caption = "Sensitivity of the final accuracy"
     return Table("sensitivity", caption, "problem", columns, (Block("", rows),), notes)
@@ -215,19 +203,15 @@ def selection_table(sweeps: Mapping[str, Sweeps]) -> Table:
                     cells[f"{setting}.{key}"] = percent_cell(statistics.fmean(figures), digits=2)
         return Row(f"{problem}.{score}", score.replace("_", " "), cells)
 
-    blocks = {**found, "mean": every} if len(found) > 1 else found
-    return Table(
-        "selection",
-        "Values chosen without target labels",
-        "score",
-        tuple(
-            Column(f"{setting}.{key}", title, setting, f"values of {setting}", count=True)
-            for setting in settings
-            for key, title in titles.items()
-        ),
-        tuple(Block(name, tuple(row(name, score, choices) for score in scores)) for name, choices in blocks.items()),
-        SELECTION_NOTES,
+    columns = tuple(
+        Column(f"{setting}.{key}", title, setting, f"values of {setting}", count=True)
+        for setting in settings
+        for key, title in titles.items()
     )
+    groups = {**found, "mean": every} if len(found) > 1 else found
+    blocks = tuple(Block(name, tuple(row(name, score, of) for score in scores)) for name, of in groups.items())
+    caption = "Values chosen without target labels"
+    return Table("selection", caption, "score", columns, blocks, SELECTION_NOTES)
 
 
 def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
@@ -247,7 +231,7 @@ def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -
     )
 
 
-def _published_blocks(suite: Suite, figures: Sequence[Published]) -> list[Block]:
+def _published_blocks(suite: Suite, *, ablation: bool) -> list[Block]:
     """Return the block of the paper's figures for the suite's problems, or nothing if it has none of them.
 
     A dataset's average is shown only if its problems are the paper's, all of them.
@@ -255,7 +239,9 @@ def _published_blocks(suite: Suite, figures: Sequence[Published]) -> list[Block]
     printed: dict[str, dict[str, Published]] = {}  # title -> column -> figure
     best: dict[str, Decimal] = {}  # of each column
     groups = suite.by_dataset()
-    for figure in figures:
+    for figure in published.read_published():
+        if (figure.dataset == published.ABLATION) != ablation:
+            continue
         dataset = figure.dataset.removesuffix("-ablation")
         members, column = groups.get(dataset, []), figure.problem
         if column == published.AVERAGE and {*members} == {*published.problems_of(dataset)}:

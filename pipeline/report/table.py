@@ -1,14 +1,56 @@
-"""A table before it has a format: blocks of rows, cells with a mean and a deviation, notes below."""
+"""A table before it has a format: blocks of rows, cells with a mean and a deviation, notes below.
+
+Here, and only here, a value and its standard deviation become text.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
-
-from pipeline.report.figures import Cell
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Self
 
 DAGGER = "†"
 EQUAL = "with all that differ from it by at most two standard errors (paired over images and seeds)"
 SOURCE_SAMPLES = "reads source samples while adapting: not source-free"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure in percent, decimal because what the paper printed is printed again digit by digit; or a word."""
+
+    mean: Any  # a Decimal, or the text of a setting
+    sd: Decimal | None = None
+    digits: int | None = 1  # to print; None: all that the number has
+    best: bool = False  # marked as the best
+
+    def texts(self, *, signed: bool = False) -> tuple[str, str | None]:
+        """Return mean (with its sign if ``signed``) and deviation, rounded half away from zero, never to -0."""
+        mean, sd = (self._rounded(value) for value in (self.mean, self.sd))
+        return f"{mean:+}" if signed else str(mean), None if sd is None else str(sd)
+
+    def _rounded(self, value: Any) -> Any:
+        if self.digits is None or not isinstance(value, Decimal):
+            return value
+        return value.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP) + 0
+
+    def text(self, *, signed: bool = False, plus_minus: str = " ± ") -> str:
+        """Return the figure as one text.
+
+        Examples
+        --------
+        >>> Cell(Decimal("93.25"), Decimal("0.50")).text()
+        '93.3 ± 0.5'
+        """
+        return plus_minus.join(text for text in self.texts(signed=signed) if text is not None)
+
+
+def percent_cell(mean: float, sd: float | None = None, digits: int = 1) -> Cell:
+    """Return the cell of percentages, of which two decimals count."""
+    return Cell(Decimal(f"{mean:.2f}"), None if sd is None else Decimal(f"{sd:.2f}"), digits)
+
+
+def format_figure(mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± ") -> str:
+    """Return percentages ``mean ± sd`` as one text with one decimal."""
+    return percent_cell(mean, sd).text(signed=signed, plus_minus=plus_minus)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures import Cell
-from pipeline.report.table import DAGGER, Column, Row, Table
+from pipeline.report.table import DAGGER, Cell, Column, Row, Table
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -35,22 +34,21 @@ def to_csv(table: Table) -> str:
     """Return a line per row, figures not rounded; deviations are in columns of their own."""
     import pandas as pd
 
-    by_method = table.row_kind == "method"
     lines = []
     for block in table.blocks:
         kind, group = ("published", "") if block.published else ("measured", block.heading)
         for row in block.rows:
-            line: dict[str, object] = {"kind": kind, "group": group} if by_method else {}
-            line[table.row_kind] = row.key
-            if by_method:
-                line |= {"title": row.title, "source_samples": str(row.source_samples).lower()}
+            line: dict[str, object] = {"kind": kind, "group": group, table.row_kind: row.key, "title": row.title}
+            line["source_samples"] = str(row.source_samples).lower()
             for column in table.columns:
                 cell = row.cells.get(column.key)
                 line[column.key] = cell and cell.mean
                 if not column.signed and not column.count:
                     line[f"{column.key}_sd"] = cell and cell.sd
-            lines.append({**line, "note": row.note} if by_method else line)
-    return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
+            lines.append({**line, "note": row.note})
+    of_methods = ["kind", "group", "title", "source_samples", "note"]
+    left_out = [] if table.row_kind == "method" else of_methods
+    return str(pd.DataFrame(lines, dtype=object).drop(columns=left_out).to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(table: Table) -> str:

@@ -23,17 +23,20 @@ SMALL = 112  # pixels; a smaller crop is drawn as visible squares, not smoothed
 Pixels = npt.NDArray[np.float32]
 
 
-def view_pixels(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> dict[str, Pixels]:
-    """Return ``original``, ``zeros``, ``rand`` and, stretched to full contrast, ``removed``; from 0 to 1.
+def view_pixels(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> tuple[dict[str, Pixels], float]:
+    """Return ``original``, ``zeros``, ``rand`` and ``removed``, from 0 to 1, and how much the last is stretched.
 
-    ``crop`` is 8-bit RGB (h, w, 3), ``digest`` the image's sha256, which seeds its noise.
+    ``crop`` is 8-bit RGB (h, w, 3), ``digest`` the image's sha256, which seeds its noise. What was removed is stretched
+    to full contrast, except its strongest 0.5%.
     """
     image = _batch(crop)
-    views = frequency_views(image, VIEWS, settings, [digest])
-    panels: dict[str, Pixels] = {view: _pixels(views[view]) for view in VIEWS}
-    difference = np.abs(_pixels(removed(image, settings)))
-    panels["removed"] = difference * np.float32(contrast_gain(difference))
-    return {name: panel.clip(0, 1) for name, panel in panels.items()}
+    views = frequency_views(image, VIEWS, settings, [digest]) | {"removed": removed(image, settings)}
+    panels: dict[str, Pixels] = {name: view[0].permute(1, 2, 0).numpy() for name, view in views.items()}
+    difference = np.abs(panels["removed"])
+    strong = float(np.quantile(difference, 0.995))
+    gain = 1 / strong if strong > 1 / 1024 else 1.0  # below that it is rounding error
+    panels["removed"] = difference * np.float32(gain)
+    return {name: panel.clip(0, 1) for name, panel in panels.items()}, gain
 
 
 def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> Figure:
@@ -41,8 +44,7 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
     # Imported here: the command line starts without matplotlib. Figure, not pyplot: no display.
     from matplotlib.figure import Figure
 
-    image, panels = _batch(crop), view_pixels(crop, digest, settings)
-    gain = contrast_gain(np.abs(_pixels(removed(image, settings))))
+    panels, gain = view_pixels(crop, digest, settings)
     height, width = crop.shape[:2]
     noise = settings.noise if isinstance(settings.noise, str) else f"std {settings.noise:g}"
     notes = {
@@ -62,7 +64,7 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
         axis.set_title(name, fontsize=12, fontweight="bold")
         axis.set_xlabel(note, fontsize=9)
         axis.set(xticks=[], yticks=[])
-    figure.suptitle(_caption(image, settings), fontsize=10)
+    figure.suptitle(_caption(_batch(crop), settings), fontsize=10)
     return figure
 
 
@@ -71,25 +73,11 @@ def _batch(crop: npt.NDArray[np.uint8]) -> torch.Tensor:
     return torch.from_numpy(crop.astype(np.float32) / 255).permute(2, 0, 1)[None]
 
 
-def _pixels(batch: torch.Tensor) -> Pixels:
-    """Return the only image of (1, 3, h, w) as (h, w, 3)."""
-    pixels: Pixels = batch[0].permute(1, 2, 0).numpy()
-    return pixels
-
-
-def contrast_gain(difference: Pixels) -> float:
-    """Return the factor that stretches `difference` to full contrast, except its strongest 0.5%."""
-    strong = float(np.quantile(difference, 0.995))
-    return 1 / strong if strong > 1 / 1024 else 1.0  # below that it is rounding error
-
-
 def _caption(image: torch.Tensor, settings: ViewSettings) -> str:
     """Return how the views were made and how much of the image was removed."""
-    lost = float(removed(image, settings).square().sum())
-    energy = float(image.square().sum())
-    contrast = float((image - image.mean(dim=(-2, -1), keepdim=True)).square().sum())
-    levels = counted(settings.level, "level")
-    how = f"{settings.wavelet}, {levels}, noise {settings.noise}, seed {settings.seed}"
-    of_energy, of_contrast = (lost / whole if whole > 0 else 0.0 for whole in (energy, contrast))
+    about_mean = image - image.mean(dim=(-2, -1), keepdim=True)
+    lost, *energies = (float(x.square().sum()) for x in (removed(image, settings), image, about_mean))
+    of_energy, of_contrast = (lost / whole if whole > 0 else 0.0 for whole in energies)
+    how = f"{settings.wavelet}, {counted(settings.level, 'level')}, noise {settings.noise}, seed {settings.seed}"
     shares = f"{of_energy:.2%} of the energy, {of_contrast:.2%} of the contrast"
     return f"{how}   ·   removed: {shares} (energy about the mean)"

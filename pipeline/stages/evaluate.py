@@ -25,8 +25,15 @@ from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.report.made_with import made_with
-from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, label_space_figures, problem_figures
-from pipeline.report.problem_tables import TargetImages, problem_tables, write_problem_tables
+from pipeline.report.problem_figures import label_space_figures
+from pipeline.report.problem_tables import (
+    EvaluatedProblem,
+    TargetImages,
+    kept_weights,
+    problem_figures,
+    problem_tables,
+    write_problem_tables,
+)
 from pipeline.stage import Context, stage
 from pipeline.store.array_store import ArrayStore
 from pipeline.store.target_store import labels_at, open_target, read_classifiers, read_pseudo_labels, read_rejections

@@ -15,10 +15,10 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.params import Params
-from pipeline.report.figures import format_figure
 from pipeline.report.made_with import differences
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.results import ProblemFigures, read_evaluation
+from pipeline.report.table import format_figure
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_json
 

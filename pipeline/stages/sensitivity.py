@@ -19,8 +19,8 @@ from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
 from pipeline.params import Params
-from pipeline.report.figures import percent
 from pipeline.report.made_with import made_with, shown_with
+from pipeline.report.problem_figures import percent
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside, write_json
 

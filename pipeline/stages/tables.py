@@ -11,7 +11,6 @@ from typing import Any
 from pipeline import paths
 from pipeline.params import Params
 from pipeline.report.made_with import made_with, stale_notes
-from pipeline.report.published import read_published
 from pipeline.report.results import read_comparison, read_sweeps
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import suite_tables
@@ -47,11 +46,10 @@ def tables(context: Context) -> str:
     now = made_with(params.selected())
     stale = [
         *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
-        *(note for name, one in sweeps.items() for note in stale_notes(one.made_with_of(name), now, "dvc repro")),
+        *(note for one in sweeps.values() for note in stale_notes(one.made_with, now, "dvc repro")),
     ]
     made = [
-        replace(table, warnings=tuple(stale))
-        for table in suite_tables(Suite(suite, results, datasets, spaces), sweeps, read_published())
+        replace(table, warnings=tuple(stale)) for table in suite_tables(Suite(suite, results, datasets, spaces), sweeps)
     ]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.report.figures import format_figure
+from pipeline.report.table import format_figure
 from servers.counting_relay import counting_relay
 from servers.seaweedfs import running_s3
 from sharing_story import PAGE, SharedRemote, commands_of, join, same_change_elsewhere, share_and_hand_back

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipeline.report.figures import format_figure
+from pipeline.report.table import format_figure
 from small_project import ROOT
 
 pytestmark = pytest.mark.slow

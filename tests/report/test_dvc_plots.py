@@ -9,7 +9,7 @@ from dvc_render.vega import VegaRenderer
 from ruamel.yaml import YAML
 
 from pipeline.report.dvc_plots import PAGE, plots_page
-from report_content import SELECTED, tables
+from report_content import ACCURACY, OF, SELECTED, tables
 
 ROOT = Path(__file__).parents[2]
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -19,7 +19,7 @@ PLOTS = {
     for plot in GRAPH[stage]["do"]["plots"]
     for path, settings in plot.items()
 }
-SWEEP = [{"of": "n = 30", "A_T": "90.5", "sd": "1.0"}, {"of": "n = 30", "A_T": "80.5", "sd": "2.0"}]
+TABLES = {**tables(["ant", "bee", "cat"]), **ACCURACY, "values": SELECTED}
 TEXTS = {  # beside the label: what one sees of each plot
     "tasks": {"1", "2", "3", "adapted", "source only", "CLIP alone"},
     "accuracy_matrix": {"1", "2", "3", "95", "after task"},
@@ -32,22 +32,13 @@ TEXTS = {  # beside the label: what one sees of each plot
 }
 
 
-def points(name):
-    """Return the rows of a plot as DVC reads them from CSV: text, with the revision."""
-    if name in ("D", "sigma"):
-        values = ("50", "500") if name == "D" else ("1e-4", "1e-2")
-        rows = [{**row, name: value} for row, value in zip(SWEEP, values, strict=True)]
-    elif name == "values":
-        rows = SELECTED.astype(str).to_dict("records")
-    else:
-        rows = tables(["ant", "bee", "cat"])[name].astype(str).to_dict("records")
-    return [{**row, "rev": rev} for rev in ("workspace", "HEAD") for row in rows]
-
-
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_plot_is_drawn_with_what_it_was_made_with(name):
+    # as DVC reads them from CSV: text, with the revision
+    rows = TABLES[name].assign(of=OF).astype(str).to_dict("records")
+    points = [{**row, "rev": rev} for rev in ("workspace", "HEAD") for row in rows]
     settings = {**PLOTS[name], "template_dir": str(ROOT / ".dvc/plots"), "title": "A title"}
-    spec = VegaRenderer(points(name), "plot", **settings).get_filled_template()
+    spec = VegaRenderer(points, "plot", **settings).get_filled_template()
     svg = vl_convert.vegalite_to_svg(spec, vl_version="6.4")
     texts = set(re.findall(r">([^<>]+)</t(?:ext|span)>", svg))
     assert TEXTS[name] | {"A title"} <= texts

@@ -1,17 +1,17 @@
 """The figures and tables of a problem, from scores worked out by hand."""
 
-import csv
 from dataclasses import replace
 
 import numpy as np
 
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.evaluation import BRANCHES, BranchOutcome, Scores
-from pipeline.report.problem_figures import EvaluatedProblem, kept_weights, problem_figures
 from pipeline.report.problem_tables import (
     MISTAKES,
+    EvaluatedProblem,
     TargetImages,
-    confident_mistakes,
+    kept_weights,
+    problem_figures,
     problem_tables,
     write_problem_tables,
 )
@@ -54,11 +54,6 @@ def problem(*seeds, test_rows=None, labels=(0, 1, 0, 1)):
 PROBLEM = problem(scores(0.5), scores(1.0))
 
 
-def read(path):
-    with path.open() as file:
-        return list(csv.reader(file))
-
-
 def records(table):
     header, rows = table
     return [dict(zip(header, row, strict=True)) for row in rows]
@@ -98,31 +93,17 @@ def test_tables_are_written_as_csv(tmp_path):
     write_problem_tables(tmp_path / "t", problem_tables(PROBLEM, IMAGES, MADE_WITH))
     # the first task fell by 50 and by 0 points, and ended at 50 and at 100
     expected = {
-        "forgetting": [["task", "best", "final", "forgotten"], ["1", "100.0", "75.0", "25.0"]],
-        "tasks": [
-            ["of", "after_task", "adapted", "sd", "source_only"],
-            [OF, "1", "100.0", "0.0", "50.0"],
-            [OF, "2", "62.5", "12.5", "37.5"],
-        ],
-        "accuracy_matrix": [
-            ["of", "after_task", "task", "accuracy"],
-            [OF, "1", "1", "100.0"],
-            [OF, "2", "1", "75.0"],
-            [OF, "2", "2", "50.0"],
-        ],
-        "classes": [["of", "class", "accuracy"], [OF, "ant", "75.0"], [OF, "bee", "50.0"]],
-        "pseudo_labels": [["task", "accuracy", "kept"], ["1", "100.0", "100.0"], ["2", "50.0", "25.0"]],
-        "weights": [
-            ["lowest", "highest", "weight", "images", "accuracy"],
-            ["0.5", "0.5", "0.5", "2", "50.0"],
-            ["1", "1", "1", "1", "100.0"],
-        ],
+        "forgetting": "task,best,final,forgotten\n1,100.0,75.0,25.0\n",
+        "tasks": f'of,after_task,adapted,sd,source_only\n"{OF}",1,100.0,0.0,50.0\n"{OF}",2,62.5,12.5,37.5\n',
+        "accuracy_matrix": f'of,after_task,task,accuracy\n"{OF}",1,1,100.0\n"{OF}",2,1,75.0\n"{OF}",2,2,50.0\n',
+        "classes": f'of,class,accuracy\n"{OF}",ant,75.0\n"{OF}",bee,50.0\n',
+        "pseudo_labels": "task,accuracy,kept\n1,100.0,100.0\n2,50.0,25.0\n",
+        "weights": "lowest,highest,weight,images,accuracy\n0.5,0.5,0.5,2,50.0\n1,1,1,1,100.0\n",
+        # right answers first, in the order of the classes, and no row of a single image: it would tell its label
+        "confusion": "of,actual,predicted,images,share\n"
+        + "".join(f'"{OF}",{pair},2,50.0\n' for pair in ("ant,ant", "bee,bee", "ant,bee", "bee,ant")),
     }
-    for name, rows in expected.items():
-        assert read(tmp_path / "t" / f"{name}.csv") == rows
-    # right answers first, in the order of the classes, and no row of a single image: it would tell its label
-    pairs = [["ant", "ant"], ["bee", "bee"], ["ant", "bee"], ["bee", "ant"]]
-    assert read(tmp_path / "t" / "confusion.csv")[1:] == [[OF, *p, "2", "50.0"] for p in pairs]
+    assert {name: (tmp_path / f"t/{name}.csv").read_text() for name in expected} == expected
 
 
 def test_a_private_target_names_no_image():
@@ -141,6 +122,10 @@ def test_reliability_pools_the_seeds_and_leaves_empty_bins_out():
     ]
 
 
+def shown(evaluated):
+    return records(problem_tables(evaluated, replace(IMAGES, embeddings=np.zeros((50, 2))), MADE_WITH)["shown"])
+
+
 def test_the_most_confident_mistakes_of_any_seed_each_image_once():
     labels = np.zeros(10, int)
     labels[[8, 9]] = 1
@@ -150,21 +135,20 @@ def test_the_most_confident_mistakes_of_any_seed_each_image_once():
         test_rows=[[3, 5, 8], [8, 9]],
         labels=labels,
     )
-    assert [(image.seed, image.row) for image in confident_mistakes(both)] == [(1, 8), (1, 9), (0, 3)]
+    mistakes = [(row["seed"], row["path"]) for row in shown(both) if row["role"] == "mistake"]
+    assert mistakes == [(11, "8.png"), (11, "9.png"), (10, "3.png")]
     many = problem(scores(1, [1] * 50, np.linspace(0.5, 1, 50)), test_rows=[range(50)], labels=[0] * 50)
-    assert len(confident_mistakes(many)) == MISTAKES
+    assert [row["role"] for row in shown(many)].count("mistake") == MISTAKES
 
 
 def test_shown_images_have_their_path_and_the_prediction_of_each_branch():
-    one = problem(scores(1, (1, 1), (0.75, 0.9)), test_rows=[[2, 1]])
-    rows = records(problem_tables(one, IMAGES, MADE_WITH)["shown"])
+    rows = shown(problem(scores(1, (1, 1), (0.75, 0.9)), test_rows=[[2, 1]]))
     assert [(row["role"], row["path"], row["actual"]) for row in rows] == [
         ("mistake", "2.png", "ant"),
         ("example", "2.png", "ant"),
         ("example", "1.png", "bee"),
     ]
-    assert rows[0]["seed"] == 10
-    assert (rows[0]["fused_says"], rows[0]["fused_confidence"]) == ("bee", 75.0)
+    assert (rows[0]["seed"], rows[0]["fused_says"], rows[0]["fused_confidence"]) == (10, "bee", 75.0)
 
 
 def test_the_map_has_predictions_of_test_images_only():

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import paths
 from pipeline.errors import StoreError
-from pipeline.report.page.problem_results import read_problem
+from pipeline.report.page.content import read_problem
 from pipeline.report.results import read_comparison, read_evaluation, read_sweeps, read_table
 from report_content import problem, write_results
 
@@ -24,7 +24,7 @@ def written(tmp_path, monkeypatch):
 
 
 def compared(entry):
-    return {"made_with": {}, "test_images": 30, "methods": {"ewc": entry}}
+    return json.dumps({"made_with": {}, "test_images": 30, "methods": {"ewc": entry}})
 
 
 def refused(path, content, stage, read, *arguments):
@@ -41,13 +41,10 @@ def refused(path, content, stage, read, *arguments):
 
 def test_results_are_read_as_they_were_written(written):
     read = read_problem("toy", NAME, written.title, "right", swept=True)
-    assert read.metrics == written.metrics
-    assert read.comparison == written.comparison
-    assert read.tables.keys() == written.tables.keys()
-    tables = [(read.tables[name], table) for name, table in written.tables.items()]
-    tables += [(read.sweeps.accuracy[name], table) for name, table in written.sweeps.accuracy.items()]
-    for one, other in tables:
-        assert one.to_dict("records") == other.to_dict("records")
+    assert (read.metrics, read.comparison) == (written.metrics, written.comparison)
+    for one, other in ((read.tables, written.tables), (read.sweeps.accuracy, written.sweeps.accuracy)):
+        assert one.keys() == other.keys()
+        assert all(one[name].to_dict("records") == other[name].to_dict("records") for name in one)
 
 
 @pytest.mark.parametrize(
@@ -86,19 +83,18 @@ def test_a_malformed_table(tmp_path, content, what):
     ],
 )
 def test_a_malformed_comparison(written, change, key):
-    content = change if isinstance(change, str) else json.dumps(compared(ENTRY | change))
+    content = change if isinstance(change, str) else compared(ENTRY | change)
     assert key in refused(paths.comparison("toy", NAME), content, f"compare@{NAME}", read_comparison, "toy", NAME)
 
 
 def test_malformed_evaluations_and_sweeps(written):
-    assert "A_T" in refused(
-        paths.evaluation("toy", NAME), '{"A_T": "high"}', f"evaluate@{NAME}", read_evaluation, "toy", NAME
-    )
+    file, of = paths.evaluation("toy", NAME), ("toy", NAME)
+    assert "A_T" in refused(file, '{"A_T": "high"}', f"evaluate@{NAME}", read_evaluation, *of)
     sweep = paths.sensitivity("toy", NAME) / "D.csv"
-    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity_D@{NAME}", read_sweeps, "toy", NAME)
+    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity_D@{NAME}", read_sweeps, *of)
 
 
 def test_a_method_that_failed_has_its_reason(written):
     failed = {"title": "EWC", "group": "peer", "source_samples": True, "failed": "too\nfew"}
-    paths.comparison("toy", NAME).write_text(json.dumps(compared(failed)))
+    paths.comparison("toy", NAME).write_text(compared(failed))
     assert read_comparison("toy", NAME).methods["ewc"].failed == "too few"

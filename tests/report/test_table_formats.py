@@ -7,8 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.figures import Cell, format_figure
-from pipeline.report.table import EQUAL, Block, Column, Row, Table
+from pipeline.report.table import EQUAL, Block, Cell, Column, Row, Table, format_figure
 from pipeline.report.table_formats import tex, to_csv, to_latex, to_markdown, to_text
 
 AWKWARD = "a_b & 5% #1 {x} $y$ ~^ \\z | *w* <v> `u` [t] → σ † ± –"
@@ -57,7 +56,7 @@ def test_rounding_is_half_away_from_zero_and_never_minus_zero():
     assert format_figure(82.35, 0.25) == "82.4 ± 0.3"  # as in tables, though 82.35 is below 82.35
 
 
-def test_csv_has_one_unrounded_value_per_cell():
+def test_csv_has_one_unrounded_value_per_cell_and_by_problem_no_columns_about_methods():
     assert to_csv(TABLE) == (
         "kind,group,method,title,source_samples,a-b,a-b_sd,one.mean,one.mean_sd,"
         "real_world-b,real_world-b_sd,change,note\n"  # the mean once, though it is in two sections
@@ -67,9 +66,6 @@ def test_csv_has_one_unrounded_value_per_cell():
         "published,,p,P,false,93.55,2.1,,,,,,note & 1\n"
         "published,,q,Q,true,7.0,,,,100,,,note 2\n"
     )
-
-
-def test_csv_by_problem_has_no_columns_about_methods():
     row = Row("a-b", "t", {"a-b": cell("1.25", "0.5")})
     table = replace(TABLE, row_kind="problem", columns=COLUMNS[:1], blocks=(Block("", (row,)),))
     assert to_csv(table) == "problem,a-b,a-b_sd\na-b,1.25,0.5\n"
@@ -168,19 +164,12 @@ Q† (b)        7.0          –
 """
 
 
-def test_markdown_has_a_table_per_section_and_published_figures_apart():
+def test_every_format_as_a_reader_sees_it():
     assert to_markdown(TABLE) == MARKDOWN.replace("EQUAL", EQUAL)
-
-
-def test_latex_has_a_table_per_section_with_letters_of_its_own():
-    text = to_latex(TABLE)
-    assert text.startswith(r"% \usepackage{booktabs,graphicx}" + "\n\n" + r"\begin{table*}")
-    assert text.endswith(LATEX_OF_ONE_SECTION.replace("EQUAL", EQUAL))
-    assert text.isascii()
-
-
-def test_text_is_aligned():
-    text = to_text(TABLE)
+    latex, text = to_latex(TABLE), to_text(TABLE)
+    assert latex.startswith(r"% \usepackage{booktabs,graphicx}" + "\n\n" + r"\begin{table*}")
+    assert latex.endswith(LATEX_OF_ONE_SECTION.replace("EQUAL", EQUAL))  # with letters of its own
+    assert latex.isascii()
     assert text.startswith(TEXT)
     assert text.endswith("(a) note & 1\n(b) note 2\n")
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from pipeline import paths
+from pipeline.report.page import provenance
 from pipeline.stage import main
-from pipeline.stages import report
 from report_content import problem, write_results
 from small_project import SmallProject, small_params
 
@@ -70,7 +70,7 @@ def test_a_suite_without_problems_or_sweeps_has_a_page(project):
 
 
 def test_the_revision_names_what_is_not_committed(project):
-    assert "not known" in report.revision()
+    assert "not known" in provenance.revision()
     project.run("git", "init", "--quiet")
     project.run("git", "config", "user.email", "owner@example.invalid")
     project.run("git", "config", "user.name", "Owner")
@@ -79,17 +79,23 @@ def test_the_revision_names_what_is_not_committed(project):
     head = project.run("git", "rev-parse", "HEAD").stdout.strip()
     project.change_params(rff={"D": 77})
     (project.folder / "dvc.yaml").write_text("stages: {}\n")
-    revision = report.revision()
+    revision = provenance.revision()
     assert revision.startswith(head)
     assert "dvc.yaml" in revision
     assert "params.yaml" in revision
 
 
 def test_hashes_of_stores_are_read_from_the_lock_file_where_it_can_be_read(project):
-    assert report.store_hashes() == []
-    entry = "schema: '2.0'\nstages:\n  embed@a:\n    outs:\n    - {path: e.zarr, md5: 12.dir}\n"
-    report.LOCK.write_text(entry)
-    assert report.store_hashes() == [("e.zarr", "embed@a", "12.dir", "")]
-    for broken in ("stages: [", "- 1", "stages: 3"):
-        report.LOCK.write_text(broken)
-        assert report.store_hashes() == []
+    lock = {
+        "stages": {
+            "embed@a": {"outs": [{"path": "cache/e.zarr", "md5": "12.dir", "size": 5}]},
+            "code": {"outs": [{"path": "cache/code/x.json", "md5": "1"}]},
+            "report": {"outs": [{"path": "results/report.html", "md5": "2"}]},
+            "none": {},
+        }
+    }
+    provenance.LOCK.write_text(json.dumps(lock))  # JSON is YAML
+    assert provenance.store_hashes() == [("cache/e.zarr", "embed@a", "12.dir", 5)]
+    for broken in ("stages: [", "- 1", "stages: 3", ""):
+        provenance.LOCK.write_text(broken)
+        assert provenance.store_hashes() == []

@@ -7,13 +7,12 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pandas import DataFrame
 
-from pipeline.report.figures import format_figure
-from pipeline.report.page.problem_results import Origin
+from pipeline.report.table import format_figure
 
 Spec = dict[str, Any]
 
@@ -22,6 +21,13 @@ FRAME = {
     "width": "container",  # as wide as the element it is drawn into
     "autosize": {"type": "fit-x", "contains": "padding"},
 }
+
+
+class Origin(NamedTuple):
+    """Where the values of a chart come from: the DVC stage that writes them, and their file."""
+
+    stage: str
+    file: str
 
 
 @dataclass(frozen=True)
@@ -42,17 +48,16 @@ class Chart:
 def draw(
     template: str, values: DataFrame, origin: Origin, *, key: str = "", rows: DataFrame | None = None, **variables: Any
 ) -> Chart:
-    """Return the chart of a file of templates/charts, which is given the values as dictionaries, and the variables.
+    """Return the chart of a file of templates/charts, to which values and rows are given as dictionaries.
 
-    ``key`` is the chart's name within its section of the page, the template's if omitted; ``rows`` the table below it,
-    in the order of the template's ``header``.
+    ``key`` is the chart's name within its section of the page, the template's if omitted; ``rows`` are the table below
+    it, in the order of the template's ``header``.
     """
-    records = values.to_dict("records")
-    text = _templates().get_template(f"{template}.json").render(values=records, **variables)
-    described = json.loads(text)
-    spec = {**FRAME, "data": {"values": records}, **described.pop("spec")}
-    table = [] if rows is None else rows.astype(object).to_numpy().tolist()
-    return Chart(key or template, origin, spec=spec, rows=table, **described)
+    rows = DataFrame() if rows is None else rows.astype(object)
+    given = {"values": values.to_dict("records"), "rows": rows.to_dict("records")}
+    described = json.loads(_templates().get_template(f"{template}.json").render(**given, **variables))
+    spec = {**FRAME, "data": {"values": given["values"]}, **described.pop("spec")}
+    return Chart(key or template, origin, spec=spec, rows=rows.to_numpy().tolist(), **described)
 
 
 @functools.cache

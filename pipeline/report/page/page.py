@@ -3,53 +3,36 @@
 import base64
 import functools
 import hashlib
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import metadata, resources
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from ruamel.yaml import YAML
 
-from pipeline.report.figures import format_figure
-from pipeline.report.kept_text import kept_text
-from pipeline.report.page.pictures import ProblemPictures
+from pipeline import paths
+from pipeline.report.page.pictures import kept_text
 from pipeline.report.page.problem_charts import gains, problem_charts
-from pipeline.report.page.problem_results import ProblemResults
-from pipeline.report.page.provenance import Provenance
-from pipeline.report.page.stream_results import StreamResults, stream_charts
+from pipeline.report.page.stream_results import stream_charts
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.results import LabelSpaceFigures
-from pipeline.report.suite_tables import FULL
-from pipeline.report.table import Table, is_mean
+from pipeline.report.table import Table, format_figure, is_mean
 
 
-@dataclass(frozen=True)
-class PageContent:
-    """Everything that the page shows."""
-
-    suite: str
-    variant: str
-    headline: Table | None  # None where the suite has no problems
-    methods: Sequence[Table]  # the comparison, one table per dataset
-    problems: Sequence[ProblemResults]
-    pictures: Mapping[str, ProblemPictures]  # by problem
-    album: Mapping[str, str]  # key of a picture -> data address
-    provenance: Provenance
-    drawing: str  # the JavaScript of the plotting library, from `drawing_library`
-    streams: Sequence[StreamResults] = ()
-    warnings: Sequence[str] = ()  # above everything else
-
-
-def render_page(content: PageContent) -> str:
-    """Return the page as HTML; the same content gives the same text."""
-    scripts = (content.drawing, _asset("report.js"))
-    template = _environment().get_template("page.html")
-    return template.render(
-        content=content,
-        policy=security_policy(scripts),
-        css=_asset("report.css"),
-        scripts=scripts,
-        lead=lead(content.headline, len(content.problems)) if content.headline else None,
-        gains=gains(content.problems),
+def render_page(content: Mapping[str, Any]) -> str:
+    """Return the page as HTML, from what `page_content` returns; the same content gives the same text."""
+    scripts = (drawing_library(), _asset("report.js"))
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            **content,
+            policy=security_policy(scripts),
+            css=_asset("report.css"),
+            scripts=scripts,
+            gains=gains(content["problems"]),
+        )
     )
 
 
@@ -63,8 +46,8 @@ def _environment() -> Environment:
     )
     compact = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     environment.policies["json.dumps_kwargs"] = compact
-    functions = (format_figure, is_mean, means_first, problem_charts, stream_charts, unknown_rows)
-    environment.globals |= {function.__name__: function for function in functions}
+    functions = (as_yaml, format_figure, is_mean, means_first, problem_charts, stream_charts, unknown_rows)
+    environment.globals |= {function.__name__: function for function in functions} | {"paths": paths}
     return environment
 
 
@@ -87,24 +70,20 @@ def drawing_library() -> str:
 
 def security_policy(scripts: Sequence[str]) -> str:
     """Return the Content-Security-Policy: these scripts and no others, pictures in the page itself, no network."""
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
-    )
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def lead(headline: Table, problems: int) -> tuple[str, str] | None:
-    """Return the headline figure and what it is; None where the full method was not compared."""
-    cells = headline.rows()[-1].cells
-    full, gain = cells.get(FULL), cells.get("gain")
-    if full is None:
-        return None
-    over = f"on average over {problems} problems" if problems > 1 else "final accuracy"
-    by = f", {gain.text(signed=True)} points over the source model alone" if gain else ""
-    return full.text(), over + by
+def as_yaml(params: Mapping[str, Any]) -> str:
+    """Return parameters as YAML."""
+    buffer, writer = io.StringIO(), YAML()
+    writer.width = 100
+    writer.dump(params, buffer)
+    return buffer.getvalue()
 
 
 def means_first(table: Table) -> Table:

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from pandas import DataFrame
 from PIL import Image
 
+from pipeline import paths
 from pipeline.encoders.image_decoding import decode
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
-from pipeline.report.kept_text import kept_text
-from pipeline.report.page.problem_results import ProblemResults
+from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:
     from pipeline.method.frequency_views import ViewSettings  # imports torch
@@ -47,7 +48,8 @@ class ProblemPictures:
 
 
 def read_pictures(
-    results: ProblemResults,
+    shown: DataFrame,
+    target: str,
     album: dict[str, str],
     *,
     images: str,
@@ -58,27 +60,27 @@ def read_pictures(
 ) -> ProblemPictures:
     """Read the pictures of a problem into the album; images that are absent or damaged are left out.
 
-    ``images`` is that of the target in suite.yaml; ``preprocessing`` is None if the features were imported. If
-    ``code``, what the report is made by, is given, views are kept until it changes: torch takes a second to import.
+    ``shown`` is its table of this name; ``images`` is that of the target in suite.yaml; ``preprocessing`` is None if
+    the features were imported. If ``code``, what the report is made by, is given, views are kept until it changes:
+    torch takes a second to import.
     """
     crop = preprocessing or CROP
     mistakes: dict[str, str] = {}
-    shown: dict[str, Mapping[str, str]] = {}
-    for row in results.tables["shown"].to_dict("records"):
-        path = row["path"]
+    viewed: dict[str, Mapping[str, str]] = {}
+    for row in shown.to_dict("records"):
+        path, digest = row["path"], row["sha256"]
         image = read_image(images, path, max_pixels, upright=crop.upright)
         if image is None:
             continue
         if row["role"] == "mistake":
             mistakes[path] = add_picture(album, np.asarray(image), THUMBNAIL)
         else:
-            digest = row["sha256"]
             make = partial(_views_text, crop.crop(image), digest, views)
-            shown[path], pictures = json.loads(kept_text((digest, crop, views, code), make) if code else make())
+            viewed[path], pictures = json.loads(kept_text((digest, crop, views, code), make) if code else make())
             album |= pictures
     folder = f"{Path(images).parent.as_posix()}/images" if images.endswith(".npz") else images
     missing = (
-        f"No pictures: the images of {results.target} are not on this machine. Put them at {folder} and run "
+        f"No pictures: the images of {target} are not on this machine. Put them at {folder} and run "
         "dvc repro --force --single-item report."
     )
     how = f"{views.wavelet}, level {views.level}, noise {views.noise}"
@@ -88,7 +90,16 @@ def read_pictures(
             f"A centre crop of {CROP.width}×{CROP.height} ({how}); the features were imported, so the crop they "
             "were computed from is not known."
         )
-    return ProblemPictures(mistakes, shown, missing, note)
+    return ProblemPictures(mistakes, viewed, missing, note)
+
+
+def kept_text(made_of: object, make: Callable[[], str]) -> str:
+    """Return what ``make`` returns, or what it returned in a former report when ``made_of`` had the same `repr`."""
+    path = paths.KEPT / hashlib.sha256(repr(made_of).encode()).hexdigest()
+    if not path.is_file():
+        with write_aside(path) as aside:
+            aside.write_bytes(make().encode())
+    return path.read_bytes().decode()
 
 
 def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: ViewSettings) -> str:
@@ -96,7 +107,7 @@ def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: ViewSettings
     from pipeline.report.view_picture import view_pixels  # imports torch
 
     pictures: dict[str, str] = {}
-    panels = view_pixels(crop, bytes.fromhex(digest), settings)
+    panels, _ = view_pixels(crop, bytes.fromhex(digest), settings)
     keys = {view: add_picture(pictures, (255 * panel).round().astype(np.uint8), VIEW) for view, panel in panels.items()}
     return json.dumps([keys, pictures])
 

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pandas import DataFrame
 
 from pipeline import paths
-from pipeline.report.figures import format_figure
-from pipeline.report.page.chart import Chart, draw
-from pipeline.report.page.problem_results import Origin, ProblemResults
+from pipeline.report.page.chart import Chart, Origin, draw
+from pipeline.report.page.content import ProblemResults
 from pipeline.report.results import GROUPS, VALUES, Sweeps, guessing
 from pipeline.report.suite_tables import HEADLINE
 
@@ -15,7 +14,6 @@ MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP
 BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
 GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods of the overview
 NAMED_CLASSES = 40  # up to so many classes, axes and the map carry the classes' names
-COLOURED_CLASSES = 10  # up to so many classes, each has a colour and shape of its own on the map
 LISTED = 10  # confusions in the table
 DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single images, are left out
 FEW = 20  # test images; a bin of confidences with fewer is drawn paler
@@ -35,9 +33,9 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         weights(results),
         *(reliability(results, branch) for branch in BRANCHES),
     ]
-    if results.sweeps:
-        charts += [sensitivity(results, swept, table) for swept, table in results.sweeps.accuracy.items()]
-        charts.append(selection(results, results.sweeps))
+    if found := results.sweeps:
+        charts += [sensitivity(results, swept, table) for swept, table in found.accuracy.items()]
+        charts.append(selection(results, found))
     return [chart for chart in charts if chart is not None]
 
 
@@ -55,8 +53,6 @@ def accuracy_over_tasks(results: ProblemResults) -> Chart:
         results.origin("tasks"),
         rows=table[["task", *models, "sd"]],
         models=models,
-        first=table.iloc[0],
-        last=last,
         others=" and ".join(f"{name} with {last[name]} %" for name in models[1:]),
         n=results.metrics.test_images,
     )
@@ -72,7 +68,6 @@ def accuracy_matrix(results: ProblemResults) -> Chart:
         results.origin("accuracy_matrix"),
         rows=square.astype(object).where(square.notna(), "").reset_index(),
         header=["after task", *(f"task {task}" for task in square)],
-        tasks=len(square),
     )
 
 
@@ -88,9 +83,9 @@ def confusion(results: ProblemResults) -> Chart:
     """Draw which class is predicted for which; each row adds up to 100."""
     cells = results.tables["confusion"].drop(columns="of").rename(columns={"images": "n"})
     cells = cells[cells["n"] > 0]
-    names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     wrong = cells[cells["actual"] != cells["predicted"]]
     wrong = wrong.sort_values(["n", "actual", "predicted"], ascending=[False, True, True])
+    names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     return draw(
         "confusion",
         cells.sort_values("n", ascending=False, kind="stable")[:DRAWN].sort_index(),
@@ -98,7 +93,6 @@ def confusion(results: ProblemResults) -> Chart:
         rows=wrong[:LISTED],
         names=names,
         many=len(names) > NAMED_CLASSES,
-        wrong=wrong[:1].to_dict("records"),
         cells=len(cells),
     )
 
@@ -113,15 +107,12 @@ def embedding_map(results: ProblemResults) -> Chart | None:
     if table.empty:
         return None
     wrong = (table["predicted"] != "") & (table["predicted"] != table["class"])
-    table = table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong)
     names = _names_of(results, set(table["class"]))
     return draw(
         "map",
-        table,
+        table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong),
         results.origin("map"),
-        domains={axis: [float(table[axis].min()), float(table[axis].max())] for axis in ("x", "y")},
         names=names,
-        few=len(names) <= COLOURED_CLASSES,
         labels=_class_names(table) if len(names) <= NAMED_CLASSES else [],
         height=PIXELS[1],
     )
@@ -171,16 +162,10 @@ def methods(results: ProblemResults) -> Chart:
 def weights(results: ProblemResults) -> Chart:
     """Draw the accuracy of pseudo-labels over their weight."""
     table = results.tables["weights"]
-    ends = zip(table["lowest"], table["highest"], strict=True)
-    values = DataFrame(
-        {
-            "tenth": range(1, len(table) + 1),
-            "range": [f"{lowest:.4g} to {highest:.4g}" for lowest, highest in ends],
-            "n": table["images"],
-            "a": table["accuracy"],
-            "bin": table["weight"].map("{:.3g}".format),
-        }
-    )
+    lowest, highest = (table[end].map("{:.4g}".format) for end in ("lowest", "highest"))
+    values = table.assign(tenth=range(1, len(table) + 1), range=lowest + " to " + highest)
+    values = values.assign(n=table["images"], a=table["accuracy"], bin=table["weight"].map("{:.3g}".format))
+    values = values[["tenth", "range", "n", "a", "bin"]]
     return draw(
         "weights",
         values,
@@ -194,21 +179,16 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
     """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
     table = results.tables["reliability"]
     table = table[table["branch"] == branch].drop(columns=["of", "branch"])
-    ends = zip(table["from"], table["to"], strict=True)
-    rows = table[["confidence", "accuracy", "images"]]
-    rows.insert(0, "bin", [f"{low:.0f}–{high:.0f}" for low, high in ends])
-    ece = results.metrics.ece.get(branch)
-    error = "" if ece is None else f"Calibration error (ECE) {format_figure(ece)} %."
-    if branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")):
-        error += " This branch only guesses, so a small error says nothing."
+    bins = table["from"].map("{:.0f}".format) + "–" + table["to"].map("{:.0f}".format)
     return draw(
         "reliability",
         table.assign(enough=table["images"] >= FEW),
         results.origin("reliability"),
         key=f"reliability-{branch}",
-        rows=rows,
+        rows=table.assign(bin=bins)[["bin", "confidence", "accuracy", "images"]],
         branch=BRANCHES[branch],
-        error=error,
+        ece=results.metrics.ece.get(branch),
+        guesses=branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")),
         few=FEW,
     )
 

@@ -1,56 +1,50 @@
-"""What was run: parameters, revision, hashes of the stores, and where each number is."""
+"""What was run: the revision, the hashes of the stores, and whether a page shows the figures of today."""
 
 import hashlib
-import io
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
-from pipeline import paths
-
-# which numbers are there, their file or folder, the stage that writes it
-NUMBERS: tuple[tuple[str, Callable[..., Path], str], ...] = (
-    ("final accuracy A_T, forgetting, calibration of a problem", paths.evaluation, "evaluate@PROBLEM"),
-    ("per task, per class, confusion, weights, reliability, map", paths.problem_tables, "evaluate@PROBLEM"),
-    ("every method on the same features", paths.comparison, "compare@PROBLEM"),
-    ("accuracy over D", paths.sensitivity, "sensitivity_D@PROBLEM"),
-    ("accuracy over sigma", paths.sensitivity, "sensitivity_sigma@PROBLEM"),
-    ("values chosen without target labels", paths.selection, "select@PROBLEM"),
-    ("labels and figures of a step of a stream", paths.step_images, "step@STEP"),
-    ("tables of the whole suite", paths.suite_tables, "tables"),
-    ("this page", paths.report, "report"),
-)
-
-StoreHash = tuple[str, str, str, object]  # path, stage, hash, bytes
+LOCK = Path("dvc.lock")
+DECIDING = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are mentioned
+GIT_SECONDS = 20
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """What was run."""
+def revision() -> str:
+    """Return git's revision of the work tree, or why it is not known."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--", *DECIDING)
+    except (OSError, subprocess.SubprocessError):
+        return "not known: no git repository with a commit here"
+    names = sorted({line[3:].split("/")[0] for line in changed.splitlines()})
+    return head + (f", with uncommitted changes in {', '.join(names)}" if names else "")
 
-    params: Mapping[str, Any]
-    revision: str  # of git, or why it is not known
-    hashes: Sequence[StoreHash]  # empty without dvc.lock
-    figures: str = ""  # digest of the figures that the page shows
 
-    def params_yaml(self) -> str:
-        """Return the parameters as YAML."""
-        buffer = io.StringIO()
-        writer = YAML()
-        writer.width = 100
-        writer.dump(json.loads(json.dumps(self.params)), buffer)  # tuples become lists
-        return buffer.getvalue()
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]  # the git of the user's path, as DVC uses it
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS)  # noqa: S603
+    return done.stdout.strip("\n")
 
-    def number_rows(self, suite: str) -> list[tuple[str, str, str]]:
-        """Return for each kind of number its file and the command that computes it."""
-        return [
-            (numbers, path(suite, *stage.split("@")[1:]).as_posix(), f"dvc repro {stage}")
-            for numbers, path, stage in NUMBERS
-        ]
+
+def store_hashes() -> list[tuple[str, str, str, object]]:
+    """Return path, stage, hash and size of the outputs that dvc.lock names, by path; nothing without a dvc.lock.
+
+    Code digests and the page itself are left out.
+    """
+    try:
+        lock = YAML(typ="safe").load(LOCK.read_text(encoding="utf-8")) or {}
+        return sorted(
+            (out["path"], stage, out["md5"], out.get("size", ""))
+            for stage, entry in lock.get("stages", {}).items()
+            for out in entry.get("outs", [])
+            if stage not in ("code", "report") and out.get("md5")
+        )
+    except (OSError, ValueError, YAMLError, AttributeError):
+        return []
 
 
 def figures_digest(files: Iterable[Path]) -> str:
@@ -65,13 +59,3 @@ def shows_figures(page: Path, digest: str) -> bool:
     """Tell whether a page was made from the figures of a digest: it names them in its head."""
     with page.open("rb") as file:
         return f'<meta name="figures" content="{digest}">'.encode() in file.read(4096)
-
-
-def lock_hashes(lock: Mapping[str, Any]) -> list[StoreHash]:
-    """Return the outputs that a dvc.lock names, by path, except code digests and the page itself."""
-    return sorted(
-        (out["path"], stage, out["md5"], out.get("size", ""))
-        for stage, entry in lock.get("stages", {}).items()
-        for out in entry.get("outs", [])
-        if stage not in ("code", "report") and out.get("md5")
-    )

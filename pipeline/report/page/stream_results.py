@@ -5,29 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from pandas import DataFrame
-from pydantic import BaseModel, FiniteFloat
 
 from pipeline import paths
 from pipeline.problem.step_results import COLUMNS, ESTIMATE_ERROR
-from pipeline.report.page.chart import Chart, draw
+from pipeline.report.page.chart import Chart, Origin, draw
 from pipeline.report.page.pictures import THUMBNAIL, add_picture, read_image
-from pipeline.report.page.problem_results import Origin
-from pipeline.report.results import read_json, read_table
+from pipeline.report.results import StepFigures, read_step, read_table
 
 SHOWN = 12  # least certain images
-
-
-class StepFigures(BaseModel):
-    """The figures of a step that the page shows, as `step_figures` returns them."""
-
-    step: str
-    steps_before: list[str]
-    images: int
-    corrected: int
-    shares: dict[str, FiniteFloat]
-    mean_confidence: FiniteFloat
-    agreement: FiniteFloat
-    estimated_accuracy: FiniteFloat
 
 
 @dataclass(frozen=True)
@@ -43,12 +28,6 @@ class StreamResults:
     def name(self) -> str:
         """The key of the last step."""
         return self.steps[-1].step
-
-    @property
-    def title(self) -> str:
-        """The stream's name on the page, and its last step."""
-        stream, _, step = self.name.partition("-")
-        return f"{stream}, up to {step}"
 
     def step_names(self) -> list[str]:
         """Return the steps without the stream's name, or with it where steps of several streams are alike."""
@@ -69,7 +48,7 @@ def read_streams(
 
     ``images`` has of each step its ``images`` in suite.yaml, None if they are gone; pictures are added to the album.
     """
-    steps = {key: read_json(paths.step_figures(suite, key), StepFigures, f"step@{key}") for key in images}
+    steps = {key: read_step(suite, key) for key in images}
     continued = {before for step in steps.values() for before in step.steps_before}
     streams = []
     for key, last in steps.items():

@@ -1,21 +1,26 @@
-"""The report in a real browser: by mouse, by keyboard, on a phone, in the dark."""
+"""The report in a real headless Chromium, driven by selenium: by mouse, by keyboard, on a phone, in the dark."""
 
 import json
-import time
+import shutil
 
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed (pip install '.[dev]')")
 
-from selenium.webdriver import ActionChains
+from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from report_content import METHODS
+from pipeline.report.page.page import render_page
+from report_content import METHODS, report_content
 
 pytestmark = pytest.mark.slow
 
+FLAGS = (
+    *("headless", "no-sandbox", "disable-gpu", "disable-quic", "disable-dev-shm-usage", "no-first-run"),
+    *("disable-background-networking", "disable-component-update", "disable-sync", "window-size=1300,900"),
+)
 UNDRAWN = """
 return [...document.querySelectorAll('details.problem[open] .chart, #headline .chart')]
   .filter(element => element.dataset.drawn !== 'yes').map(element => element.dataset.chart)"""
@@ -26,32 +31,57 @@ return [...document.querySelectorAll('.chart')].map(element => {
   return {chart: element.closest('figure').id, width: box.width, height: box.height, marks,
           inside: box.width <= element.clientWidth + 1};
 })"""
-ROWS = """
-return [...document.querySelectorAll('#' + arguments[0] + ' tbody tr')].filter(row => !row.hidden)
-  .map(row => row.cells[0].textContent)"""
 
 
-def wait_for(condition, what, seconds=60):
+def wait_for(browser, condition, what):
     """Wait until ``condition()`` holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"still waiting for: {what}"
-        time.sleep(0.05)
+    WebDriverWait(browser, 60, 0.05).until(lambda _: condition(), f"still waiting for: {what}")
 
 
 def all_drawn(browser):
-    wait_for(lambda: browser.execute_script(UNDRAWN) == [], "charts to be drawn")
+    wait_for(browser, lambda: browser.execute_script(UNDRAWN) == [], "charts to be drawn")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Start Chromium once; pages are loaded by the tests."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium, driver = next(filter(None, map(shutil.which, names)), None), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("Chromium or its driver is not installed (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    started.set_script_timeout(60)
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="session")
+def report_file(tmp_path_factory):
+    """Write the page once."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(render_page(report_content()), encoding="utf-8")
+    return path
+
+
+def load(browser, page):
+    """Load a page as wide as a desktop, light; forget what was logged before."""
+    size(browser, 1300)
+    colours(browser, "light")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(page.as_uri())
 
 
 @pytest.fixture
 def report(browser, report_file):
-    """Load the page anew, as wide as a desktop, light; the console must stay empty while a test runs."""
-    size(browser, 1300)
-    colours(browser, "light")
-    browser.get(report_file.as_uri())
+    """Load the page anew; the console must stay empty while a test runs."""
+    load(browser, report_file)
     browser.execute_script("localStorage.clear()")
-    browser.get_log("browser")
-    browser.get_log("performance")
     browser.refresh()
     all_drawn(browser)
     yield browser
@@ -62,10 +92,7 @@ def report(browser, report_file):
 def opened(browser, report_file):
     """Load the page and open all problems, once for all tests in turn that only look at it."""
     if not browser.execute_script("return window.allOpened"):
-        size(browser, 1300)
-        colours(browser, "light")
-        browser.get_log("performance")
-        browser.get(report_file.as_uri())
+        load(browser, report_file)
         open_all(browser)
         browser.execute_script("window.allOpened = true")
     yield browser
@@ -94,55 +121,58 @@ def press(report, name):
     button.click()
 
 
-def head(report, table, title):
-    (button,) = [
-        button for button in report.find_elements(By.CSS_SELECTOR, f"#{table} thead button") if button.text == title
-    ]
+def find(report, css):
+    return report.find_element(By.CSS_SELECTOR, css)
+
+
+def find_all(report, css):
+    return report.find_elements(By.CSS_SELECTOR, css)
+
+
+def head(report, title):
+    """Return the button in the head of a column of the first table."""
+    (button,) = [button for button in find_all(report, "#table-headline thead button") if button.text == title]
     return button
 
 
-def sorted_by(report, table):
-    return {
-        th.text: th.get_attribute("aria-sort")
-        for th in report.find_elements(By.CSS_SELECTOR, f"#{table} thead th")
-        if th.get_attribute("aria-sort") != "none"
-    }
+def sorted_by(report):
+    heads = {th.text: th.get_attribute("aria-sort") for th in find_all(report, "#table-headline thead th")}
+    return {name: order for name, order in heads.items() if order != "none"}
+
+
+def rows(report, table="table-headline"):
+    """Return the titles of the rows of a table that are shown."""
+    return report.execute_script(
+        "return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].filter(row => !row.hidden)"
+        ".map(row => row.cells[0].textContent)",
+        table,
+    )
 
 
 def requested(browser):
     """Return the addresses that were requested, except data in the page itself."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [
-        message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
-    ]
-    return [url for url in asked if not url.startswith("data:")]
+    sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    return [url for url in sent if not url.startswith("data:")]
 
 
 def test_every_chart_is_drawn_without_the_network(opened, report_file):
     drawn = opened.execute_script(DRAWN)
     # the overview; of the first problem, the two sweeps and the chosen values as well
     assert len(drawn) == 1 + 13 + 10 + 10
-    for chart in drawn:
-        assert chart["width"] > 150, chart
-        assert chart["height"] > 90, chart
-        assert chart["marks"] > 0, chart
-        assert chart["inside"], chart
+    assert [c for c in drawn if c["width"] <= 150 or c["height"] <= 90 or not c["marks"] or not c["inside"]] == []
     assert requested(opened) == [report_file.as_uri()]
     assert opened.execute_script("return window.hacked === undefined")  # by a class name
 
 
 @pytest.mark.long
-def test_pictures_are_shown_or_their_absence_is_explained(opened):
+def test_pictures_are_shown_and_the_page_works_with_a_screen_reader(opened):
     sizes = opened.execute_script("""
         return [...document.querySelectorAll('img')].map(image => [image.alt, image.naturalWidth])""")
     assert len(sizes) == 2 * 5
     assert all(alt and width == 24 for alt, width in sizes)
-    absent = opened.find_element(By.CSS_SELECTOR, "#p-right-left .grid")
+    absent = find(opened, "#p-right-left .grid")
     assert "No pictures: the images of left are not here." in absent.text
-
-
-@pytest.mark.long
-def test_the_page_works_with_a_screen_reader(opened):
     lacking = opened.execute_script("""
         const none = [];
         const check = (selector, fits) => document.querySelectorAll(selector).forEach(e => {
@@ -170,18 +200,13 @@ def test_the_page_works_with_a_screen_reader(opened):
 @pytest.mark.long
 def test_the_page_of_a_real_run(browser, finished):
     """What the stage `report` wrote at the end of `dvc repro`, with images and sweeps."""
-    size(browser, 1300)
-    browser.get_log("browser")
-    browser.get_log("performance")
     page = finished / "results/toy/report.html"
-    browser.get(page.as_uri())
+    load(browser, page)
     open_all(browser)
     drawn = browser.execute_script(DRAWN)
     assert len(drawn) > 10
     assert [chart for chart in drawn if not chart["marks"] or not chart["inside"]] == []
-    pictures = browser.execute_script(
-        "return [...document.images].map(image => image.complete && image.naturalWidth > 0)"
-    )
+    pictures = browser.execute_script("return [...document.images].map(i => i.complete && i.naturalWidth > 0)")
     assert len(pictures) > 3
     assert all(pictures)
     assert browser.get_log("browser") == []
@@ -202,62 +227,54 @@ def test_the_policy_stops_requests_to_the_network(report):
 @pytest.mark.long
 def test_a_problem_is_drawn_only_when_it_is_opened(report):
     assert report.execute_script("return document.querySelectorAll('details.problem[open]').length") == 1
-    assert not report.find_elements(By.CSS_SELECTOR, "#p-left-many svg")
-    link = report.find_element(By.CSS_SELECTOR, "#table-headline a[href='#p-left-many']")
+    assert not find_all(report, "#p-left-many svg")
+    link = find(report, "#table-headline a[href='#p-left-many']")
     link.send_keys(Keys.ENTER)
-    wait_for(lambda: report.find_elements(By.CSS_SELECTOR, "#p-left-many svg"), "the problem to open")
+    wait_for(report, lambda: find_all(report, "#p-left-many svg"), "the problem to open")
     all_drawn(report)
     press(report, "close-all")
-    assert not report.find_elements(By.CSS_SELECTOR, "details.problem[open]")
+    assert not find_all(report, "details.problem[open]")
 
 
 def test_sorting_by_mouse(report):
-    before = report.execute_script(ROWS, "table-headline")
+    before = rows(report)
     assert before == ["left-right", "left-many", "right-left", "mean"]
-    head(report, "table-headline", "calibrated").click()
-    assert sorted_by(report, "table-headline") == {"calibrated": "descending"}
-    assert report.execute_script(ROWS, "table-headline") == before
-    head(report, "table-headline", "calibrated").click()
-    assert sorted_by(report, "table-headline") == {"calibrated": "ascending"}
-    expected = ["right-left", "left-many", "left-right", "mean"]  # the mean stays below
-    assert report.execute_script(ROWS, "table-headline") == expected
+    head(report, "calibrated").click()
+    assert sorted_by(report) == {"calibrated": "descending"}
+    assert rows(report) == before
+    head(report, "calibrated").click()
+    assert sorted_by(report) == {"calibrated": "ascending"}
+    assert rows(report) == ["right-left", "left-many", "left-right", "mean"]  # the mean stays below
 
 
 @pytest.mark.long
-def test_sorting_by_keyboard_is_announced(report):
-    button = head(report, "table-headline", "problem")
+def test_sorting_by_keyboard_is_announced_and_so_is_filtering(report):
+    button, status = head(report, "problem"), find(report, "#table-headline output")
     report.execute_script("arguments[0].focus()", button)
-    outline = report.execute_script("return getComputedStyle(arguments[0]).outlineStyle", button)
-    assert outline != "none"
+    assert report.execute_script("return getComputedStyle(arguments[0]).outlineStyle", button) != "none"
     button.send_keys(Keys.SPACE)
-    rows = ["left-many", "left-right", "right-left", "mean"]
-    assert report.execute_script(ROWS, "table-headline") == rows
-    status = report.find_element(By.CSS_SELECTOR, "#table-headline output")
+    assert rows(report) == ["left-many", "left-right", "right-left", "mean"]
     assert status.text == "sorted by problem, ascending"
-
-
-@pytest.mark.long
-def test_filtering(report):
-    field = report.find_element(By.CSS_SELECTOR, "#table-headline [data-filter]")
+    field = find(report, "#table-headline [data-filter]")
     field.send_keys("LEFT many")
-    assert report.execute_script(ROWS, "table-headline") == ["left-many"]
-    assert report.find_element(By.CSS_SELECTOR, "#table-headline output").text == "1 of 4 rows"
+    assert rows(report) == ["left-many"]
+    assert status.text == "1 of 4 rows"
     field.send_keys(Keys.ENTER)  # sends no form
     field.send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.DELETE)
-    assert len(report.execute_script(ROWS, "table-headline")) == 4
-    chosen = Select(report.find_element(By.CSS_SELECTOR, "#table-comparison select"))
+    assert len(rows(report)) == 4
+    chosen = Select(find(report, "#table-comparison select"))
     chosen.select_by_visible_text("heads")
-    assert report.execute_script(ROWS, "table-comparison") == ["EWC†"]
+    assert rows(report, "table-comparison") == ["EWC†"]
     chosen.select_by_visible_text("all")
-    assert len(report.execute_script(ROWS, "table-comparison")) == len(METHODS)
+    assert len(rows(report, "table-comparison")) == len(METHODS)
 
 
 @pytest.mark.long
 def test_hovering_shows_the_value(report):
-    cell = report.find_element(By.CSS_SELECTOR, "#p-left-right-matrix .mark-rect path")
+    cell = find(report, "#p-left-right-matrix .mark-rect path")
     report.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
-    ActionChains(report).move_to_element(cell).perform()
-    wait_for(lambda: report.find_elements(By.CSS_SELECTOR, "#vg-tooltip-element.visible"), "a tooltip")
+    webdriver.ActionChains(report).move_to_element(cell).perform()
+    wait_for(report, lambda: find_all(report, "#vg-tooltip-element.visible"), "a tooltip")
     tooltip = report.find_element(By.ID, "vg-tooltip-element").text
     assert "accuracy, %" in tooltip
     assert "99.00" in tooltip
@@ -276,13 +293,13 @@ def axis_colour(report):
 def test_colours_follow_the_system_and_the_button(report):
     light, ink = paper(report), axis_colour(report)
     colours(report, "dark")
-    wait_for(lambda: axis_colour(report) != ink, "charts to follow the system")
+    wait_for(report, lambda: axis_colour(report) != ink, "charts to follow the system")
     dark = paper(report)
     assert sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
     toggle = report.find_element(By.ID, "theme")
     assert toggle.get_attribute("aria-label") == "Light colours"
     toggle.click()
-    wait_for(lambda: axis_colour(report) == ink, "charts to follow the button")
+    wait_for(report, lambda: axis_colour(report) == ink, "charts to follow the button")
     assert paper(report) == light
     report.refresh()  # the choice is kept, against the system's
     all_drawn(report)
@@ -295,7 +312,7 @@ def test_a_narrow_page_scrolls_in_one_direction_only(report, width):
     size(report, width)
     report.refresh()
     open_all(report)
-    for details in report.find_elements(By.CSS_SELECTOR, "details"):
+    for details in find_all(report, "details"):
         report.execute_script("arguments[0].open = true", details)
     assert report.execute_script("return document.documentElement.scrollWidth") <= width
     wide = [chart["chart"] for chart in report.execute_script(DRAWN) if not chart["inside"]]
@@ -312,6 +329,6 @@ def test_a_chart_is_saved_as_svg(report):
     report.execute_script("""
         window.saved = [];
         HTMLAnchorElement.prototype.click = function () { window.saved.push(this.download); };""")
-    report.find_element(By.CSS_SELECTOR, "#p-left-right-tasks .save").click()
-    wait_for(lambda: report.execute_script("return window.saved.length"), "the picture")
+    find(report, "#p-left-right-tasks .save").click()
+    wait_for(report, lambda: report.execute_script("return window.saved.length"), "the picture")
     assert report.execute_script("return window.saved") == ["p-left-right-tasks.svg"]
