@@ -15,9 +15,10 @@ examples:
   git merge theirs && referee merge-lock && git add dvc.lock
 """
 
-import argparse
 import subprocess
 import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def conflicted() -> tuple[Stages, Stages, Stages]:
     return sides[0], sides[1], sides[2]
 
 
-def install() -> None:
+def install_driver() -> None:
     """Let git merge dvc.lock by this command in this clone; the attribute is for everybody."""
     attributes = ATTRIBUTES.read_text(encoding="utf-8") if ATTRIBUTES.is_file() else ""
     if DRIVER not in attributes.splitlines():
@@ -106,26 +107,25 @@ def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:
     """Merge, or install the merge driver."""
-    if args.install:
-        install()
-        sys.stdout.write(f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}\n")
-        return 0
-    if args.files:
-        base, ours, theirs = (read(file.read_text(encoding="utf-8"), str(file)) for file in args.files)
-        path = args.files[1]  # where git expects the result
+    if install:
+        install_driver()
+        yield f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}"
+        return
+    if files:
+        base, ours, theirs = (read(file.read_text(encoding="utf-8"), str(file)) for file in files)
+        path = files[1]  # where git expects the result
     else:
         (base, ours, theirs), path = conflicted(), LOCK
     merged, both = merge(base, ours, theirs)
     write(merged, path)
     for name in both:
         sys.stderr.write(f"referee: {name}: changed on both sides; the next dvc repro runs it\n")
-    sys.stdout.write(f"dvc.lock: {counted(len(merged), 'stage')}\n")
-    return 0
+    yield f"dvc.lock: {counted(len(merged), 'stage')}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--install", action="store_true", help="let git call it in this clone")
     parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="ancestor, ours, theirs: as git calls it")

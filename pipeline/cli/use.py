@@ -12,8 +12,7 @@ examples:
   referee use suites/mine.yaml
 """
 
-import argparse
-import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -29,11 +28,18 @@ from pipeline.write_aside import write_aside
 SUITES = Path("suites")
 
 
-def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
+def use(suite: str, root: Path = Path(), *, force: bool = False) -> list[str]:
     """Copy the suite of a name or file to suite.yaml; return lines for the user. ``force``: lose an edited one."""
-    file = _suite_file(name, root / SUITES)
+    file = root / SUITES / f"{suite}.yaml"
+    if suite.endswith((".yaml", ".yml")) or "/" in suite:
+        file = Path(suite)
+        if not file.is_file():
+            raise ParamsError(f"{file}: no such file; name a suite's YAML file")
+    elif not file.is_file():
+        names = [found.stem for found in file.parent.glob("*.yaml")]
+        raise ParamsError(f"{file.parent}: there is no suite {suite!r}{did_you_mean(suite, names)}")
     content = with_folders(file, lambda _, folders: next((f for f in folders if (root / f).exists()), folders[0]))
-    suite = parse_suite(commented_yaml.load(content.decode()), file)
+    chosen = parse_suite(commented_yaml.load(content.decode()), file)
     target = root / SUITE_FILE
     if not force and is_edited(target, root / SUITES):
         copy = root / SUITES / "mine.yaml"
@@ -45,10 +51,10 @@ def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
         )
     with write_aside(target) as aside:
         aside.write_bytes(content)
-    holds = f"{counted(len(suite.domains), 'domain')}, {counted(len(suite.problems), 'problem')}"
+    holds = f"{counted(len(chosen.domains), 'domain')}, {counted(len(chosen.problems), 'problem')}"
     return [
-        f"{target}: suite {suite.suite}, {holds}, models {', '.join(suite.models)}",
-        *other_settings(suite, root / PARAMS_FILE),
+        f"{target}: suite {chosen.suite}, {holds}, models {', '.join(chosen.models)}",
+        *other_settings(chosen, root / PARAMS_FILE),
         "next: `referee doctor` says what is missing on disk, `dvc repro` runs the suite",
     ]
 
@@ -112,30 +118,12 @@ def other_settings(suite: Suite, params: Path) -> list[str]:
     return lines
 
 
-def _suite_file(name: str, folder: Path) -> Path:
-    if name.endswith((".yaml", ".yml")) or "/" in name:
-        if not Path(name).is_file():
-            raise ParamsError(f"{name}: no such file; name a suite's YAML file")
-        return Path(name)
-    names = [file.stem for file in folder.glob("*.yaml")]
-    if name not in names:
-        raise ParamsError(f"{folder}: there is no suite {name!r}{did_you_mean(name, names)}")
-    return folder / f"{name}.yaml"
-
-
 def _mapping(value: Any) -> dict[str, Any]:
     """Return a mapping of the file; whatever else is there is refused by `parse_suite`."""
     return value if isinstance(value, dict) else {}
 
 
-def run(args: argparse.Namespace) -> int:
-    """Copy the suite and say what is next."""
-    for line in use(args.suite, force=args.force):
-        sys.stdout.write(f"{line}\n")
-    return 0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("suite", metavar="NAME", help="a name in suites/ (digits is the default), or a YAML file")
     parser.add_argument("--force", action="store_true", help="replace a suite.yaml that you edited")

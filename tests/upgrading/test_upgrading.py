@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.former_params import lists_as_images
 from pipeline.cli.main import main
-from pipeline.cli.upgrade import convert_manifest
+from pipeline.cli.upgrade import convert_manifest, lists_as_images
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.params import load_params
 from pipeline.store.seal import read_sealed
