@@ -138,12 +138,12 @@ def remote_tables(params: Params) -> str:
     files += [paths.comparison(params.suite, name) for name in params.problems]
     if _has_own_method(params):
         files += [paths.evaluation(params.suite, name) for name in params.problems]
-    contents = {file: outputs.read(file) for file in files}
-    with TemporaryDirectory() as folder, chdir(folder):
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        text = tables(params)
+    with TemporaryDirectory() as folder:
+        for file in files:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(outputs.read(file))
+        with chdir(folder):
+            text = tables(params)
     return f"{text}\non {outputs.name}, as the last commit has it ({outputs.received / 1e3:.1f} kB read)\n"
 
 

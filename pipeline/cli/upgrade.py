@@ -94,29 +94,30 @@ def lists_as_images(suite: Any) -> dict[str, Path]:
     The file is in the folder from which the paths in the lists start; one that is there is kept if it says the same and
     refused otherwise. Lines are taken from the copies that DVC has.
     """
-    lines: dict[str, str] = {}
-    roots: dict[str, str] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for name, entry in (suite.pop("lists", None) or {}).items():
-        domain, copy = entry["domain"], Path("cache/lists", entry["domain"], f"{name}.txt")
-        if roots.setdefault(domain, entry["root"]) != entry["root"]:
+        entries.setdefault(entry["domain"], {})[name] = entry
+    files, texts = {}, {}
+    for domain, lists in entries.items():
+        root, *others = {entry["root"] for entry in lists.values()}
+        if others:
             raise InputError(
                 f"{SUITE_FILE}: lists: those of {domain} start from several folders; write one list of all its images, "
                 f"name it in domains.{domain}.images and take them out"
             )
-        text = (copy if copy.is_file() else Path(entry["file"])).read_text(encoding="utf-8")
-        lines[domain] = f"{lines.get(domain, '')}{text.rstrip()}\n"
-    files = {domain: Path(root, f"{domain}.txt") for domain, root in roots.items()}
-    there = [file for file in files.values() if file.exists()]
-    for domain, file in files.items():
-        if file in there and file.read_text(encoding="utf-8", errors="replace").rstrip() != lines[domain].rstrip():
+        copies = {name: Path("cache/lists", domain, f"{name}.txt") for name in lists}
+        found = [copy if copy.is_file() else Path(lists[name]["file"]) for name, copy in copies.items()]
+        files[domain] = file = Path(root, f"{domain}.txt")
+        texts[file] = "".join(f"{one.read_text(encoding='utf-8').rstrip()}\n" for one in found)
+        if file.exists() and file.read_text(encoding="utf-8", errors="replace").rstrip() != texts[file].rstrip():
             raise InputError(
                 f"{file}: is there already, and is not the list of all images of {domain} that {SUITE_FILE}: lists "
                 f"would become; move it away, or name it in domains.{domain}.images and take `lists` out"
             )
     for domain, file in files.items():
-        if file not in there:
+        if not file.exists():
             with write_aside(file) as aside:
-                aside.write_text(lines[domain], encoding="utf-8")
+                aside.write_text(texts[file], encoding="utf-8")
         suite["domains"][domain]["images"] = str(file)
     return files
 

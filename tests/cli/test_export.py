@@ -57,21 +57,10 @@ def predicted(capsys, *arguments):
     return [{c["class"]: c["confidence"] for c in image["top"]} for image in images]
 
 
-@pytest.fixture
-def here(digits, monkeypatch):
-    monkeypatch.chdir(digits)
-    return digits
-
-
 def exported(folder, *arguments):
     path = folder / "classifier.safetensors"
     assert main(["export", "--problem", "mnist-uci", "--output", str(path), *arguments]) == 0
     return path
-
-
-def test_the_example_is_short_and_travels_with_the_file(here, tmp_path, capsys):
-    assert CLASSIFY == EXAMPLE == about(exported(tmp_path))["example"]
-    assert len(CLASSIFY.splitlines()) <= 20
 
 
 @pytest.mark.parametrize("choice", [(), ("--after-task", "2", "--seed", "1")])
@@ -109,10 +98,12 @@ def test_from_a_photo_with_timm_and_open_clip(adapted_as, tmp_path, capsys):
         assert float(line.split()[1]) == pytest.approx(output[name], abs=3e-3)
 
 
-def test_the_header_names_both_backbones(here, tmp_path, capsys):
+def test_the_header_names_both_backbones_and_has_a_short_example(here, tmp_path, capsys):
     path = exported(tmp_path)
     assert "10 classes, D 20" in capsys.readouterr().out
     output = about(path)
+    assert CLASSIFY == EXAMPLE == output["example"]
+    assert len(CLASSIFY.splitlines()) <= 20
     assert output["schema"] == "referee-classifier/2"
     assert output["problem"] == "mnist-uci"
     assert output["vision"]["model"]["name"] == "vit_tiny_patch16_224"

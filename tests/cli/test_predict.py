@@ -27,9 +27,8 @@ SEVEN = "data/digits/uci/7/00007.png"
 
 
 @pytest.fixture
-def here(digits, monkeypatch):
+def here(here, monkeypatch):
     monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # of stages: not in a user's process
-    monkeypatch.chdir(digits)
 
 
 def predict(capsys, *arguments):
@@ -120,30 +119,26 @@ def test_every_format_has_the_same_predictions(here, capsys):
     assert line.endswith(f"{first['top'][1]['class']} {100 * first['top'][1]['confidence']:.1f}%")
 
 
-def test_a_folder_with_a_photo_of_another_kind_and_files_that_are_none(here, capsys, tmp_path):
+def test_a_folder_with_photos_of_every_kind_unreadable_ones_and_files_that_are_none(here, capsys, refused, tmp_path):
     with Image.open(SEVEN) as digit:
         digit.convert("RGB").resize((300, 200)).save(tmp_path / "photo.JPG")
     (tmp_path / "notes.txt").write_text("not an image, and not asked for")
     (tmp_path / "._photo.jpg").write_text("what another system left beside it")
     (tmp_path / "round").symlink_to(tmp_path)
     assert len(winners(predict(capsys, "--format", "csv", str(tmp_path)))) == 1
-
-
-def test_unreadable_images_stop_it_or_are_skipped_and_named(here, capsys, refused, tmp_path):
-    shutil.copy(SEVEN, tmp_path / "good.png")
     (tmp_path / "cut.png").write_bytes(Path(SEVEN).read_bytes()[:60])
     (tmp_path / "empty.jpg").touch()
     assert main([*PROBLEM, str(tmp_path), "-o", str(tmp_path / "labels.csv")]) == 2
     error = capsys.readouterr().err
     for part in ("cut.png: ", "empty.jpg: ", "--unreadable skip"):
         assert part in error
-    assert "good.png" not in error
+    assert "photo.JPG" not in error
     assert not (tmp_path / "labels.csv").exists()
     assert main([*PROBLEM, "--unreadable", "skip", "--format", "json", str(tmp_path)]) == 0
     captured = capsys.readouterr()
     assert captured.err.count("referee: skipped: ") == 2
     predicted = json.loads(captured.out)
-    assert [Path(image["image"]).name for image in predicted["images"]] == ["good.png"]
+    assert [Path(image["image"]).name for image in predicted["images"]] == ["photo.JPG"]
     assert {Path(path).name for path in predicted["unreadable"]} == {"cut.png", "empty.jpg"}
     assert "cut.png" in refused("--unreadable", "skip", str(tmp_path / "cut.png"))
 
@@ -161,8 +156,7 @@ def test_unreadable_images_stop_it_or_are_skipped_and_named(here, capsys, refuse
     ],
 )
 def test_a_wrong_argument_is_one_line(here, refused, arguments, message):
-    line = refused(*arguments)
-    assert message in line
+    assert message in refused(*arguments)
 
 
 @pytest.mark.parametrize("store", ["target/mnist-uci.zarr", "bases/mnist.json"])
@@ -190,28 +184,21 @@ def test_settings_that_changed_since_are_noticed(lookalike, refused, section, ch
     assert message in refused(SEVEN)
 
 
-def test_other_weights_or_preprocessing_than_those_of_the_store_are_refused(lookalike, refused):
+def test_a_model_that_is_not_the_one_of_the_store_is_refused(lookalike, refused):
     shutil.copytree("weights/digits/vit", "other")
     state = load_file("other/model.safetensors")
     name = next(name for name, tensor in state.items() if tensor.ndim == 2)
     state[name] = state[name].clone()
     state[name][0, 0] += torch.tensor(0.5, dtype=state[name].dtype)
     save_file(state, "other/model.safetensors")
-    params = lookalike.read_params()
-    params["models"]["vit"]["origin"] = "other"
-    lookalike.write_params(params)
+    vit = lookalike.read_params()["models"]["vit"]
+    lookalike.change_params(models={"vit": vit | {"origin": "other"}})
     line = refused(SEVEN)
     for part in ("models.vit (other): its weights", "cache/embeddings/uci/vit.zarr", "dvc repro"):
         assert part in line
-    params["models"]["vit"] |= {"origin": "weights/digits/vit", "preprocessing": {"crop_pct": 0.5}}
-    lookalike.write_params(params)
+    lookalike.change_params(models={"vit": vit | {"preprocessing": {"crop_pct": 0.5}}})
     assert "models.vit (weights/digits/vit): its preprocessing" in refused(SEVEN)
-
-
-def test_imported_features_have_no_encoder(lookalike, refused):
-    params = lookalike.read_params()
-    params["models"]["vit"] = {"library": "imported", "name": "mine", "origin": "features.npz"}
-    lookalike.write_params(params)
+    lookalike.change_params(models={"vit": {"library": "imported", "name": "mine", "origin": "features.npz"}})
     line = refused(SEVEN)
     assert "models.vit: its embeddings were computed elsewhere" in line
     assert "referee export" in line
