@@ -18,7 +18,6 @@ examples:
 import csv
 import json
 import logging
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_origin
@@ -26,6 +25,7 @@ from typing import Any, get_origin
 from ruamel.yaml import YAML
 
 from pipeline import commented_yaml, paths
+from pipeline.cli import merge_lock
 from pipeline.datasets.checked_csv import digest_file, is_pointer
 from pipeline.datasets.manifest_files import (
     IMAGES,
@@ -173,15 +173,6 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def forget_former_stages(lock: Path) -> None:
-    """Take entries of stages that dvc.yaml no longer has out of dvc.lock, which DVC reads and writes once per stage."""
-    stages = YAML(typ="safe").load(GRAPH)["stages"]
-    entries = re.split(r"^(?=  \S)", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    kept = [text for text in entries if text[:2] != "  " or re.split("[@:]", text)[0].strip() in stages]
-    with write_aside(lock) as aside:
-        aside.write_text("".join(kept), encoding="utf-8")
-
-
 def reason_against(stage: Any, former: dict[str, int | None]) -> str | None:
     """Return why a stage's outputs cannot be taken over; None where they can."""
     name, _, keys = stage.name.partition("@")
@@ -223,7 +214,10 @@ def take_over(lock: Path) -> Iterator[str]:
             convert_manifest(paths.manifest(domain))
         except (RefereeError, OSError, LookupError, ValueError) as error:
             yield f"manifest@{domain}: made by the next dvc repro ({error})"
-    forget_former_stages(lock)
+    today = YAML(typ="safe").load(GRAPH)["stages"]
+    entries = merge_lock.read(lock.read_text(encoding="utf-8"), str(lock)).items()
+    # without stages that are gone: DVC reads and writes dvc.lock once per stage
+    merge_lock.write({name: entry for name, entry in entries if name.split("@")[0] in today}, lock)
     run_stage(["code"])
     with Repo() as repo, repo.lock:
         for stage in repo.index.stages:

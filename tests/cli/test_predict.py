@@ -43,51 +43,33 @@ def refused(refused):
     return partial(refused, main, *PROBLEM)
 
 
-def target(seed):
-    """Return paths, labels and tasks of the target's test images of a seed."""
-    images = read_images(MANIFEST)
-    tasks = read_tasks(MANIFEST, rows=len(images))
-    test = np.flatnonzero(tasks.is_test(seed))
-    return [images[i].path for i in test], read_labels(MANIFEST)[0][test], tasks.task[test]
-
-
 def winners(table):
     """Return the class of rank 1 of every image of a CSV."""
     return [row["class"] for row in csv.DictReader(io.StringIO(table)) if row["rank"] == "1"]
 
 
-def test_the_labels_are_those_that_evaluate_counted(lookalike, capsys, monkeypatch):
+def test_the_predictions_are_those_that_evaluate_counted(lookalike, capsys, monkeypatch, tmp_path):
     counted = []  # its tables do not tell whose label is whose, so its scores are kept here
     tables = evaluate.problem_tables
     monkeypatch.setattr(evaluate, "problem_tables", lambda p, *rest: counted.extend(p.scores) or tables(p, *rest))
     assert run_stage(["evaluate", "mnist-uci"]) == 0
     capsys.readouterr()
-    wrong = 0
-    for seed in (0, 1):
-        paths, labels, _ = target(seed)
-        predicted = winners(predict(capsys, "--seed", str(seed), "--format", "csv", *paths))
-        assert predicted == [str(label) for label in counted[seed].predicted]
-        wrong += sum(mine != str(label) for mine, label in zip(predicted, labels, strict=True))
-    assert wrong > 0  # a model that never errs would hide a prediction that is taken from the label
-
-
-def test_the_accuracy_after_an_earlier_task_is_that_of_evaluate(here, capsys, tmp_path):
-    (table,) = Path().glob("results/*/problems/mnist-uci/tables/accuracy_matrix.csv")
-    with table.open() as file:
-        matrix = {(row["after_task"], row["task"]): row["accuracy"] for row in csv.DictReader(file)}
-    accuracy, file = {1: [], 2: []}, tmp_path / "deep" / "labels.csv"
-    for seed in (0, 1):
-        paths, labels, tasks = target(seed)
-        old = [path for path, task in zip(paths, tasks, strict=True) if task < 2]
-        line = predict(capsys, "--seed", str(seed), "--after-task", "2", "-o", str(file), *old)
+    images, labels = read_images(MANIFEST), read_labels(MANIFEST)[0].astype(str)
+    tasks, file, wrong = read_tasks(MANIFEST, rows=len(images)), tmp_path / "deep" / "labels.csv", 0
+    for seed, scores in enumerate(counted):
+        test = np.flatnonzero(tasks.is_test(seed))
+        chosen = ("--seed", str(seed), "--format", "csv")
+        predicted = winners(predict(capsys, *chosen, *(images[i].path for i in test)))
+        assert predicted == [str(label) for label in scores.predicted]
+        wrong += (labels[test] != predicted).sum()
+        old = test[tasks.task[test] < 2]
+        line = predict(capsys, *chosen, "--after-task", "2", "-o", str(file), *(images[i].path for i in old))
         assert line == f"{file}: {len(old)} images\n"
-        text = file.read_text()
-        assert {row["class"] for row in csv.DictReader(io.StringIO(text))} <= set("0123")
-        right = np.array(winners(text)) == [str(label) for label in labels[tasks < 2]]
-        for task, values in accuracy.items():
-            values.append(right[tasks[tasks < 2] == task - 1].mean())
-    for task, values in accuracy.items():
-        assert float(matrix["2", str(task)]) == pytest.approx(100 * np.mean(values), abs=0.006)
+        assert {row["class"] for row in csv.DictReader(io.StringIO(file.read_text()))} <= set("0123")
+        right = labels[old] == winners(file.read_text())
+        for task in (0, 1):
+            assert right[tasks.task[old] == task].mean() == pytest.approx(scores.accuracy[1, task])
+    assert wrong > 0  # a model that never errs would hide a prediction that is taken from the label
 
 
 def test_every_format_has_the_same_predictions(here, capsys):
