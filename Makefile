@@ -43,6 +43,7 @@ bench-quick: env  ## the same on smaller sizes, in minutes
 lint: env
 	ruff check .
 	ruff format --check .
+	@! git ls-files --cached --ignored --exclude-standard 2>/dev/null | grep . || { echo "git tracks what .gitignore names" >&2; exit 1; }
 
 types: env
 	mypy

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from pipeline.extraction.batches import Batch, plan_batches
 from pipeline.extraction.cluster import Cluster, connected
 from pipeline.extraction.embed_on_cluster import BlockRows, BlockSizes
+from pipeline.extraction.image_embedder import Batch, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.store.progress_log import ProgressLog
 

@@ -24,9 +24,8 @@ from benchmarks.timing import best_in_turns
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
-from pipeline.extraction.batches import plan_batches
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.image_embedder import CPU_ROWS, ImageEmbedder
+from pipeline.extraction.image_embedder import CPU_ROWS, ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.frequency_views import ViewSettings

@@ -16,10 +16,9 @@ import numpy as np
 
 from benchmarks.timing import Work, best_in_turns
 from pipeline.method import kernel_lda
-from pipeline.method.adaptation import adapt_tasks
+from pipeline.method.adaptation import Referee, adapt_tasks
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import VARIANTS

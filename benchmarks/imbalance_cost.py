@@ -24,11 +24,10 @@ from benchmarks.imbalanced import kept_rows
 from pipeline.comparison.referee_variants import kernel_basis, predict_test, sharing, source_models
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import RefereeError
-from pipeline.method.adaptation import adapt_task
+from pipeline.method.adaptation import Referee, adapt_task
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask, UnlabelledRows, unit_rows
-from pipeline.method.statistics_kinds import empty_statistics
+from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import CALIBRATED
 from pipeline.problem.seed import Seed, Source, Target
 

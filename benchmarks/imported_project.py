@@ -15,7 +15,13 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 VIEWS = ("original", "zeros", "rand")
-# the stages after the caches, in order
+# the stages in order: those that make the caches, and those after them
+FEATURES = (
+    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in ("a", "b")),
+    *(("model", model) for model in ("vit", "clip")),
+    *(("embed", domain, model) for domain in ("a", "b") for model in ("vit", "clip")),
+    *(("prompts", domain) for domain in ("a", "b")),
+)
 STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
@@ -136,12 +142,5 @@ class ImportedProject:
 
     def cache(self) -> None:
         """Run everything before the statistics."""
-        for model in ("vit", "clip"):
-            self.run("model", model)
-        for domain in ("a", "b"):
-            self.run("manifest", domain)
-            self.run("order", domain)
-            self.run("tasks", domain)
-            for model in ("vit", "clip"):
-                self.run("embed", domain, model)
-            self.run("prompts", domain)
+        for stage in FEATURES:
+            self.run(*stage)

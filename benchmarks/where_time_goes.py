@@ -25,7 +25,7 @@ PARTS = {
     "forward solves, eq. (11)": ("cholesky.py", "forward"),
     "backward solves, eq. (11)": ("cholesky.py", "backward"),
     "rounds of relabelling": ("relabelling.py", "scores"),
-    "factor that grows by rows": ("row_scatter.py", "grown"),
+    "factor that grows by rows": ("within_scatter.py", "grown"),
 }
 # the last contains these; taken off it, so that shares add up
 INSIDE_THE_LAST = ("forward solves, eq. (11)",)

@@ -28,9 +28,9 @@ MALFORMED = (
 def read_array(file: Path, name: str | None) -> npt.NDArray[np.generic]:
     """Return the array of a .npy, or the array ``name`` of an .npz; what is wrong is an `InputError`."""
     found = _load(file, name)
-    if found is None:
+    if isinstance(found, list):
         raise InputError(
-            f"{file}: has no array {name!r}{did_you_mean(name or '', _names(file))} "
+            f"{file}: has no array {name!r}{did_you_mean(name or '', found)} "
             "(models.*.arrays in suite.yaml can name another)"
         )
     return found
@@ -38,8 +38,8 @@ def read_array(file: Path, name: str | None) -> npt.NDArray[np.generic]:
 
 def read_paths(file: Path, name: str = PATHS) -> list[str] | None:
     """Return the (n,) strings DOMAIN/CLASS/FILE of an .npz, or None where it has none."""
-    paths = _load(file, name) if file.suffix == ".npz" else None
-    if paths is None:
+    paths = _load(file, name) if file.suffix == ".npz" else []
+    if isinstance(paths, list):
         return None
     if paths.ndim != 1 or paths.dtype.kind != "U":
         raise InputError(f"{file}: {name!r} must be a list of strings, not {paths.dtype} {paths.shape}")
@@ -69,13 +69,8 @@ def _refuse_bombs(opened: BinaryIO) -> None:
     opened.seek(0)
 
 
-def _names(file: Path) -> list[str]:
-    with np.load(file, allow_pickle=False) as loaded:
-        return list(loaded.files)
-
-
-def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
-    """Return an array, None where an .npz has none of this ``name``."""
+def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | list[str]:
+    """Return an array, or the names of those in an .npz that has none of this ``name``."""
     try:
         with file.open("rb") as opened:
             # numpy would try to unpickle anything else
@@ -86,7 +81,7 @@ def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | None:
             if isinstance(loaded, np.ndarray):
                 return loaded
             with loaded:
-                return np.asarray(loaded[name]) if name in loaded.files else None
+                return np.asarray(loaded[name]) if name in loaded.files else list(loaded.files)
     except (FileNotFoundError, IsADirectoryError):
         raise InputError(f"{file}: no such file; put it there, or correct its path in suite.yaml") from None
     except (ValueError, *MALFORMED) as error:

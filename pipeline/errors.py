@@ -77,13 +77,6 @@ def counted(n: int, thing: str) -> str:
     return f"{n:,} {thing if n == 1 else plural}"
 
 
-def machine_line(error: OSError) -> str:
-    """Say in one line what the machine lacks: outputs appear whole or not at all, so running again is safe."""
-    remedy = OF_THE_MACHINE[error.errno or 0]
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
-
-
 def pass_on_machine_error(error: Exception) -> None:
     """Raise ``error`` again where the machine is to blame: a store is not damaged because files cannot be opened."""
     if isinstance(error, OSError) and error.errno in LACKING:
@@ -103,20 +96,20 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
         try:
             return main(*args, **kwargs)
         except RefereeError as error:
-            sys.stderr.write(f"referee: error: {error}\n")
-            return EXIT_STATUS
+            text = str(error)
         except OSError as error:
             if error.errno not in OF_THE_MACHINE:
                 raise
-            sys.stderr.write(f"referee: error: {machine_line(error)}\n")
-            return EXIT_STATUS
+            # outputs appear whole or not at all, so running again is safe
+            remedy, place = OF_THE_MACHINE[error.errno], f"{error.filename}: " if error.filename else ""
+            text = f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
         except MemoryError as error:
-            text = one_line(error) or "out of memory"
-            sys.stderr.write(f"referee: error: {text}; use a smaller rff.D, or more memory\n")
-            return EXIT_STATUS
+            text = f"{one_line(error) or 'out of memory'}; use a smaller rff.D, or more memory"
         except KeyboardInterrupt:
             sys.stderr.write("referee: interrupted; run the same command again to continue\n")
             return 130
+        sys.stderr.write(f"referee: error: {text}\n")
+        return EXIT_STATUS
 
     return wrapped
 

@@ -11,8 +11,7 @@ from pipeline import paths
 from pipeline.errors import listed
 from pipeline.feature_rows import FeatureRows
 from pipeline.method.rows import Labels
-from pipeline.newest_step import newest_step, stream_states
-from pipeline.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named
+from pipeline.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
 from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options

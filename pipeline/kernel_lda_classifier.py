@@ -1,8 +1,6 @@
 """The kernel LDA of the method as a scikit-learn classifier, for those who want only that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -15,34 +13,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pipeline.errors import RefereeError
 from pipeline.method.class_statistics import ClassStatistics, zeros
 from pipeline.method.kernel_lda import Classifier, Regularisation, solve
-from pipeline.method.random_fourier_features import Basis, Convention, deviations, draw_basis
+from pipeline.method.random_fourier_features import Convention, deviations, draw_basis
 from pipeline.method.rows import BLOCK_IMAGES, row_blocks
 from pipeline.method.within_scatter import DenseScatter
 from pipeline.method.zero_shot import softmax
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """Statistics with the classifier that they give, solved for when it is first asked for."""
-
-    basis: Basis
-    statistics: ClassStatistics
-    ridge: float
-
-    @cached_property
-    def known(self) -> npt.NDArray[np.intp]:
-        """The classes (K,) that have rows so far."""
-        return np.flatnonzero(self.statistics.weight > 0)
-
-    @cached_property
-    def classifier(self) -> Classifier:
-        """The discriminants of these classes, eqs. (11), (12)."""
-        statistics = self.statistics
-        means = statistics.means()[self.known]
-        within = DenseScatter(statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom())
-        regularisation = Regularisation(self.ridge)
-        ridge = regularisation.absolute_ridge(within, means, self.basis.D)
-        return solve(means, within, regularisation, ridge=ridge)
 
 
 class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,7 +62,8 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    _fit: _Fit
+    statistics_: ClassStatistics
+    _classifier: Classifier | None  # solved for when it is first asked for
 
     def __init__(
         self,
@@ -130,17 +105,12 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return softmax(F), (n, C), eq. (13); 0 for a class that had no row yet."""
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False)
-        classifier = self._solved()
+        classifier, known = self._solved(), self._known()
         p = np.zeros((len(rows), len(self.classes_)))
         for index in row_blocks(len(rows), BLOCK_IMAGES):
             scores = classifier.scores(deviations(self.basis_, rows[index]))
-            p[np.ix_(index, self._fit.known)] = softmax(scores)
+            p[np.ix_(index, known)] = softmax(scores)
         return p
-
-    @property
-    def statistics_(self) -> ClassStatistics:
-        """The sums that the classifier is made of."""
-        return self._fit.statistics
 
     def _update(self, X: Any, y: Any, weights: Any, *, classes: Any, first: bool, at_least: int = 1) -> Self:
         rows, labels = validate_data(
@@ -154,14 +124,15 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if (unknown := self.classes_[index] != labels).any():
             raise ValueError(f"y: class {labels[unknown][0]} is not among `classes` of the first call")
         try:
-            statistics = self._first(rows.shape[1]) if first else self._fit.statistics
+            statistics = self._first(rows.shape[1]) if first else self.statistics_
             for block in row_blocks(len(rows), BLOCK_IMAGES):
                 # float64: rows that hardly differ would drown in the rounding of float32 products
                 features = deviations(self.basis_, rows[block]).astype(np.float64)
                 statistics.update(features, index[block], weights[block])
         except RefereeError as error:
             raise ValueError(str(error)) from None
-        self._fit = _Fit(self.basis_, statistics, self.ridge)
+        self.statistics_ = statistics
+        self._classifier = None
         return self
 
     def _first(self, d: int) -> ClassStatistics:
@@ -171,8 +142,21 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.basis_ = draw_basis(d, self.D, self.sigma, self.convention, seed, orthogonal=self.orthogonal)
         return zeros(len(self.classes_), self.D)
 
+    def _known(self) -> npt.NDArray[np.intp]:
+        """Return the classes (K,) that have rows so far."""
+        return np.flatnonzero(self.statistics_.weight > 0)
+
     def _solved(self) -> Classifier:
-        try:
-            return self._fit.classifier
-        except RefereeError as error:
-            raise ValueError(str(error)) from None
+        """Return the discriminants of these classes, eqs. (11), (12)."""
+        if self._classifier is None:
+            statistics, regularisation = self.statistics_, Regularisation(self.ridge)
+            means = statistics.means()[self._known()]
+            try:
+                within = DenseScatter(
+                    statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom()
+                )
+                ridge = regularisation.absolute_ridge(within, means, self.basis_.D)
+                self._classifier = solve(means, within, regularisation, ridge=ridge)
+            except RefereeError as error:
+                raise ValueError(str(error)) from None
+        return self._classifier

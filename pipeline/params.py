@@ -12,9 +12,9 @@ from typing import Any, Self, TypeVar, get_origin
 from pydantic import ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
-from pipeline.errors import ParamsError, did_you_mean
+from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.settings import Settings
-from pipeline.suite import Suite
+from pipeline.suite import State, Suite
 from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
 
 PARAMS_FILE = Path("params.yaml")
@@ -26,16 +26,12 @@ class Params(Suite, Settings):
     """Both files together, as the stages and the command line use them."""
 
     @model_validator(mode="after")
-    def _refinement_has_one_model(self) -> Self:
+    def _files_agree(self) -> Self:
         if not self.refinement.off and self.vision not in self.models:
             raise ValueError(
                 f"refinement: views are refined against one vision model, and vision: {self.vision!r} joins "
                 "several; set refinement.steps: 0 and mutual_attention: false"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _private_can_be_kept(self) -> Self:
         for name in self.data.private:
             if name not in self.domains:
                 raise ValueError(f"data.private: {name!r} is not in domains{did_you_mean(name, self.domains)}")
@@ -100,6 +96,29 @@ def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
         file = SUITE_FILE if section in Suite.model_fields else PARAMS_FILE
         raise ParamsError(f"{file}: {section}: there is no {key!r}{did_you_mean(key, entries)}")
     return entries[key]
+
+
+def stream_states(suite: Suite, stream: str) -> dict[str, State]:
+    """Return the steps of a stream, those whose images are gone first."""
+    states: dict[str, State] = {**suite.past, **suite.steps}
+    return {key: state for key, state in states.items() if key.partition("-")[0] == stream}
+
+
+def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
+    """Return the key of a stream's last step, or of the one that ``after`` names (``week2`` or ``camera-week2``)."""
+    own = stream_states(suite, stream)
+    if not own:
+        streams = {key.partition("-")[0] for key in (*suite.past, *suite.steps)}
+        raise ParamsError(f"{SUITE_FILE}: steps: there is no stream {stream!r}{did_you_mean(stream, streams)}")
+    if after is not None:
+        key = after if "-" in after else f"{stream}-{after}"
+        named("steps", own, key)
+        return key
+    continued = {state.step_before for state in own.values()}
+    last = [key for key in own if key not in continued]
+    if len(last) > 1:
+        raise ParamsError(f"{SUITE_FILE}: the stream {stream} is forked; name one of {listed(last)} (--after)")
+    return last[0]
 
 
 def section_defaults(section: str) -> dict[str, Any]:

@@ -68,11 +68,7 @@ def stage(
     *, per: Sequence[str] = (), reads: Sequence[str] = (), version: int | None = None, settings: Settings | None = None
 ) -> Callable[[Callable[..., str]], Stage]:
     """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
-
-    def declare(function: Callable[..., str]) -> Stage:
-        return Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)
-
-    return declare
+    return lambda function: Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)
 
 
 class DeclaredParams:
@@ -106,18 +102,14 @@ class Context:
         needed = [paths.embeddings(domain, self.project.vision)]
         return executor(paths.SCRATCH, workers=runtime.workers, statistics=runtime.statistics, paths=needed)
 
-    def embedding_settings(self, model: str) -> EmbeddingSettings:
-        """Return how images become rows: the backbone, the views and how the work is done."""
-        return embedding_settings(self.params, model)
-
     @property
     def suite(self) -> str:
-        """The name of the suite, which is the name of the folder of its results."""
+        """The name of the suite, and of the folder of its results."""
         return str(self.params.suite)
 
 
 def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
-    """Return how images become rows of a model of suite.yaml."""
+    """Return how images become rows of a model of suite.yaml: the backbone, the views and how the work is done."""
     from pipeline.extraction.embedding_settings import EmbeddingSettings
     from pipeline.method.frequency_views import ViewSettings  # imports torch
 

@@ -1,6 +1,7 @@
 """The sections of suite.yaml: which images, models and problems are used. They must agree with each other."""
 
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
@@ -56,16 +57,7 @@ class Dataset(Section):
     label_spaces: dict[Key, LabelSpaceLists] | None = None
 
     @model_validator(mode="after")
-    def _label_spaces_are_possible(self) -> Self:
-        for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
-            try:
-                parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
-            except InputError as error:
-                raise ValueError(str(error)) from None
-        return self
-
-    @model_validator(mode="after")
-    def _order_is_an_order(self) -> Self:
+    def _classes_are_in_the_lists(self) -> Self:
         if self.tasks and self.class_order_seed is not None:
             raise ValueError("class_order_seed: the order is given by `tasks`; keep one of them")
         named = [name for task in self.tasks or () for name in task]
@@ -74,6 +66,11 @@ class Dataset(Section):
                 raise ValueError(f"tasks: the class {name!r} is listed twice")
             if self.class_names:
                 _known("tasks", name, self.class_names, "class_names")
+        for key, lists in (self.label_spaces or {}).items() if self.class_names else ():
+            try:
+                parts_of(f"label_spaces.{key}", self.class_names, **lists.members())
+            except InputError as error:
+                raise ValueError(str(error)) from None
         return self
 
 
@@ -212,7 +209,16 @@ class Suite(Section):
         return (name,)
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Self:
+    def _sections_agree(self) -> Self:
+        self._check_names()
+        self._check_joined()
+        self._check_problems()
+        self._check_unlabelled()
+        self._check_steps()
+        self._check_published()
+        return self
+
+    def _check_names(self) -> None:
         problems = self.problems.items()
         references = (
             *((f"domains.{key}.dataset", domain.dataset, "datasets") for key, domain in self.domains.items()),
@@ -233,10 +239,8 @@ class Suite(Section):
         for key, generated in self.generated.items():
             if generated.folder != self.domains[key].images:
                 raise ValueError(f"generated.{key}.folder: differs from domains.{key}.images")
-        return self
 
-    @model_validator(mode="after")
-    def _joined_models_exist(self) -> Self:
+    def _check_joined(self) -> None:
         known = dict.fromkeys(self.models)
         for index, entry in enumerate(self.joined):
             key = f"joined.{index}"
@@ -246,10 +250,8 @@ class Suite(Section):
                 _known(f"{key}.{side}", getattr(entry, side), known, "models or joined before it")
             known[entry.name] = None
         _known("vision", self.vision, known, "models or joined")
-        return self
 
-    @model_validator(mode="after")
-    def _problems_are_possible(self) -> Self:
+    def _check_problems(self) -> None:
         for key, problem in self.problems.items():
             ends = (problem.source, problem.target)
             if problem.source == problem.target:
@@ -279,10 +281,8 @@ class Suite(Section):
         for key, problem in self.swept.items():
             if problem != self.problems[key]:
                 raise ValueError(f"swept.{key}: source and target differ from problems.{key}")
-        return self
 
-    @model_validator(mode="after")
-    def _unlabelled_can_be_used(self) -> Self:
+    def _check_unlabelled(self) -> None:
         for key, domain in self.domains.items():
             if domain.labels is None:
                 continue
@@ -293,10 +293,8 @@ class Suite(Section):
                     f"domains.{key}: has labels: none, so its folders name no classes; "
                     f"write them in datasets.{domain.dataset}.class_names"
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _steps_follow_each_other(self) -> Self:
+    def _check_steps(self) -> None:
         states: dict[str, State] = {**self.steps, **self.past}
         for key in self.past:
             if key in self.steps:
@@ -318,30 +316,20 @@ class Suite(Section):
                     f"steps.{key}.before: {before!r} has the source {states[before].source!r}, "
                     f"this step {step.source!r}; a stream has one source"
                 )
-            _refuse_circle(key, self.steps)
-        return self
+        try:
+            TopologicalSorter({key: [step.step_before] for key, step in self.steps.items()}).prepare()
+        except CycleError as error:
+            circle = error.args[1][::-1]
+            raise ValueError(f"steps.{circle[0]}.before: {' after '.join(circle)}: a circle") from None
 
-    @model_validator(mode="after")
-    def _published_are_settings(self) -> Self:
+    def _check_published(self) -> None:
         for section, values in self.published.items():
             _known(f"published.{section}", section, Settings.model_fields, "params.yaml")
             for key in values:
                 known = type_at(Settings, [section]).model_fields
                 _known(f"published.{section}.{key}", key, known, section)
-        return self
 
 
 def _known(key: str, name: str, names: Mapping[str, Any], section: str) -> None:
     if name not in names:
         raise ValueError(f"{key}: {name!r} is not in {section}{did_you_mean(name, names)}")
-
-
-def _refuse_circle(key: str, steps: Mapping[str, Step]) -> None:
-    """Refuse a step that comes, by way of others, after itself."""
-    found: list[str] = []
-    here: str | None = key
-    while here is not None and here in steps:
-        found.append(here)
-        here = steps[here].step_before
-        if here in found:
-            raise ValueError(f"steps.{key}.before: {' after '.join([*found, here])}: a circle")

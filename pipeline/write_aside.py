@@ -43,11 +43,15 @@ def write_aside(path: Path) -> Iterator[Path]:
         _remove(aside)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8; whole or not at all."""
+    with write_aside(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write ``content`` as JSON that people can read and git can compare; whole or not at all."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    with write_aside(path) as aside:
-        aside.write_text(f"{text}\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _restore(former: Path, path: Path) -> None:

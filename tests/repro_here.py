@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pipeline import code_fingerprints
 from pipeline.stage import main
-from pipeline.stages import code
 from small_project import tree_digest
 
 REAL = ("code", "generate", "manifest", "order", "tasks", "model", "embed", "prompts")
@@ -53,7 +53,7 @@ class Graph:
         """Run what differs from ``before``; return the stages that ran. One that failed ends it: "STAGE failed"."""
         ran: set[str] = set()
         # the code that counts is the project's, not the one that runs
-        with contextlib.chdir(self.folder), patch.object(code, "SOURCE", self.folder):
+        with contextlib.chdir(self.folder), patch.object(code_fingerprints, "SOURCE", self.folder):
             for stage in self.stages:
                 read, known = self._read(stage), before.get(stage.name)
                 if known is not None and all(now is None or now == known.get(name) for name, now in read.items()):
@@ -61,7 +61,7 @@ class Graph:
                 if stage.name.split("@")[0] not in REAL:
                     self._play(stage, read, read.items() - (known or {}).items())
                 else:
-                    code._imports.cache_clear()
+                    code_fingerprints._files_used.cache_clear()
                     if main(shlex.split(stage.cmd)[3:]):
                         return ran | {f"{stage.name} failed"}
                 ran.add(stage.name)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pipeline.method.adaptation import Referee, adapt_tasks
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -44,6 +45,10 @@ class Problem:
 
     def sources(self, options):
         return list(fit_source(self.basis, self.source_views, self.source_y, TASKS, options))
+
+    def adapted(self, options, sources=None, **how):
+        sources = sources or self.sources(options)
+        return adapt_tasks(Referee(self.basis, options, SCALE, **how), self.tasks(), sources)
 
     def z(self, x):
         return list(deviations(self.basis, x).astype(np.float64) + self.basis.pivot)

@@ -50,9 +50,7 @@ def build_manifest(found=TWO_CLASSES, **changes):
 def arranged(manifest, **changes):
     """Return classes and tasks of a manifest."""
     settings = {"classes_per_task": 1, "seeds": (0, 7), "test_fraction": 0.1} | changes
-    asked = {"classes_per_task": settings.pop("classes_per_task")}
-    asked |= {key: settings.pop(key, None) for key in ("tasks", "class_order_seed")}
-    order = order_of_arrival(manifest.class_names, [], **asked)
+    order = order_of_arrival(manifest.class_names, classes_per_task=settings.pop("classes_per_task"))
     contents = [image.sha256 for image in manifest.images]
     return arrange("d", order, manifest.labels, contents, **settings)
 

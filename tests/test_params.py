@@ -161,34 +161,30 @@ def test_a_missing_section_is_named(section):
     assert any(line.startswith(f"{file}: {section}: missing") for line in refused(params, suite))
 
 
-def test_a_section_in_the_wrong_file_is_sent_to_the_other(project):
-    for file, section, other in (("params.yaml", "steps: {}", "suite"), ("suite.yaml", "rff: {}", "params")):
-        text = (ROOT / file).read_text()
-        (project / file).write_text(f"{text}\n{section}\n")
-        with pytest.raises(ParamsError) as error:
-            load_params(project)
-        (line,) = str(error.value).splitlines()
-        assert f"{file}: {section.split(':')[0]}: belong in {other}.yaml" in line
-        (project / file).write_text(text)
+def test_a_file_that_cannot_be_used_is_one_line_with_the_remedy(project):
+    params, suite = (project / name for name in ("params.yaml", "suite.yaml"))
+    texts = {file: file.read_bytes() for file in (params, suite)}
 
-
-def test_a_params_yaml_from_before_suite_yaml_is_one_line_with_the_remedy(project):
-    (project / "params.yaml").write_text((ROOT / "params.yaml").read_text() + (ROOT / "suite.yaml").read_text())
-    (project / "suite.yaml").unlink()
-    with pytest.raises(ParamsError, match=r"params.yaml: .*domains.*suite.yaml.*referee use") as error:
-        load_params(project)
-    assert len(str(error.value).splitlines()) == 1
-
-
-def test_a_file_that_is_not_there_or_no_mapping_is_named(project):
-    for content in (b"a: [", b"a: 1\na: 2\n", b"- 1\n", b"", b"\xff\xfe\x00"):
-        (project / "params.yaml").write_bytes(content)
-        with pytest.raises(ParamsError, match=r"params\.yaml: ") as error:
+    def refused_with(message):
+        with pytest.raises(ParamsError, match=message) as error:
             load_params(project)
         assert len(str(error.value).splitlines()) == 1
-    (project / "params.yaml").unlink()
-    with pytest.raises(ParamsError, match=r"params.yaml: .*root of the repository"):
-        load_params(project)
+
+    for file, section, message in (
+        (params, b"\nsteps: {}\n", r"params\.yaml: steps: belong in suite\.yaml"),
+        (suite, b"\nrff: {}\n", r"suite\.yaml: rff: belong in params\.yaml"),
+    ):
+        file.write_bytes(texts[file] + section)
+        refused_with(message)
+        file.write_bytes(texts[file])
+    for content in (b"a: [", b"a: 1\na: 2\n", b"- 1\n", b"", b"\xff\xfe\x00"):
+        params.write_bytes(content)
+        refused_with(r"params\.yaml: ")
+    params.write_bytes(texts[params] + texts[suite])  # as it was before there was a suite.yaml
+    suite.unlink()
+    refused_with(r"params.yaml: .*domains.*suite.yaml.*referee use")
+    params.unlink()
+    refused_with(r"params.yaml: .*root of the repository")
 
 
 def test_section_defaults_are_those_that_an_empty_section_gets():

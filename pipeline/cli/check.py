@@ -20,7 +20,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.datasets.tasks import class_order
 from pipeline.encoders.origin import find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ModelError, ParamsError, counted, did_you_mean, listed
@@ -68,7 +67,7 @@ def check_values(params: Params) -> None:
 
                 parse_name(model.name, model.kwargs)
             elif model.library == "open_clip":
-                from pipeline.encoders.clip_config import HUB_PREFIX, read_configs
+                from pipeline.encoders.clip_encoder import HUB_PREFIX, read_configs
 
                 if not model.name.startswith(HUB_PREFIX):
                     read_configs(model.name.replace("/", "-"), Path(model.origin))
@@ -119,7 +118,7 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding]:
                 yield Finding(MISSING, f"{subject}: no images", "put the images there, or remove it")
             continue
         counter = Counter(image.class_name for image in found.images)
-        classes = class_order(counter, params.datasets[domain.dataset].class_names or found.classes)
+        classes = tuple(sorted(params.datasets[domain.dataset].class_names) or found.class_names())
         classes_of.setdefault(domain.dataset, {})[key] = classes
         per_class = {name: counter[name] for name in classes}
         yield _labelled(subject, per_class, empty_is_fine=params.data.empty_class == "report")

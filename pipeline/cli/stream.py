@@ -32,11 +32,9 @@ from pipeline import paths
 from pipeline.commented_yaml import dump, in_one_line, load, put
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
-from pipeline.datasets.tasks import class_order
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.method.variants import MethodOptions
-from pipeline.newest_step import newest_step, stream_states
-from pipeline.params import SUITE_FILE, named, parse_suite
+from pipeline.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
 from pipeline.problem.corrections import EMPTY
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
@@ -154,11 +152,10 @@ def _class_names(suite: Suite, source: str) -> list[str]:
     manifest = paths.manifest(source)
     if (manifest / CLASSES).is_file():
         return [row.class_name for row in read_classes(manifest)]
-    found = domain_images(suite, source)
-    classes = class_order((image.class_name for image in found.images), found.classes)
+    classes = domain_images(suite, source).class_names()
     if not classes:
         raise InputError(f"{suite.domains[source].images}: names no classes; run dvc repro source@{source} first")
-    return list(classes)
+    return classes
 
 
 def forget(step: str) -> Iterator[str]:

@@ -8,18 +8,16 @@ from typing import Any
 
 from pipeline.comparison.compared_method import ComparedMethod, Group, rejecting_method
 from pipeline.errors import InputError, listed
-from pipeline.method.adaptation import PseudoLabels, adapt_tasks, pseudo_label
+from pipeline.method.adaptation import PseudoLabels, Referee, adapt_tasks, pseudo_label
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import Sharing, kept_in_memory, kernel_rows, not_shared
 from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.referee import Referee
-from pipeline.method.rejection import class_directions, rejector
+from pipeline.method.rejection import PreparedTask, class_directions, prepared_tasks, rejector
 from pipeline.method.rows import Labels, UnlabelledRows
 from pipeline.method.source_model import SourceModel, fit_source
-from pipeline.method.task_preparation import PreparedTask, prepared_tasks
 from pipeline.method.variants import CALIBRATED, VARIANTS, MethodOptions
 from pipeline.problem.seed import Seed
 

@@ -13,9 +13,8 @@ from pipeline.comparison.referee_variants import adapted_classifiers, all_kept_i
 from pipeline.comparison.selection import label_free_scores
 from pipeline.method.continual_metrics import final_accuracy
 from pipeline.method.kernel_directions import nested_directions
-from pipeline.method.kernel_rows import KeptFeatures, KernelRows
+from pipeline.method.kernel_rows import KeptFeatures, KernelRows, SweptFeatures
 from pipeline.method.random_fourier_features import Basis, Directions
-from pipeline.method.swept_features import SweptFeatures
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.bases import basis_recipe
 from pipeline.problem.method_options import method_options

@@ -1,14 +1,13 @@
 """CSV files with a digest beside them: plain tables for people and pandas, checked when opened.
 
-The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so
-that ``sha256sum -c *.sha256`` checks a folder. A digest inside the CSV file would be data to
-`pandas.read_csv`. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
+The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so that ``sha256sum -c``
+checks a folder. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
 
-Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and
-report.json are written to private/DOMAIN, outside every stage's outputs: DVC never has them, so no
-`dvc push` can send them. In their place stands a pointer with the file's sha256, so that DVC sees
-every change. Readers follow it on the owner's machine; elsewhere they say that the file is private.
-Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from its run-cache.
+Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and report.json are written to
+private/DOMAIN, outside every stage's outputs: DVC never has them, so no `dvc push` can send them. In their place stands
+a pointer with the file's sha256, so that DVC sees every change. Readers follow it on the owner's machine; elsewhere
+they say that the file is private. Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from
+its run-cache.
 """
 
 import csv
@@ -105,11 +104,17 @@ def is_pointer(path: Path) -> bool:
         raise malformed(path, "no such file") from None
 
 
-def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
-    r"""Yield the header, then the rows, of a file whose digest is right; at least one unless it ``may_be_empty``.
+def read_table(
+    path: Path,
+    columns: Sequence[str],
+    parse: Callable[[list[str]], Row],
+    *,
+    more: re.Pattern[str] | None = None,
+    may_be_empty: bool = False,
+) -> tuple[list[str], Iterator[Row]]:
+    r"""Return the names of the columns after ``columns``, which match ``more``, and the parsed rows.
 
-    The whole file is hashed before its first row is yielded: a flipped bit, a lost or doubled line
-    is a `StoreError` and never a number.
+    The whole file is hashed first: a flipped bit, a lost or doubled line is a `StoreError` and never a number.
 
     Examples
     --------
@@ -117,25 +122,44 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
     >>> folder = Path(mkdtemp()) / "tasks"
     >>> with writing_folder(folder, {"classes.csv": (("label", "class"), [(0, "bike"), (1, "mug")])}):
     ...     pass
-    >>> list(read_csv(folder / "classes.csv"))
-    [['label', 'class'], ['0', 'bike'], ['1', 'mug']]
+    >>> list(read_table(folder / "classes.csv", ("label", "class"), tuple)[1])
+    [('0', 'bike'), ('1', 'mug')]
     >>> _ = (folder / "classes.csv").write_text("label,class\n0,mug\n1,bike\n")
-    >>> list(read_csv(folder / "classes.csv"))  # doctest: +ELLIPSIS
+    >>> read_table(folder / "classes.csv", ("label", "class"), tuple)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     pipeline.errors.StoreError: ...classes.csv: damaged (not the file that its .sha256 names); ...
     """
+    lines = _checked_lines(path)
+    header = next(lines)
+    others = header[len(columns) :]
+    if header[: len(columns)] != list(columns) or (others and not (more and all(map(more.fullmatch, others)))):
+        raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
+
+    def rows() -> Iterator[Row]:
+        number = -1
+        for number, row in enumerate(lines):
+            if len(row) != len(header):
+                raise malformed(path, f"row {number} has {counted(len(row), 'field')}, not {len(header)}")
+            try:
+                parsed = parse(row)
+            except ValueError as error:
+                raise malformed(path, f"row {number} is malformed ({error})") from None
+            yield parsed
+        if number < 0 and not may_be_empty:
+            raise malformed(path, "has no rows")
+
+    return others, rows()
+
+
+def _checked_lines(path: Path) -> Iterator[list[str]]:
+    """Yield the header and the rows of a file whose digest is right."""
     try:
         if digest_file(path).read_bytes() != digest_line(path.name, sha256_of(path)).encode():
             raise malformed(path, "damaged (not the file that its .sha256 names)")
         with (_private_file(path) if is_pointer(path) else path).open(encoding="utf-8", newline="") as file:
-            rows = csv.reader(file, strict=True)
-            header = next(rows, [])
-            yield header
-            number = -1
-            for number, row in enumerate(rows):
-                if len(row) != len(header):
-                    raise malformed(path, f"row {number} has {counted(len(row), 'field')}, not {len(header)}")
-                yield row
+            lines = csv.reader(file, strict=True)
+            yield next(lines, [])
+            yield from lines
     except FileNotFoundError:
         raise malformed(path, "no .sha256 beside it" if path.exists() else "no such file") from None
     except (csv.Error, UnicodeDecodeError) as error:
@@ -143,8 +167,6 @@ def read_csv(path: Path, *, may_be_empty: bool = False) -> Iterator[list[str]]:
     except OSError as error:
         pass_on_machine_error(error)
         raise malformed(path, f"cannot be read ({error.strerror})") from None
-    if number < 0 and not may_be_empty:
-        raise malformed(path, "has no rows")
 
 
 def _private_file(path: Path) -> Path:
@@ -158,28 +180,6 @@ def _private_file(path: Path) -> Path:
     if not kept.exists():
         raise StoreError(f"{path}: kept private (data.private); its owner runs `dvc repro` and pushes what reads it")
     raise malformed(path, f"points to another version than {kept}")
-
-
-def parsed_rows(
-    path: Path,
-    columns: Sequence[str],
-    parse: Callable[[list[str]], Row],
-    *,
-    more: re.Pattern[str] | None = None,
-    may_be_empty: bool = False,
-) -> Iterator[Row]:
-    """Yield the parsed rows; ``more`` is how columns after the named ones may be called."""
-    lines = read_csv(path, may_be_empty=may_be_empty)
-    header = next(lines)
-    others = header[len(columns) :]
-    if header[: len(columns)] != list(columns) or (others and not (more and all(map(more.fullmatch, others)))):
-        raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
-    for number, row in enumerate(lines):
-        try:
-            parsed = parse(row)
-        except ValueError as error:
-            raise malformed(path, f"row {number} is malformed ({error})") from None
-        yield parsed
 
 
 def number_of(text: str, first: int = 0) -> int:

@@ -8,9 +8,9 @@ domain      images                                                              
 ``print``   digits drawn from fonts inside matplotlib (`PRINT_FONTS`)           32 x 32
 ==========  ==================================================================  ===============
 
-A scan of UCI was 32 x 32 before its makers counted the ink of each 4 x 4 block into 8 x 8 values of
-0..16. It is stored enlarged to 32 x 32 again: every model would enlarge it anyway, each in its own
-way, and a wavelet view of the 8 x 8 original would remove whole strokes instead of fine detail.
+A scan of UCI was 32 x 32 before its makers counted the ink of each 4 x 4 block into 8 x 8 values of 0..16. It is stored
+enlarged to 32 x 32 again: every model would enlarge it anyway, each in its own way, and a wavelet view of the 8 x 8
+original would remove whole strokes instead of fine detail.
 
 Only fonts inside matplotlib are named here, so that a fresh clone can render without installing a font. They are split
 by whole family: what draws ``print`` never drew an image of the pretraining, nor did a bold or italic cut of the same
@@ -110,9 +110,7 @@ def generate(domain: str, folder: Path, *, seed: int, per_class: int | None = No
     the real images are written, and `PRINT_PER_CLASS` of ``print``.
     """
     if domain not in _COLLECTIONS:
-        known = ", ".join(_COLLECTIONS)
-        raise InputError(f"digits has no domain {domain!r}: choose one of {known}")
-
+        raise InputError(f"digits has no domain {domain!r}: choose one of {', '.join(_COLLECTIONS)}")
     written = 0
     with write_aside(folder) as aside:
         for image in _COLLECTIONS[domain](seed, per_class):
@@ -146,16 +144,15 @@ def uci(_seed: int, per_class: int | None) -> Iterator[Digit]:
 def printed(seed: int, per_class: int | None) -> Iterator[Digit]:
     """Draw digits from `PRINT_FONTS` with random pose and stroke; 32 x 32.
 
-    Each image has a generator of its own, so the first images of a class do not depend on
-    how many are drawn.
+    Each image has a generator of its own, so the first images of a class do not depend on how many are drawn.
     """
     count = PRINT_PER_CLASS if per_class is None else per_class
     fonts = [font_path(name) for name in PRINT_FONTS]
-    for digit in range(len(CLASSES)):
+    for digit, character in enumerate(CLASSES):
         for number in range(count):
             rng = np.random.default_rng([seed, digit, number])
             font = fonts[number % len(fonts)]  # every font equally often
-            yield Digit(digit, number, draw_varied(CLASSES[digit], font, rng))
+            yield Digit(digit, number, draw_varied(character, font, rng))
 
 
 def draw_varied(character: str, font: Path, rng: np.random.Generator) -> NDArray[np.uint8]:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.datasets.tasks import task_of_classes
-from pipeline.errors import InputError
-from pipeline.write_aside import write_aside
+import numpy as np
+
+from pipeline.errors import InputError, did_you_mean
+from pipeline.write_aside import write_text
 
 Order = list[list[str]]  # the classes of each task
 
@@ -26,8 +27,8 @@ class KeptOrder(NamedTuple):
 
 
 def order_of_arrival(
-    names: Sequence[str],
-    kept: Order,
+    names: Iterable[str],
+    kept: Sequence[Sequence[str]] = (),
     *,
     classes_per_task: int,
     tasks: Sequence[Sequence[str]] | None = None,
@@ -35,21 +36,37 @@ def order_of_arrival(
 ) -> Order:
     """Return the classes of each task: those of ``kept``, the order of the last time, and new ones after them.
 
-    The first time it is what suite.yaml asks for, see `task_of_classes`.
+    The first time ``tasks`` come first. Sorted classes then arrive ``classes_per_task`` at a time; the last task takes
+    the remainder. Where nothing comes before them, ``class_order_seed`` shuffles them by the permutation of NumPy's
+    legacy generator as continual-learning papers do: 1993 gives the order of iCaRL and its successors.
 
     Examples
     --------
-    >>> first = order_of_arrival(["bee", "cat", "dog"], [], classes_per_task=1)
-    >>> order_of_arrival(["ant", "bee", "cat", "dog"], first, classes_per_task=1)
-    [['bee'], ['cat'], ['dog'], ['ant']]
+    >>> order_of_arrival(["mug", "bike", "pen", "chair", "lamp"], classes_per_task=2)
+    [['bike', 'chair'], ['lamp', 'mug', 'pen']]
+    >>> order_of_arrival(["mug", "bike", "pen"], classes_per_task=1, tasks=[["pen", "mug"]])
+    [['pen', 'mug'], ['bike']]
+    >>> order_of_arrival(["mug", "bike", "pen"], classes_per_task=1, class_order_seed=1993)
+    [['bike'], ['pen'], ['mug']]
+    >>> order_of_arrival(["ant", "bee", "cat"], kept=[["bee"], ["cat"]], classes_per_task=1)
+    [['bee'], ['cat'], ['ant']]
     """
-    # computed in any case: a list that names a class that there is not is refused
-    drawn = task_of_classes(names, classes_per_task, tasks=tasks, order_seed=class_order_seed)
-    if not kept:
-        return _grouped(drawn)
-    known = {name for task in kept for name in task}
-    new = [name for name in names if name not in known]
-    return [*kept, *(_grouped(task_of_classes(new, classes_per_task)) if new else [])]
+    names = set(names)
+    for name in (name for task in tasks or () for name in task):
+        if name not in names:
+            raise InputError(
+                f"suite.yaml: datasets.*.tasks: {name!r} is no class of it; take it out of the list"
+                f"{did_you_mean(name, names)}"
+            )
+    order = [list(task) for task in kept or tasks or ()]
+    new = sorted(names.difference(*order))
+    if not order and class_order_seed is not None:
+        new = [new[index] for index in np.random.RandomState(class_order_seed).permutation(len(new))]
+    while new:
+        size = classes_per_task if len(new) >= 2 * classes_per_task else len(new)
+        order.append(new[:size])
+        new = new[size:]
+    return order
 
 
 def present(order: Order, names: Iterable[str]) -> Order:
@@ -59,13 +76,6 @@ def present(order: Order, names: Iterable[str]) -> Order:
     return [task for task in tasks if task]
 
 
-def _grouped(task_of: Mapping[str, int]) -> Order:
-    order: Order = [[] for _ in range(max(task_of.values()) + 1)]
-    for name, task in task_of.items():
-        order[task].append(name)
-    return order
-
-
 def longest(asked: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> Order:
     """Return the order kept for these settings; of several domains', which begin alike, the one with most classes."""
     found = [kept.tasks for orders in files for kept in orders if kept.asked == asked]
@@ -73,7 +83,7 @@ def longest(asked: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> O
 
 
 def read_orders(path: Path) -> list[KeptOrder]:
-    """Read orders/DOMAIN.json; nothing where there is none yet."""
+    """Read orders/DOMAIN.json, the order in force last; nothing where there is none yet."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         orders = [KeptOrder(entry["asked"], entry["tasks"]) for entry in entries]
@@ -89,14 +99,6 @@ def read_orders(path: Path) -> list[KeptOrder]:
     )
 
 
-def in_force(path: Path) -> Order:
-    """Return the order that orders/DOMAIN.json was last written for."""
-    orders = read_orders(path)
-    if not orders:
-        raise InputError(f"{path}: no such file, or it is empty; run dvc repro order@{path.stem}")
-    return orders[-1].tasks
-
-
 def write_orders(path: Path, orders: Iterable[KeptOrder]) -> None:
     """Write orders/DOMAIN.json, one line per task."""
     entries = (
@@ -105,5 +107,4 @@ def write_orders(path: Path, orders: Iterable[KeptOrder]) -> None:
         + "\n ]}"
         for asked, tasks in orders
     )
-    with write_aside(path) as aside:
-        aside.write_text("[" + ",\n".join(entries) + "]\n", encoding="utf-8")
+    write_text(path, "[" + ",\n".join(entries) + "]\n")

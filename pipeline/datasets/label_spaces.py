@@ -35,11 +35,7 @@ def parts_of(
     >>> parts_of("open", ["pen", "bike", "Mug", "lamp"], shared=2, target_private=2)
     {'bike': 'shared', 'lamp': 'shared', 'Mug': 'target', 'pen': 'target'}
     """
-    asked: dict[Part, Members] = {
-        **({} if shared is None else {"shared": shared}),
-        "source": source_private,
-        "target": target_private,
-    }
+    asked: dict[Part, Members] = {"shared": shared or (), "source": source_private, "target": target_private}
     found: dict[str, Part] = {}
     for part, members in asked.items():
         for name in () if isinstance(members, int) else members:

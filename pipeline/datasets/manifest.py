@@ -3,13 +3,13 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.datasets.manifest_files import ImageRow, Manifest
-from pipeline.datasets.sources.source import FoundImages, LabelledImage
+from pipeline.datasets.sources.source import FoundImages
 from pipeline.errors import InputError, counted, listed, one_line
 
 
@@ -34,86 +34,69 @@ def build(
     rows by sha256 instead of by path: paths are in the order of the classes, which the rows of a private domain must
     not tell. ``on_read`` is called after each image, to show progress.
     """
-    images, labels, skipped = _read_all(found.images, read_facts, workers, on_read)
-    classes = sorted(set(class_names) or {image.class_name for image in found.images})
+
+    def row_or_reason(path: Path) -> ImageRow | str:
+        name = path.as_posix()
+        if read_facts is None:  # the digest of the path stands in for that of the content
+            return ImageRow(name, hashlib.sha256(name.encode()).hexdigest(), 0, 0)
+        try:
+            facts = read_facts(path)
+        except (InputError, OSError) as error:
+            return one_line(error).removeprefix(f"{name}: ")
+        return ImageRow(name, facts.sha256, facts.width, facts.height)
+
+    rows: list[tuple[ImageRow, str]] = []  # with the class
+    skipped = {}
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        results = pool.map(row_or_reason, (image.path for image in found.images))
+        for image, result in zip(found.images, results, strict=True):
+            on_read()
+            if isinstance(result, str):
+                skipped[image.path.as_posix()] = result
+            else:
+                rows.append((result, image.class_name))
     if skipped and unreadable == "stop":
         raise InputError(
             f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; mend or remove, or leave out with "
             "data.unreadable: skip in params.yaml"
             + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
         )
-    if by_content:
-        order = sorted(range(len(images)), key=lambda row: images[row].sha256)
-        images, labels = [images[row] for row in order], [labels[row] for row in order]
-    tally = Counter(labels)
-    counts = {name: tally[name] for name in classes}
-    empty = [name for name in classes if labelled and not tally[name]]
-    _refuse_empty(folder, len(images), empty, empty_class, found.ignored)
-    report = {
-        "domain": domain,
-        "made_from": "paths" if read_facts is None else "images",
-        "images": len(images),
-        "classes": classes,
-        **({"images_per_class": counts} if labelled else {"labels": "none"}),
-        "empty_classes": [name for name in classes if not counts[name]],
-        "duplicates": _duplicates(images, labels),
-        "unreadable": skipped,
-        "ignored_files": found.ignored,
-    }
-    return Manifest(images, labels if labelled else [], classes, report, found.tasks())
-
-
-def _read_all(
-    found: Sequence[LabelledImage],
-    read_facts: Callable[[Path], Any] | None,
-    workers: int,
-    on_read: Callable[[], object],
-) -> tuple[list[ImageRow], list[str], dict[str, str]]:
-    """Return the rows and classes of the readable images, and the reason by path of the others."""
-
-    def row_or_reason(image: LabelledImage) -> ImageRow | str:
-        path = image.path.as_posix()
-        if read_facts is None:  # the digest of the path stands in for that of the content
-            return ImageRow(path, hashlib.sha256(path.encode()).hexdigest(), 0, 0)
-        try:
-            facts = read_facts(image.path)
-        except (InputError, OSError) as error:
-            return one_line(error).removeprefix(f"{path}: ")
-        return ImageRow(path, facts.sha256, facts.width, facts.height)
-
-    images: list[ImageRow] = []
-    names = []
-    skipped = {}
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        for image, result in zip(found, pool.map(row_or_reason, found), strict=True):
-            on_read()
-            if isinstance(result, str):
-                skipped[image.path.as_posix()] = result
-            else:
-                images.append(result)
-                names.append(image.class_name)
-    return images, names, skipped
-
-
-def _refuse_empty(folder: str, images: int, empty: Sequence[str], empty_class: str, ignored: dict[str, int]) -> None:
-    if not images:
-        others = f" (but files that are no images: {listed(ignored)})" if ignored else ""
+    if not rows:
+        others = f" (but files that are no images: {listed(found.ignored)})" if found.ignored else ""
         raise InputError(
             f"{folder}: no images in it, or in class folders below it{others}; is it the folder of one domain, "
             "with one folder per class? (domains.*.images)"
         )
-    if empty and empty_class == "stop":
+    if by_content:
+        rows.sort(key=lambda row: row[0].sha256)
+    tally = Counter(name for _, name in rows)
+    classes = sorted(class_names) or found.class_names()
+    empty = [name for name in classes if not tally[name]]
+    if labelled and empty and empty_class == "stop":
         several = "classes have" if len(empty) > 1 else "class has"
         raise InputError(
             f"{folder}: {len(empty)} {several} no images: {listed(empty)}; add images, remove the "
             "name from datasets.*.class_names, or set data.empty_class: report in params.yaml"
         )
+    report = {
+        "domain": domain,
+        "made_from": "paths" if read_facts is None else "images",
+        "images": len(rows),
+        "classes": classes,
+        **({"images_per_class": {name: tally[name] for name in classes}} if labelled else {"labels": "none"}),
+        "empty_classes": empty,
+        "duplicates": _duplicates(rows),
+        "unreadable": skipped,
+        "ignored_files": found.ignored,
+    }
+    labels = [name for _, name in rows] if labelled else []
+    return Manifest([image for image, _ in rows], labels, classes, report, found.tasks())
 
 
-def _duplicates(images: Sequence[ImageRow], names: Sequence[str]) -> list[dict[str, Any]]:
+def _duplicates(rows: Iterable[tuple[ImageRow, str]]) -> list[dict[str, Any]]:
     """Return the groups of images with the same content, those across classes flagged."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    for image, name in zip(images, names, strict=True):
+    for image, name in rows:
         groups.setdefault(image.sha256, []).append((image.path, name))
     return [
         {

@@ -37,7 +37,7 @@ from pipeline.datasets.checked_csv import (
     keeping_private,
     malformed,
     number_of,
-    parsed_rows,
+    read_table,
     sha256_of,
     write_table,
     writing_folder,
@@ -127,7 +127,7 @@ def iterate_images(folder: Path) -> Iterator[ImageRow]:
             raise ValueError(f"{row[1]!r} is not a sha256")
         return ImageRow(row[0], row[1], int(row[2]), int(row[3]))
 
-    return parsed_rows(folder / IMAGES, _IMAGE_COLUMNS, parse)
+    yield from read_table(folder / IMAGES, _IMAGE_COLUMNS, parse)[1]
 
 
 def rows_digest(image_digests: Iterable[str]) -> str:
@@ -144,7 +144,7 @@ def rows_digest(image_digests: Iterable[str]) -> str:
 def iterate_labelled(folder: Path) -> Iterator[LabelledRow]:
     """Yield class and sha256 of every image of cache/manifests/DOMAIN; nothing for a domain without labels."""
     path = folder / LABELS
-    rows = parsed_rows(path, _LABEL_COLUMNS, list, may_be_empty=True)
+    _, rows = read_table(path, _LABEL_COLUMNS, list, may_be_empty=True)
     first = next(rows, None)
     if first is None:
         return
@@ -179,14 +179,17 @@ def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
 
 def read_class_names(folder: Path) -> list[str]:
     """Read the classes of names.csv, sorted."""
-    return list(parsed_rows(folder / NAMES, _NAME_COLUMNS, lambda row: row[0]))
+    return [name for name, _ in _read_names(folder)]
 
 
 def read_source_tasks(folder: Path) -> list[list[str]] | None:
     """Read the classes of each task from names.csv, where the source of the images says them."""
-    rows = parsed_rows(
-        folder / NAMES, _NAME_COLUMNS, lambda row: (row[0], number_of(row[1], first=1) if row[1] else -1)
-    )
-    task_of = {name: task for name, task in rows if task >= 0}
-    numbers = sorted(set(task_of.values()))
-    return [[name for name in task_of if task_of[name] == task] for task in numbers] or None
+    names = [(name, task) for name, task in _read_names(folder) if task >= 0]
+    return [[name for name, task in names if task == number] for number in sorted({task for _, task in names})] or None
+
+
+def _read_names(folder: Path) -> Iterator[tuple[str, int]]:
+    def parse(row: list[str]) -> tuple[str, int]:
+        return row[0], number_of(row[1], first=1) if row[1] else -1
+
+    return read_table(folder / NAMES, _NAME_COLUMNS, parse)[1]

@@ -21,8 +21,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.datasets.checked_csv import malformed, number_of, parsed_rows, read_csv, writing_folder
-from pipeline.errors import InputError, counted
+from pipeline.datasets.checked_csv import malformed, number_of, read_table, writing_folder
+from pipeline.errors import InputError
 
 Part = Literal["shared", "source", "target"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -30,9 +30,9 @@ TASKS, CLASSES = Path("tasks/tasks.csv"), Path("tasks/classes.csv")
 MAX_HEADER = 2**20  # bytes: more than the seeds of any header take
 
 _CLASS_COLUMNS = ("label", "class", "task")
-_SEED = re.compile(r"seed_([0-9]{1,18})")
-_SPACE = re.compile(r"space_(\w+)", re.ASCII)
-_IS_TEST = {"train": False, "test": True}
+_SPACE = re.compile(r"space_\w+", re.ASCII)
+_SEED_OR_SPACE = re.compile(rf"seed_[0-9]{{1,18}}|{_SPACE.pattern}", re.ASCII)
+_SIDES = ("train", "test")
 
 
 class ClassRow(NamedTuple):
@@ -71,13 +71,13 @@ def write_tasks(
     tasks: Tasks, classes: Sequence[ClassRow], folder: Path, spaces: Mapping[str, Sequence[SpaceRow]] | None = None
 ) -> None:
     """Write the tables of cache/manifests/DOMAIN; ``spaces``: class, part and task of each label space."""
-    split = np.where(tasks.test, "test", "train")
     seeds = (f"seed_{seed}" for seed in tasks.seeds)
     names = [f"space_{name}" for name in tasks.spaces]
     parts = [[f"{part}:{task + 1}" for _, part, task in rows] for rows in (spaces or {}).values()]
+    sides = np.where(tasks.test, "test", "train")
     task_rows = (
-        (row, tasks.task[row] + 1, *split[row], *(t[row] + 1 for t in tasks.spaces.values()))
-        for row in range(len(split))
+        (row, tasks.task[row] + 1, *sides[row], *(task[row] + 1 for task in tasks.spaces.values()))
+        for row in range(len(sides))
     )
     class_rows = ((*row[:2], row.task + 1, *(part[row.label] for part in parts)) for row in classes)
     tables = {
@@ -107,32 +107,30 @@ def require_labelled(folder: Path) -> None:
         )
 
 
-def read_tasks(folder: Path, *, rows: int | None = None) -> Tasks:
-    """Read tasks.csv of cache/manifests/DOMAIN, which must have ``rows`` rows where that is given."""
+def read_tasks(folder: Path) -> Tasks:
+    """Read tasks.csv of cache/manifests/DOMAIN."""
     require_labelled(folder)
     path = folder / TASKS
-    lines = read_csv(path)
-    header = next(lines)
-    spaces = [found[1] for name in header if (found := _SPACE.fullmatch(name))]
-    S = len(header) - len(spaces)
-    seeds = [_SEED.fullmatch(name) for name in header[2:S]]
-    if header[:2] != ["row", "task"] or not seeds or not all(seeds):
-        raise malformed(path, f"has the columns {','.join(header)[:200]}, not row,task,seed_…")
     task, test, in_space = array("q"), bytearray(), array("q")
-    for number, row in enumerate(lines):
-        try:
-            task.append(number_of(row[1], first=1))
-            test.extend([_IS_TEST[side] for side in row[2:S]])
-            in_space.extend([number_of(cell) - 1 for cell in row[S:]])
-        except (ValueError, KeyError) as error:
-            raise malformed(path, f"row {number} is malformed ({error})") from None
-        if row[0] != str(number):
-            raise malformed(path, "its rows are not numbered 0, 1, 2, …")
-    if rows is not None and len(task) != rows:
-        raise malformed(path, f"has {counted(len(task), 'row')}, but images.csv has {rows}")
+
+    def parse(row: list[str]) -> tuple[int, bytes, list[int]]:
+        if row[0] != str(len(task)):
+            raise ValueError("the rows are numbered 0, 1, 2, …")
+        sides, tasks = row[2 : 2 + len(seeds)], row[2 + len(seeds) :]
+        return number_of(row[1], first=1), bytes(map(_SIDES.index, sides)), [number_of(cell) - 1 for cell in tasks]
+
+    names, rows = read_table(path, ("row", "task"), parse, more=_SEED_OR_SPACE)
+    seeds = [int(name.removeprefix("seed_")) for name in names if name.startswith("seed_")]
+    spaces = [name.removeprefix("space_") for name in names[len(seeds) :]]
+    if not seeds:
+        raise malformed(path, "has no column seed_…")
+    for number, sides, tasks in rows:
+        task.append(number)
+        test += sides
+        in_space.extend(tasks)
     return Tasks(
         task=np.array(task, dtype=np.int64),
-        seeds=tuple(int(seed[1]) for seed in seeds if seed),
+        seeds=tuple(seeds),
         test=np.array(test, dtype=np.bool_).reshape(len(task), len(seeds)),
         spaces=dict(zip(spaces, np.array(in_space, np.int64).reshape(len(task), len(spaces)).T, strict=True)),
     )
@@ -141,11 +139,8 @@ def read_tasks(folder: Path, *, rows: int | None = None) -> Tasks:
 def read_classes(folder: Path) -> list[ClassRow]:
     """Read classes.csv of cache/manifests/DOMAIN: the C classes in the order of their labels; tasks from 0."""
     path = folder / CLASSES
-
-    def parse(row: list[str]) -> ClassRow:
-        return ClassRow(number_of(row[0]), row[1], number_of(row[2], first=1))
-
-    classes = list(parsed_rows(path, _CLASS_COLUMNS, parse, more=_SPACE))
+    _, rows = read_table(path, _CLASS_COLUMNS, _class_row, more=_SPACE)
+    classes = list(rows)
     if [row.label for row in classes] != list(range(len(classes))):
         raise malformed(path, "its labels are not 0, 1, 2, …")
     tasks = [row.task for row in classes]
@@ -154,14 +149,17 @@ def read_classes(folder: Path) -> list[ClassRow]:
     return classes
 
 
+def _class_row(row: list[str]) -> ClassRow:
+    return ClassRow(number_of(row[0]), row[1], number_of(row[2], first=1))
+
+
 def read_label_spaces(folder: Path) -> dict[str, list[SpaceRow]]:
     """Read the label spaces of classes.csv by name, each in the order of the labels."""
-    path = folder / CLASSES
-    names = [found[1] for name in next(read_csv(path)) if (found := _SPACE.fullmatch(name))]
 
     def parse(row: list[str]) -> list[SpaceRow]:
         cells = (cell.partition(":") for cell in row[3:])
         return [SpaceRow(row[1], PARTS[PARTS.index(part)], number_of(task, first=1)) for part, _, task in cells]
 
-    rows = list(parsed_rows(path, _CLASS_COLUMNS, parse, more=_SPACE))
-    return {name: [row[position] for row in rows] for position, name in enumerate(names)}
+    names, rows = read_table(folder / CLASSES, _CLASS_COLUMNS, parse, more=_SPACE)
+    columns = zip(*rows, strict=True)
+    return {name.removeprefix("space_"): list(column) for name, column in zip(names, columns, strict=True)}

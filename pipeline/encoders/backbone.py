@@ -12,9 +12,6 @@ from pydantic import Field, StringConstraints
 from pipeline.validated_yaml import Section
 
 if TYPE_CHECKING:
-    import torch
-
-    from pipeline.encoders.clip_encoder import ClipEncoder
     from pipeline.encoders.image_encoder import ImageEncoder
 
 
@@ -36,19 +33,9 @@ class Backbone(Section):
     stored_as: Literal["float16", "float32"] = "float16"
 
 
-def build_clip(backbone: Backbone, device: str | torch.device) -> ClipEncoder:
-    """Build an open_clip model, image and text tower, on a device or the name of one, see `device.choose_device`."""
-    from pipeline.encoders import clip_encoder
-    from pipeline.encoders.device import choose_device
+def build_image_encoder(backbone: Backbone, device: str) -> ImageEncoder:
+    """Build the image tower of a timm or open_clip model on a device, see `device.choose_device`."""
+    from pipeline.encoders import clip_encoder, timm_encoder
 
-    return clip_encoder.build(backbone, choose_device(str(device)))
-
-
-def build_image_encoder(backbone: Backbone, device: str | torch.device) -> ImageEncoder:
-    """Build the image tower of a timm or open_clip model; parameters as in `build_clip`."""
-    if backbone.library == "open_clip":
-        return build_clip(backbone, device)
-    from pipeline.encoders import timm_encoder
-    from pipeline.encoders.device import choose_device
-
-    return timm_encoder.build(backbone, choose_device(str(device)))
+    build = clip_encoder.build if backbone.library == "open_clip" else timm_encoder.build
+    return build(backbone, device)

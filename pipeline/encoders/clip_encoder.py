@@ -1,6 +1,7 @@
 """Any open_clip model: an `ImageEncoder` for its image tower, and its text tower beside it."""
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,23 +11,24 @@ import torch
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.checkpoints import FILTER_ERRORS, load_state_dict, load_strictly, misfit
-from pipeline.encoders.clip_config import HUB_PREFIX, import_open_clip, read_configs, tag_config_of
+from pipeline.encoders.device import choose_device
 from pipeline.encoders.image_encoder import ImageEncoder
-from pipeline.encoders.origin import fetch_from_hub, find_checkpoint
+from pipeline.encoders.origin import CLIP_CONFIG, fetch_from_hub, find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
-from pipeline.errors import ModelError, listed, one_line
+from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
+from pipeline.errors import ModelError, did_you_mean, listed, one_line
 
 TEXTS_PER_BATCH = 16
+HUB_PREFIX = "hf-hub:"
 HUB_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 # Entries of OpenAI's original files, and of no other checkpoint: settings stored as tensors.
 OPENAI_MARKS = frozenset({"input_resolution", "context_length", "vocab_size"})
 
 
 class ClipEncoder(ImageEncoder):
-    """The image tower as an `ImageEncoder`, and the text tower of an open_clip ``module``.
+    """Both towers of an open_clip ``module``, which was built from a config with this ``text_cfg``.
 
-    ``text_config`` is the ``text_cfg`` that the module was built from; ``logit_scale`` the factor on cosines, exp of
-    the model's parameter.
+    ``logit_scale`` is the factor on cosines, exp of the model's parameter.
     """
 
     def __init__(self, module: Any, *, text_config: Mapping[str, Any], **settings: Any) -> None:
@@ -36,7 +38,7 @@ class ClipEncoder(ImageEncoder):
         self.logit_scale = float(module.logit_scale.exp())
 
     @cached_property
-    def tokenizer(self) -> Callable[[list[str]], torch.Tensor]:
+    def tokenizer(self) -> Any:
         """open_clip's tokenizer for the model, built on first use: images need none."""
         return _tokenizer(str(self.description["name"]), self._text_config)
 
@@ -51,8 +53,8 @@ class ClipEncoder(ImageEncoder):
         return torch.nn.functional.normalize(torch.cat(parts)[: len(texts)], dim=-1)
 
 
-def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
-    """Build an open_clip model with its weights.
+def build(backbone: Backbone, device: str) -> ClipEncoder:
+    """Build an open_clip model with its weights on a device, see `device.choose_device`.
 
     Its name is one of open_clip's, ``hf-hub:owner/repository``, or any if the origin holds an open_clip_config.json.
     Beside a checkpoint, the tag still says how the weights want their images normalised and which activation they were
@@ -60,13 +62,15 @@ def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
     the tag; the model config (all of open_clip's ``-quickgelu`` names); the settings among the weights of OpenAI's
     original files; "openai" in the name of the checkpoint file or its folder.
     """
-    name, origin = backbone.name, Path(backbone.origin)
+    chosen, name, origin = choose_device(device), backbone.name, Path(backbone.origin)
     name = name if name.startswith(HUB_PREFIX) else name.replace("/", "-")
     model_config, preprocess_config = read_configs(name, origin)
-    tag_config = tag_config_of(name, backbone.pretrained)
-    checkpoint = _find_weights(name, origin, backbone.pretrained, tag_config)
+    tag_config = _tag_config(name, backbone.pretrained)
+    checkpoint = find_checkpoint(origin) or _download(name, origin, backbone.pretrained, tag_config)
     state = load_state_dict(checkpoint)
-    model_config["quick_gelu"] = _uses_quick_gelu(backbone.quick_gelu, tag_config, model_config, state, checkpoint)
+    from_openai = OPENAI_MARKS.issubset(state) or "openai" in f"{checkpoint.parent.name}/{checkpoint.name}".lower()
+    recorded = tag_config.get("quick_gelu", False) if tag_config else model_config.get("quick_gelu", from_openai)
+    model_config["quick_gelu"] = bool(recorded if backbone.quick_gelu == "auto" else backbone.quick_gelu)
     model = _create(name, model_config)
     _load_weights(model, state, name, checkpoint)
     preprocessing = _preprocessing(model, {**preprocess_config, **tag_config})
@@ -80,19 +84,71 @@ def build(backbone: Backbone, device: torch.device) -> ClipEncoder:
             "pretrained": backbone.pretrained or None,
             "config": model_config,
         },
-        device=device,
+        device=chosen,
         precision=backbone.precision,
     )
 
 
-def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
-    """Return the local checkpoint, or the hub's file for the tag."""
-    if local := find_checkpoint(origin):
-        return local
+def _open_clip() -> Any:
+    """Import open_clip where torchvision's compiled operators may not load."""
+    ensure_torchvision_ops()
+    import open_clip  # after the operators are declared
+
+    return open_clip
+
+
+def read_configs(name: str, origin: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return (model config, preprocessing config): the file beside the weights, the hub's, or open_clip's own."""
+    if (origin / CLIP_CONFIG).is_file():
+        return _read_config(origin / CLIP_CONFIG)
+    if name.startswith(HUB_PREFIX):
+        repo = name.removeprefix(HUB_PREFIX)
+        return _read_config(fetch_from_hub(repo, [CLIP_CONFIG], repr(name), origin))
+    open_clip = _open_clip()
+    builtin = open_clip.get_model_config(name) if ":" not in name else None
+    if builtin is None:
+        hint = did_you_mean(name, open_clip.list_models())
+        raise ModelError(f"open_clip has no model {name!r}, and {origin} holds no {CLIP_CONFIG}{hint}")
+    return builtin, {}
+
+
+def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: the model config is not valid JSON ({error})") from error
+    model_config = content.get("model_cfg", content) if isinstance(content, dict) else {}
+    kinds = {"embed_dim": int, "vision_cfg": dict, "text_cfg": dict}
+    for key, kind in kinds.items():
+        if not isinstance(model_config, dict) or not isinstance(model_config.get(key), kind):
+            raise ModelError(
+                f"{path}: the model config must be a JSON object with a number embed_dim and the objects "
+                f"vision_cfg and text_cfg; {key} is missing or something else"
+            )
+    preprocess_config = content.get("preprocess_cfg") or {} if model_config is not content else {}
+    return dict(model_config), dict(preprocess_config)
+
+
+def _tag_config(name: str, pretrained: str) -> dict[str, Any]:
+    """Return open_clip's record of a tag (repository, normalisation, activation); {} without a tag."""
+    if not pretrained:
+        return {}
+    known = _open_clip().pretrained
+    found = dict(known.get_pretrained_cfg(name, pretrained))
+    if not found:
+        tags = known.list_pretrained_tags_by_model(name)
+        raise ModelError(
+            f"open_clip model {name!r} has no pretrained tag {pretrained!r}{did_you_mean(pretrained, tags)}"
+        )
+    return found
+
+
+def _download(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
+    """Return the hub's checkpoint for the tag."""
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
     if not tag_config:
-        tags = listed(import_open_clip().pretrained.list_pretrained_tags_by_model(name)) or "open_clip has none for it"
+        tags = listed(_open_clip().pretrained.list_pretrained_tags_by_model(name)) or "open_clip has none for it"
         raise ModelError(
             f"{origin}: holds no checkpoint of open_clip model {name!r}; "
             f"put one into it, or give a tag as pretrained ({tags})"
@@ -100,24 +156,6 @@ def _find_weights(name: str, origin: Path, tag: str, tag_config: Mapping[str, An
     repository, _, file_name = str(tag_config["hf_hub"]).rpartition("/")
     names = (file_name,) if file_name else HUB_FILES
     return fetch_from_hub(repository, names, f"open_clip model {name!r} with tag {tag!r}", origin)
-
-
-def _uses_quick_gelu(
-    choice: str | bool,
-    tag_config: Mapping[str, Any],
-    model_config: Mapping[str, Any],
-    state: Mapping[str, torch.Tensor],
-    checkpoint: Path,
-) -> bool:
-    """Return whether the activation is quick GELU, decided in the order that `build` documents."""
-    if isinstance(choice, bool):
-        return choice
-    if tag_config:
-        return bool(tag_config.get("quick_gelu", False))
-    if "quick_gelu" in model_config:
-        return bool(model_config["quick_gelu"])
-    named = f"{checkpoint.parent.name}/{checkpoint.name}".lower()
-    return OPENAI_MARKS.issubset(state) or "openai" in named
 
 
 def _load_weights(model: Any, state: dict[str, torch.Tensor], name: str, checkpoint: Path) -> None:
@@ -148,7 +186,7 @@ def _load_weights(model: Any, state: dict[str, torch.Tensor], name: str, checkpo
 
 def _create(name: str, model_config: Mapping[str, Any]) -> Any:
     """Build the module that open_clip's factory would build for this config, weights apart."""
-    open_clip = import_open_clip()
+    open_clip = _open_clip()
     settings = copy.deepcopy(dict(model_config))
     # The checkpoint brings the weights of both towers: nothing else is to be downloaded.
     if "timm_model_name" in settings["vision_cfg"]:
@@ -189,22 +227,19 @@ def _preprocessing(model: Any, settings: Mapping[str, Any]) -> Preprocessing:
     )
 
 
-def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Callable[[list[str]], torch.Tensor]:
+def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Any:
     """Return what ``open_clip.get_tokenizer`` would, for a config that need not be registered."""
-    tokenizers = import_open_clip().tokenizer
+    tokenizers = _open_clip().tokenizer
     length = text_config.get("context_length", tokenizers.DEFAULT_CONTEXT_LENGTH)
     options = dict(text_config.get("tokenizer_kwargs") or {})
     hub_name = text_config.get("hf_tokenizer_name")
-    tokenizer: Callable[[list[str]], torch.Tensor]
     if not hub_name:
-        tokenizer = tokenizers.SimpleTokenizer(context_length=length, **options)
-        return tokenizer
+        return tokenizers.SimpleTokenizer(context_length=length, **options)
     try:
         mode = text_config.get("tokenizer_mode")
-        tokenizer = tokenizers.HFTokenizer(hub_name, context_length=length, tokenizer_mode=mode, **options)
+        return tokenizers.HFTokenizer(hub_name, context_length=length, tokenizer_mode=mode, **options)
     except ImportError as error:
         raise ModelError(f"texts of open_clip model {name!r} need a package: pip install transformers") from error
     except (OSError, ValueError) as error:
         reason = f"is neither cached nor downloadable ({one_line(error)[:120]})"
         raise ModelError(f"tokenizer {hub_name!r} of open_clip model {name!r} {reason}") from error
-    return tokenizer

@@ -10,8 +10,6 @@ from pipeline.encoders.device import check_on_cpu, fast_precision, keep_float32_
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError, one_line
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
 
 class ImageEncoder:
     """A frozen module with its preprocessing.
@@ -83,8 +81,7 @@ class ImageEncoder:
 
     def autocast(self) -> torch.autocast:
         """Return the context of the encoder's precision."""
-        dtype = PRECISIONS[self.precision]
-        return torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
+        return torch.autocast(self.device.type, getattr(torch, self.precision), enabled=self.precision != "float32")
 
     def _probe(self) -> int:
         """Embed a black image: the width d, or a readable error where the settings disagree."""

@@ -9,6 +9,7 @@ import torch
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.checkpoints import FILTER_ERRORS, load_state_dict, load_strictly, misfit
+from pipeline.encoders.device import choose_device
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.origin import fetch_from_hub, find_checkpoint, unavailable
 from pipeline.encoders.preprocessing import Preprocessing
@@ -24,9 +25,9 @@ RESERVED = (
 RESIZE_MODES: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
 
 
-def build(backbone: Backbone, device: torch.device) -> ImageEncoder:
-    """Build a timm model with its weights; its name is ``architecture`` or ``architecture.tag``."""
-    arguments, origin = dict(backbone.kwargs), Path(backbone.origin)
+def build(backbone: Backbone, device: str) -> ImageEncoder:
+    """Build a timm model with its weights on a device; its name is ``architecture`` or ``architecture.tag``."""
+    chosen, arguments, origin = choose_device(device), dict(backbone.kwargs), Path(backbone.origin)
     architecture, tag = parse_name(backbone.name, arguments)
     checkpoint = find_checkpoint(origin)
     if checkpoint is None:
@@ -38,7 +39,7 @@ def build(backbone: Backbone, device: torch.device) -> ImageEncoder:
         model,
         preprocessing=_preprocessing(model, arguments).override(backbone.preprocessing),
         description={"library": "timm", "name": architecture, "pretrained": tag or None, "kwargs": arguments},
-        device=device,
+        device=chosen,
         precision=backbone.precision,
     )
 

@@ -3,26 +3,35 @@
 The environment variable DASK_SCHEDULER_ADDRESS says whether there is one; nothing of Dask is
 imported unless it is set. Whatever goes wrong with the cluster is a `ClusterError`: one line, after
 which the same command can be run again, with or without a cluster.
+
+A worker must have the same software as this process, and the same files under the same paths. Every worker is checked
+at the start, and again (once per run) by the first task on it, because workers join late. They also live long: what
+one runs is found once and kept, since its files may change later, the modules it has loaded not.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import itertools
 import logging
 import os
+import platform
 import secrets
+import socket
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import ClusterError, RefereeError, one_line
-from pipeline.extraction.worker_checks import Requirements, call_checked, software, unmet
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -36,7 +45,15 @@ CONNECT_SECONDS = 10
 SILENCE_SECONDS = 30  # after which a scheduler that does not answer is given up
 COUNT_SECONDS = 1.0  # between two counts of the workers
 WARN_SECONDS = 60.0  # between two warnings that no worker is there
+FILE_SECONDS = 5.0  # for a file just written to be visible through a network file system
 AHEAD = 2  # tasks per thread of the cluster: one running, one waiting at the worker
+LIBRARIES = (
+    *("numpy", "scipy", "torch", "timm", "open_clip_torch", "pillow", "pillow-heif", "pywavelets", "zarr"),
+    *("dask", "distributed", "cloudpickle"),
+)
+PACKAGE = Path(__file__).parents[1]
+CODE = "this package's code"
+_passed: set[str] = set()  # runs whose requirements this process has met
 
 
 @contextmanager
@@ -69,6 +86,32 @@ def connected(address: str, scratch: Path, paths: Sequence[Path] = ()) -> Iterat
         client.close(timeout=2)
 
 
+def _connect(address: str) -> Client:
+    try:
+        import dask
+        from distributed import Client
+        from distributed.versions import VersionMismatchWarning
+    except ModuleNotFoundError as error:
+        raise ClusterError(
+            f"{ADDRESS} is set, but {error.name} is not installed; "
+            f"pip install 'referee-pipeline[cluster]', or unset {ADDRESS}"
+        ) from None
+    # Dask's loggers have a level each: tracebacks of a lost connection help no user
+    for name in ("tornado", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # A classifier or a basis may be some megabytes: sent once, and kept by the scheduler.
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+    try:
+        with warnings.catch_warnings():
+            # `check_workers` reports it, by worker
+            warnings.simplefilter("ignore", VersionMismatchWarning)
+            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="referee")
+    except (OSError, TimeoutError, ValueError) as error:
+        answer = f"no scheduler answers ({one_line(error)[:160]}); start one, or unset {ADDRESS}"
+        raise ClusterError(f"{ADDRESS}={address}: {answer}") from None
+
+
 class Cluster:
     """A connection to a Dask scheduler whose workers are checked; see `connected`."""
 
@@ -77,6 +120,16 @@ class Cluster:
         self._client = client
         self._requirements = requirements
         self._threads, self._counted = 0, -COUNT_SECONDS
+
+    def check_workers(self) -> int:
+        """Check every worker that is there; return how many there are."""
+        with self._explained():
+            answers = self._client.run(unmet, self._requirements, on_error="return")
+        for worker, answer in sorted(answers.items()):
+            if answer is not None:
+                lacking = _cannot_start(answer) if isinstance(answer, Exception) else answer
+                raise ClusterError(f"worker {worker} {lacking}")
+        return len(answers)
 
     def threads(self) -> int:
         """Return how many tasks the cluster runs at once; counted anew every second."""
@@ -143,17 +196,6 @@ class Cluster:
         results = {number: result for (number, _), result in numbered}
         return [results[number] for number in sorted(results)]
 
-    def check_workers(self) -> int:
-        """Check every worker that is there; return how many there are."""
-        with self._explained():
-            answers = self._client.run(unmet, self._requirements, on_error="return")
-        for worker, answer in sorted(answers.items()):
-            if isinstance(answer, Exception):
-                raise ClusterError(f"worker {worker} {_cannot_start(answer)}") from None
-            if answer is not None:
-                raise ClusterError(f"worker {worker} {answer}")
-        return len(answers)
-
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn what Dask raises when a cluster fails into one line."""
@@ -191,31 +233,90 @@ def _cannot_start(error: Exception) -> str:
     )
 
 
-def _connect(address: str) -> Client:
-    try:
-        import dask
-        from distributed import Client
-        from distributed.versions import VersionMismatchWarning
-    except ModuleNotFoundError as error:
-        raise ClusterError(
-            f"{ADDRESS} is set, but {error.name} is not installed; "
-            f"pip install 'referee-pipeline[cluster]', or unset {ADDRESS}"
-        ) from None
-    _silence_loggers()
-    # A classifier or a basis may be some megabytes: sent once, and kept by the scheduler.
-    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
-    try:
-        with warnings.catch_warnings():
-            # `check_workers` reports it, by worker
-            warnings.simplefilter("ignore", VersionMismatchWarning)
-            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="referee")
-    except (OSError, TimeoutError, ValueError) as error:
-        answer = f"no scheduler answers ({one_line(error)[:160]}); start one, or unset {ADDRESS}"
-        raise ClusterError(f"{ADDRESS}={address}: {answer}") from None
+@dataclass(frozen=True)
+class Requirements:
+    """What a run asks of a worker."""
+
+    token: Path  # a file in the project's folder
+    content: str  # its content, which nobody knows who does not see that folder
+    paths: tuple[Path, ...]  # absolute paths that must exist
+    software: dict[str, str]  # see `software`
 
 
-def _silence_loggers() -> None:
-    """Silence Dask's loggers, each of which has its own level: tracebacks of a lost connection help no user."""
-    for name in ("tornado", "asyncio", *logging.root.manager.loggerDict):
-        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+def call_checked(requirements: Requirements, function: Callable[..., Result], *args: Any) -> Result:
+    """Call ``function`` on a worker that meets the requirements; errors name the worker."""
+    if requirements.content not in _passed:
+        if lacking := unmet(requirements):
+            raise ClusterError(f"{_this_worker()} {lacking}")
+        _passed.add(requirements.content)
+    try:
+        return function(*args)
+    except ClusterError:
+        raise
+    except RefereeError as error:
+        raise type(error)(f"{error} (on {_this_worker()})") from None
+
+
+def _this_worker() -> str:
+    from distributed import get_worker
+
+    worker = get_worker()
+    known = "" if str(worker.name).startswith(worker.address) else f"{worker.name} on "
+    return f"worker {worker.address} ({known}{socket.gethostname()})"
+
+
+def unmet(requirements: Requirements) -> str | None:
+    """Return what this process lacks, as the end of a sentence with the remedy, or None."""
+    found = software()
+    for name, version in requirements.software.items():
+        if found.get(name) == version:
+            continue
+        if name == CODE:
+            return (
+                "runs other code of this package (it may have loaded it before the last change); "
+                "restart the worker, with the same version installed"
+            )
+        return (
+            f"has {name} {found.get(name, 'absent')}, this process {version}; "
+            "install the versions in constraints.txt on every worker and restart it"
+        )
+    if not _holds(requirements.token, requirements.content):
+        return (
+            f"does not see {requirements.token.parents[2]}; start it where the project's folder is mounted "
+            f"under the same path, or unset {ADDRESS} to run on this machine alone"
+        )
+    for path in requirements.paths:
+        if not path.exists():
+            return f"does not see {path}; mount it there on every worker, or unset {ADDRESS}"
+    return None
+
+
+def _holds(file: Path, content: str) -> bool:
+    """Tell whether a file, which may appear only now, has this content."""
+    end = time.monotonic() + FILE_SECONDS
+    while time.monotonic() < end:
+        with suppress(OSError):
+            return file.read_text(encoding="utf-8") == content
+        time.sleep(0.2)
+    return False
+
+
+@functools.cache
+def software() -> dict[str, str]:
+    """Return the versions of Python and the libraries, and a digest of the package's files."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            found[library] = "absent"
+    return {**found, CODE: code_digest(PACKAGE)}
+
+
+def code_digest(package: Path) -> str:
+    """Return a digest of a package's Python files, wherever it lies."""
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(f"{file.relative_to(package).as_posix()}\n".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ModelError, counted
-from pipeline.extraction.batches import plan_batches
 from pipeline.extraction.cluster import Cluster
 from pipeline.extraction.embed_on_cluster import embed_on_cluster
 from pipeline.extraction.embedding_settings import (
@@ -20,7 +19,7 @@ from pipeline.extraction.embedding_settings import (
     row_key,
     settings_of_view,
 )
-from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.image_embedder import ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows
@@ -59,7 +58,7 @@ def embed_images(
         folders = {view: progress / row_key(encoder, settings, view) for view in views}
         opened = {view: ProgressLog(at, writer, width=encoder.width, dtype=dtype) for view, at in folders.items()}
         logs = {view: stack.enter_context(log) for view, log in opened.items()}
-        summary = _fill(logs, images, embedder, settings, cluster)
+        summary = _fill(logs, images, embedder, cluster)
         rows = {
             view: ViewRows(
                 len(images), encoder.width, dtype, settings_of_view(view, settings.views), _shards(log, images)
@@ -70,11 +69,7 @@ def embed_images(
 
 
 def _fill(
-    logs: dict[str, ProgressLog],
-    images: Sequence[Image],
-    embedder: ImageEmbedder,
-    settings: EmbeddingSettings,
-    cluster: Cluster | None,
+    logs: dict[str, ProgressLog], images: Sequence[Image], embedder: ImageEmbedder, cluster: Cluster | None
 ) -> str:
     """Embed the rows that the logs lack, recording them batch by batch; return a summary."""
     # Rows of a private domain are in another order; images of one shard are read together.
@@ -83,7 +78,7 @@ def _fill(
     count = sum(len(batch.images) for batch in batches)
     began = time.perf_counter()
     if cluster:
-        results = embed_on_cluster(cluster, settings, embedder.encoder.fingerprint, batches)
+        results = embed_on_cluster(cluster, embedder.settings, embedder.encoder.fingerprint, batches)
     else:
         results = embedder.embed(batches)
     with Progress("embed", count) as shown:

@@ -5,6 +5,7 @@ a cluster. A block that is done twice (its worker died before the rows were fetc
 once, and a run that ends early goes on from there, with or without a cluster.
 """
 
+import itertools
 import math
 import threading
 import time
@@ -20,10 +21,9 @@ import torch
 from cachetools import LRUCache, cached
 
 from pipeline.errors import ModelError, listed
-from pipeline.extraction.batches import Batch, ViewEmbeddings, plan_batches
 from pipeline.extraction.cluster import Cluster, warn
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.image_embedder import ImageEmbedder
+from pipeline.extraction.image_embedder import CPU_ROWS, Batch, ImageEmbedder, ViewEmbeddings, plan_batches
 from pipeline.extraction.images import Image
 
 SECONDS = 5.0  # that a block should take
@@ -97,7 +97,7 @@ def _embedder(settings: EmbeddingSettings, weights: str) -> ImageEmbedder:
 
 
 class BlockSizes:
-    """Joins small batches to blocks that take about ``seconds``, learnt on the way; iterate to get them.
+    """Makes blocks of batches that take about ``seconds``, learnt on the way; iterate to get them.
 
     A block is small enough that a lost worker costs seconds and that all workers end together (never more than half of
     what each of ``threads()`` has still to do), and large enough that the cluster's own work, a few milliseconds per
@@ -105,40 +105,29 @@ class BlockSizes:
     """
 
     def __init__(self, batches: Sequence[Batch], threads: Callable[[], int], *, seconds: float = SECONDS) -> None:
-        self._batches = batches
-        self._threads = threads
-        self._seconds = seconds
+        self._batches, self._threads, self._seconds = batches, threads, seconds
         self._left = sum(len(batch.images) for batch in batches)
         self._per_image: float | None = None
 
     def learn(self, images: int, seconds: float) -> None:
         """Take the time of a finished block into account; a slow worker moves the estimate by a fifth."""
-        measured = seconds / max(1, images)
-        known = self._per_image
-        self._per_image = measured if known is None else 0.8 * known + 0.2 * measured
-
-    @property
-    def images(self) -> int:
-        """How many images the next block should have."""
-        if self._per_image is None:
-            return 1  # one batch: the first answer comes soon
-        in_time = round(self._seconds / max(self._per_image, 1e-9))
-        share = math.ceil(self._left / (2 * max(1, self._threads())))
-        return max(1, min(MOST, in_time, share))
+        measured = max(seconds / images, 1e-9)
+        self._per_image = measured if self._per_image is None else 0.8 * self._per_image + 0.2 * measured
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield blocks: neighbouring batches with the same views, each image once."""
-        joined: list[Batch] = []
-        for batch in self._batches:
-            full = sum(len(part.images) for part in joined) >= self.images
-            if joined and (full or batch.views != joined[0].views):
-                yield self._block(joined)
-                joined = []
-            joined.append(batch)
-        if joined:
-            yield self._block(joined)
+        for views, batches in itertools.groupby(self._batches, key=lambda batch: batch.views):
+            images = [image for batch in batches for image in batch.images]
+            start = 0
+            while start < len(images):
+                block = images[start : start + self._size()]
+                start += len(block)
+                self._left -= len(block)
+                yield Batch(tuple(block), views)
 
-    def _block(self, batches: Sequence[Batch]) -> Batch:
-        images = tuple(image for batch in batches for image in batch.images)
-        self._left -= len(images)
-        return Batch(images, batches[0].views)
+    def _size(self) -> int:
+        """Return how many images the next block should have: full passes of a CPU."""
+        if self._per_image is None:
+            return CPU_ROWS  # the first answer comes soon
+        share = self._left / (2 * max(1, self._threads()))
+        return CPU_ROWS * max(1, math.ceil(min(MOST, self._seconds / self._per_image, share) / CPU_ROWS))

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from pipeline.extraction.cluster import Cluster, cluster_from_environment
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.kernel_rows import kept_in_memory
-from pipeline.method.row_reduction import RowReduction, reduce_here, row_ranges
+from pipeline.method.rows import RowReduction, reduce_here, row_ranges
 
 Result = TypeVar("Result")
 Opened = TypeVar("Opened")
@@ -139,7 +139,7 @@ def side_by_side(function: Callable[[int], Result], count: int, *, D: int, worke
     keep_freed_memory()
     at_once = min(count, seeds_at_once(D, workers))
     with threadpool_limits(limits=1):
-        return list(ordered_map(function, range(count), workers=at_once, ahead=at_once))
+        return list(ordered_map(function, range(count), workers=at_once))
 
 
 def seeds_at_once(D: int, workers: int) -> int:

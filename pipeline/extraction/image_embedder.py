@@ -8,15 +8,12 @@ Measured: vision transformers give the same bits whatever the batch, convolution
 batch and thread count. An image's embedding is therefore a function of the image alone, and a resumed, extended or
 differently parallel run ends with the same bytes. On an accelerator the batch size is the user's, halved when memory
 runs out.
-
-Work is split in three, so that an accelerator never waits: `ImageEmbedder.load` (any thread: pixels, noise, pinned
-memory), `ImageEmbedder.start` (one thread: queues copies and kernels and returns at once), and the function that
-`start` returns, which waits for the rows. On the CPU `start` does the work.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +23,49 @@ from torch import Tensor
 from pipeline.encoders.backbone import build_image_encoder
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.errors import ModelError
-from pipeline.extraction.batches import Batch, ViewEmbeddings, stream
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.images import Crops, load_crops
-from pipeline.extraction.ordered_map import worker_count
+from pipeline.extraction.images import Crops, Image, load_crops
+from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.frequency_views import frequency_views, noise_words
 
 CPU_ROWS = 16
+Rows = npt.NDArray[np.floating]
+ViewEmbeddings = Mapping[str, Rows]  # (n, d) by view
+Loaded = list[Tensor]  # crops (n, h, w, 3) and words of noise (n, count)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images that go through the model together, and the views of them to embed."""
+
+    images: tuple[Image, ...]
+    views: tuple[str, ...]
+
+    @property
+    def digests(self) -> list[bytes]:
+        """The sha256 digests of the images."""
+        return [image.digest for image in self.images]
+
+
+def plan_batches(
+    images: Iterable[Image],
+    views: Sequence[str],
+    size: int,
+    is_done: Callable[[str, bytes], bool] = lambda _view, _digest: False,
+) -> list[Batch]:
+    """Group images, at most ``size`` together, by the views for which ``is_done(view, digest)`` is false.
+
+    Each content is taken once.
+    """
+    lacking: dict[tuple[str, ...], dict[bytes, Image]] = {}
+    for image in images:
+        missing = tuple(view for view in views if not is_done(view, image.digest))
+        if missing:
+            lacking.setdefault(missing, {}).setdefault(image.digest, image)
+    groups = ((missing, tuple(group.values())) for missing, group in lacking.items())
+    return [
+        Batch(group[start : start + size], missing) for missing, group in groups for start in range(0, len(group), size)
+    ]
 
 
 class ImageEmbedder:
@@ -43,7 +76,7 @@ class ImageEmbedder:
 
     def __init__(self, encoder: ImageEncoder, settings: EmbeddingSettings) -> None:
         self.encoder = encoder
-        self._settings = settings
+        self.settings = settings
         self._on_gpu = encoder.device.type == "cuda"
         self.is_thread_parallel = encoder.device.type == "cpu"
         self.batch_size = CPU_ROWS if self.is_thread_parallel else settings.batch_size
@@ -57,61 +90,81 @@ class ImageEmbedder:
             encoder.compile()
         return cls(encoder, settings)
 
-    def embed(self, batches: Sequence[Batch], *, workers: int | None = None) -> Iterator[tuple[Batch, ViewEmbeddings]]:
-        """Yield every batch with its rows, in order."""
-        count = worker_count(self._settings.workers) if workers is None else workers
-        return stream(batches, load=self.load, start=self.start, side_by_side=self.is_thread_parallel, workers=count)
+    def embed(self, batches: Iterable[Batch], *, workers: int | None = None) -> Iterator[tuple[Any, ViewEmbeddings]]:
+        """Yield every batch with its rows, in order; memory holds a few batches at a time.
 
-    def load(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        Decoding runs beside the model. On the CPU each thread loads a batch and embeds it itself (nothing to hand over,
+        no oversubscription). On an accelerator the threads load ahead and this thread keeps the device busy, one batch
+        ahead of the rows it waits for.
+        """
+        count = worker_count(self.settings.workers) if workers is None else workers
+        threads = partial(ordered_map, workers=count, initializer=partial(torch.set_num_threads, 1))
+        if self.is_thread_parallel:
+            yield from threads(lambda batch: (batch, self.start(batch, self.load(batch))()), batches)
+            return
+        started: list[tuple[Batch, Callable[[], ViewEmbeddings]]] = []
+        failure: Exception | None = None
+        try:
+            for batch, loaded in threads(lambda batch: (batch, self.load(batch)), batches):
+                started.append((batch, self.start(batch, loaded)))
+                if len(started) > 1:  # the accelerator has its next batch before we wait for the last
+                    done, wait = started.pop(0)
+                    yield done, wait()
+        except Exception as error:  # noqa: BLE001  raised below: rows under way are not lost
+            failure = error
+        yield from ((batch, wait()) for batch, wait in started)
+        if failure is not None:
+            raise failure
+
+    def load(self, batch: Batch) -> Loaded:
         """Return what `start` takes of a batch; safe in any thread."""
         return self.prepare(batch, load_crops(batch.images, self.encoder.preprocessing))
 
-    def prepare(self, batch: Batch, crops: Crops) -> tuple[Tensor, Tensor | None]:
+    def prepare(self, batch: Batch, crops: Crops) -> Loaded:
         """Return crops (n, h, w, 3) and the noise of the view `rand`, from where a GPU copies while the CPU goes on."""
-        words = None
+        n, height, width, channels = crops.shape
+        words = np.empty((n, 0), dtype=np.int16)
         if "rand" in batch.views:
-            _, height, width, channels = crops.shape
-            words = torch.from_numpy(noise_words((channels, height, width), self._settings.views, batch.digests))
-        pixels = torch.from_numpy(crops)
-        if not self._on_gpu:
-            return pixels, words
-        return pixels.pin_memory(), None if words is None else words.pin_memory()
+            words = noise_words((channels, height, width), self.settings.views, batch.digests)
+        tensors = [torch.from_numpy(crops), torch.from_numpy(words)]
+        return [tensor.pin_memory() for tensor in tensors] if self._on_gpu else tensors
 
-    @torch.inference_mode()
-    def start(self, batch: Batch, loaded: tuple[Tensor, Tensor | None]) -> Callable[[], ViewEmbeddings]:
-        """Start embedding a batch; the function that is returned waits for the rows (n, d) by view."""
-        parts: list[dict[str, Callable[[], npt.NDArray[np.floating]]]] = []
+    @torch.no_grad()
+    def start(self, batch: Batch, loaded: Loaded) -> Callable[[], ViewEmbeddings]:
+        """Start embedding a batch; the function that is returned waits for the rows (n, d) by view.
+
+        On a GPU this queues copies and kernels and returns at once; on the CPU it does the work.
+        """
+        parts: list[dict[str, Callable[[], Rows]]] = []
         done = 0
         while done < len(batch.images):
             part = slice(done, done + self.batch_size)
             try:
-                parts.append(self._run(batch, loaded, part))
+                crops, words = (tensor[part].to(self.encoder.device, non_blocking=self._on_gpu) for tensor in loaded)
+                images = crops.permute(0, 3, 1, 2).float().div_(255.0)
+                rows = self.embed_part(batch, part, images, words)
+                parts.append({view: _transfer(rows[view]) for view in batch.views})
                 done = part.stop
                 continue
             except torch.OutOfMemoryError:
                 pass  # halved below: the handler's traceback still holds the tensors
             self._halve()
-        dtype = self._settings.backbone.stored_as
+        dtype = self.settings.backbone.stored_as
         return lambda: {
             view: np.concatenate([part[view]() for part in parts]).astype(dtype, copy=False) for view in batch.views
         }
 
-    def _run(
-        self, batch: Batch, loaded: tuple[Tensor, Tensor | None], part: slice
-    ) -> dict[str, Callable[[], npt.NDArray[np.floating]]]:
-        """Copy a part of the batch to the device, make its views, embed them."""
-        to_device = partial(Tensor.to, device=self.encoder.device, non_blocking=self._on_gpu)
-        crops, words = to_device(loaded[0][part]), None if loaded[1] is None else to_device(loaded[1][part])
-        images = crops.permute(0, 3, 1, 2).float().div_(255.0)
-        views = frequency_views(images, batch.views, self._settings.views, batch.digests[part], words)
-        return {view: _transfer(self._embed(pixels)) for view, pixels in views.items()}
+    def embed_part(self, batch: Batch, part: slice, images: Tensor, words: Tensor) -> Mapping[str, Tensor]:
+        """Return the rows (n, d) by view of the ``images`` (n, 3, h, w) that are a part of a batch."""
+        views = frequency_views(images, batch.views, self.settings.views, batch.digests[part], words)
+        return {view: self.encoder.embed(self.padded(pixels))[: len(pixels)] for view, pixels in views.items()}
 
-    def _embed(self, images: Tensor) -> Tensor:
-        """Embed at most `batch_size` images; on the CPU exactly as many, padded with black ones."""
-        n = len(images)
-        if self.is_thread_parallel and n < self.batch_size:
-            images = torch.cat([images, images.new_zeros(self.batch_size - n, *images.shape[1:])])
-        return self.encoder.embed(images)[:n]
+    def padded(self, values: Tensor) -> Tensor:
+        """Return at most `batch_size` values as they are; on the CPU exactly as many, padded with zeros."""
+        lacking = self.batch_size - len(values)
+        if not self.is_thread_parallel or not lacking:
+            return values
+        return torch.cat([values, values.new_zeros(lacking, *values.shape[1:])])
 
     def _halve(self) -> None:
         if self.batch_size == 1:
@@ -124,7 +177,7 @@ class ImageEmbedder:
             torch.cuda.empty_cache()
 
 
-def _transfer(rows: Tensor) -> Callable[[], npt.NDArray[np.floating]]:
+def _transfer(rows: Tensor) -> Callable[[], Rows]:
     """Return a function that waits for rows on their way from the device, a GPU's into pinned memory."""
     if rows.device.type != "cuda":
         return lambda: rows.cpu().numpy()
@@ -133,7 +186,7 @@ def _transfer(rows: Tensor) -> Callable[[], npt.NDArray[np.floating]]:
     arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
     arrived.record()
 
-    def wait() -> npt.NDArray[np.floating]:
+    def wait() -> Rows:
         arrived.synchronize()
         return here.numpy()
 

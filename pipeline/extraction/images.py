@@ -75,10 +75,7 @@ def read_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> Read
 
 def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> Crops:
     """Decode and crop images as the model's preprocessing says; (n, height, width, 3), uint8."""
-    upright = preprocessing.upright
-    return np.stack(
-        [
-            preprocessing.crop(decode(image.path, expected_sha256=image.digest.hex(), upright=upright))
-            for image in images
-        ]
+    decoded = (
+        decode(image.path, expected_sha256=image.digest.hex(), upright=preprocessing.upright) for image in images
     )
+    return np.stack([preprocessing.crop(image) for image in decoded])

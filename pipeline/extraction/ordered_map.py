@@ -15,20 +15,18 @@ def ordered_map(
     items: Iterable[Item],
     *,
     workers: int,
-    ahead: int | None = None,
     initializer: Callable[[], None] | None = None,
 ) -> Iterator[Result]:
-    """Yield ``function(item)`` for each item, in order; at most ``ahead`` (2·workers) are taken beyond the awaited one.
+    """Yield ``function(item)`` for each item, in order; at most 2·workers are taken beyond the awaited one.
 
     The first exception is raised where its result would have been, after the calls already under way have ended.
     """
-    ahead = 2 * workers if ahead is None else ahead
     pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, initializer=initializer) as pool:
         try:
             for item in items:
                 pending.append(pool.submit(function, item))
-                if len(pending) > ahead:
+                if len(pending) > 2 * workers:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

@@ -4,26 +4,28 @@ A seed's pseudo-labels and source model are its own, so its refined views are to
 (mutual attention alone) they do not depend on the seed and are computed once.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
+from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.errors import ModelError, ParamsError
-from pipeline.extraction.batches import ViewEmbeddings, stream
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.image_embedder import ImageEmbedder
-from pipeline.extraction.images import Crops, Image, load_crops
-from pipeline.extraction.ordered_map import worker_count
+from pipeline.extraction.image_embedder import Batch, ImageEmbedder
+from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
-from pipeline.extraction.view_refiner import ViewRefiner
-from pipeline.method.adversarial_refinement import Ascent, SourceBranch
-from pipeline.method.kernel_lda import Classifier
-from pipeline.method.random_fourier_features import Basis
+from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
+from pipeline.method.frequency_views import frequency_views
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
 from pipeline.store.target_store import TaskLabels
@@ -42,25 +44,11 @@ class TaskToRefine:
     labels: Index
 
 
-def task_to_refine(
-    rows: Index,
-    labels: Index,
-    classes: Index,
-    *,
-    basis: Basis,
-    classifier: Classifier,
-    clip_rows: Matrix | None = None,
-    clip_weight: float = 0.0,
-) -> TaskToRefine:
-    """Return a task's train images, row numbers (n,), with the source branch that their views are refined against.
+@dataclass(frozen=True, eq=False)
+class BatchToRefine(Batch):
+    """Some images of a task, the only ones in ``task``."""
 
-    ``labels`` (n,) are pseudo-labels among the task's ``classes``, which ascend. With a weight of CLIP in the kernel
-    (``clip_in_kernel``), its part is that of the original image, ``clip_rows`` (n, d'), whatever the view's pixels.
-    """
-    in_task = np.searchsorted(classes, labels)
-    if clip_weight:
-        in_task = np.stack([in_task, np.arange(len(rows))], axis=1)
-    return TaskToRefine(rows, SourceBranch(basis, classifier, classes, clip_rows, clip_weight), in_task)
+    task: TaskToRefine
 
 
 def views_to_refine(domain: str, views: Sequence[str], model: str, library: str) -> tuple[str, ...]:
@@ -81,19 +69,18 @@ def views_to_refine(domain: str, views: Sequence[str], model: str, library: str)
 def tasks_to_refine(
     problem: Problem, options: MethodOptions, labels: Iterable[TaskLabels], index: int
 ) -> Iterator[TaskToRefine]:
-    """Yield the tasks of the seed at ``index``, whose first ``labels`` are given task by task."""
-    target, basis = problem.target, problem.bases.basis(index)
-    sources = problem.source_models(index)
-    for classes, source, (rows, first) in zip(target.class_sets, sources, labels, strict=True):
-        yield task_to_refine(
-            rows,
-            first.label,
-            classes,
-            basis=basis,
-            classifier=source.classifier,
-            clip_rows=np.asarray(target.clip_rows[rows]) if options.clip_in_kernel else None,
-            clip_weight=options.clip_in_kernel,
-        )
+    """Yield the tasks of the seed at ``index``, whose first ``labels`` are given task by task.
+
+    With a weight of CLIP in the kernel (``clip_in_kernel``), its part is that of the original image, whatever the
+    view's pixels.
+    """
+    target, basis, weight = problem.target, problem.bases.basis(index), options.clip_in_kernel
+    for classes, source, (rows, first) in zip(target.class_sets, problem.source_models(index), labels, strict=True):
+        clip_rows = np.asarray(target.clip_rows[rows]) if weight else None
+        branch = SourceBranch(basis, source.classifier, classes, clip_rows, weight)
+        in_task = np.searchsorted(classes, first.label)  # the task's classes ascend
+        numbered = np.stack([in_task, np.arange(len(rows))], axis=1)
+        yield TaskToRefine(rows, branch, numbered if weight else in_task)
 
 
 @contextmanager
@@ -114,30 +101,20 @@ def refine_views(
     may be more than the memory holds; those of test images are NaN. ``tasks_of(seed_index)`` gives the tasks of a seed
     and is not called without steps.
     """
-    encoder, dtype = ImageEmbedder.build(settings).encoder, settings.backbone.stored_as
-    refiner = ViewRefiner(encoder, settings.views, ascent, attention=attention, rows=settings.batch_size)
-
-    def load(piece: TaskToRefine) -> Crops:
-        return load_crops((images[row] for row in piece.rows), encoder.preprocessing)
-
-    def start(piece: TaskToRefine, crops: Crops) -> Callable[[], ViewEmbeddings]:
-        digests = [images[row].digest for row in piece.rows]
-        rows = refiner(crops, digests, views, branch=piece.branch, labels=piece.labels, dtype=dtype)
-        return lambda: rows
+    refiner = ViewRefiner(ImageEmbedder.build(settings).encoder, settings, ascent, attention=attention)
 
     def fill(seed_rows: Mapping[str, Matrix], tasks: Iterable[TaskToRefine]) -> None:
         """Put the refined rows of the tasks into the arrays (n, d) of one seed."""
-        pieces = [piece for task in tasks for piece in _pieces(task, refiner.rows)]
-        workers, parallel = worker_count(settings.workers), refiner.is_thread_parallel
-        with Progress("refine", sum(len(piece.rows) for piece in pieces)) as shown:
-            for piece, embedded in stream(pieces, load=load, start=start, side_by_side=parallel, workers=workers):
+        batches = [batch for task in tasks for batch in _batches(task, images, tuple(views), refiner.batch_size)]
+        with Progress("refine", sum(len(batch.images) for batch in batches)) as shown:
+            for batch, embedded in refiner.embed(batches):
                 for view, rows in embedded.items():
-                    seed_rows[view][piece.rows] = rows
-                shown.update(len(piece.rows))
+                    seed_rows[view][batch.task.rows] = rows
+                shown.update(len(batch.images))
 
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:
-        shape = (*train.shape, encoder.width)
+        shape, dtype = (*train.shape, refiner.encoder.width), settings.backbone.stored_as
         files = {view: Path(folder, f"{view}.npy") for view in views}
         filled = {view: np.lib.format.open_memmap(file, "w+", dtype, shape) for view, file in files.items()}
         for array in filled.values():
@@ -147,8 +124,7 @@ def refine_views(
                 fill({view: array[seed] for view, array in filled.items()}, tasks_of(seed))
         else:
             rows = np.arange(len(images))
-            everything = TaskToRefine(rows, None, np.zeros_like(rows))
-            fill({view: array[0] for view, array in filled.items()}, [everything])
+            fill({view: array[0] for view, array in filled.items()}, [TaskToRefine(rows, None, np.zeros_like(rows))])
             for array in filled.values():
                 for seed in reversed(range(len(train))):  # the first is copied to the others
                     array[seed] = array[0]
@@ -157,7 +133,93 @@ def refine_views(
         yield files
 
 
-def _pieces(task: TaskToRefine, size: int) -> Iterator[TaskToRefine]:
+def _batches(task: TaskToRefine, images: Sequence[Image], views: tuple[str, ...], size: int) -> Iterator[BatchToRefine]:
     for start in range(0, len(task.rows), size):
-        part = slice(start, start + size)
-        yield TaskToRefine(task.rows[part], task.branch, task.labels[part])
+        part = TaskToRefine(task.rows[start : start + size], task.branch, task.labels[start : start + size])
+        yield BatchToRefine(tuple(images[row] for row in part.rows), views, part)
+
+
+class ViewRefiner(ImageEmbedder):
+    """Embeds views of images after refining them against pseudo-labels.
+
+    With ``attention``, tokens of a view and of the original attend to each other before pooling.
+    """
+
+    def __init__(self, encoder: ImageEncoder, settings: EmbeddingSettings, ascent: Ascent, *, attention: bool) -> None:
+        super().__init__(encoder, settings)
+        self._ascent = ascent
+        self._tokens = TokenModel(encoder) if attention else None
+
+    def embed_part(  # type: ignore[override]  # such batches only
+        self, batch: BatchToRefine, part: slice, images: Tensor, words: Tensor
+    ) -> dict[str, Tensor]:
+        """Return the rows (n, d) of the refined views of the ``images`` (n, 3, h, w) that are a part of a batch."""
+        views = frequency_views(images, batch.views, self.settings.views, batch.digests[part], words)
+        original, labels = self.padded(images), self.padded(torch.from_numpy(batch.task.labels[part]))
+        branch, rows = batch.task.branch, {}
+        for view, pixels in views.items():
+            refined = self.padded(pixels)
+            if branch is not None:
+                climbed = partial(branch.log_odds, positions=labels)
+                refined = ascend(refined, self.encoder.differentiable, climbed, self._ascent)
+            rows[view] = self._embed(original, refined)[: len(images)]
+        return rows
+
+    def _embed(self, original: Tensor, view: Tensor) -> Tensor:
+        if self._tokens is None:
+            return self.encoder.embed(view)
+        return self._tokens.pool(mutual_attention(self._tokens.tokens(original), self._tokens.tokens(view)))
+
+
+class TokenModel:
+    """The tokens of a timm vision transformer's last block, and the pooling that makes an embedding of them."""
+
+    def __init__(self, encoder: ImageEncoder) -> None:
+        self._encoder = encoder
+        self._module: Any = encoder.module
+        if not self._has_tokens():
+            raise ModelError(
+                f"refinement.mutual_attention: model {encoder.description.get('name')!r} has no patch tokens; "
+                "set it to false, or choose a vision transformer of timm as `vision`"
+            )
+
+    def tokens(self, images: Tensor) -> Tensor:
+        """Return the tokens (n, L, d) of images (n, 3, h, w) in [0, 1]: patches and any class tokens."""
+        return self._encoder.run(self._module.forward_features, self._encoder.normalise(images))
+
+    def pool(self, tokens: Tensor) -> Tensor:
+        """Return the embeddings (n, d) of tokens (n, L, d): the model's own pooling and what follows."""
+        return self._encoder.run(self._module.forward_head, tokens)
+
+    def _has_tokens(self) -> bool:
+        """Try a black image: at least two tokens, which pool to the model's own embedding."""
+        if not all(hasattr(self._module, half) for half in ("forward_features", "forward_head")):
+            return False
+        size = (self._encoder.preprocessing.height, self._encoder.preprocessing.width)
+        black = torch.zeros((1, 3, *size), device=self._encoder.device)
+        try:
+            tokens = self.tokens(black)
+            if tokens.ndim != 3 or tokens.shape[1] < 2:
+                return False
+            return torch.allclose(self.pool(tokens), self._encoder.embed(black), atol=1e-2)
+        except (AttributeError, RuntimeError, TypeError, ValueError):  # other models' halves differ
+            return False
+
+
+def attend(queries: Tensor, keys: Tensor) -> Tensor:
+    """Return softmax(q kᵀ / √d) k, (n, L, d), of queries (n, L, d) and keys (n, M, d), image by image."""
+    likeness = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+    return torch.softmax(likeness, dim=-1) @ keys
+
+
+def mutual_attention(original: Tensor, view: Tensor) -> Tensor:
+    """Return the tokens (n, L, d) that the original's and the view's tokens (n, L, d) agree on.
+
+    The paper's text asks for it ("stresses the correlated features while suppressing other unrelated information",
+    below eq. (15)) without a formula; its algorithm and the released code do without. Ours has no parameters, as
+    nothing is trained: tokens are queries, keys and values themselves. Each token of one picture becomes a mean of the
+    other's tokens, weighted by likeness; what the two share survives, what only one of them has is averaged away.
+
+    The mean of both directions, original to view and view to original, position by position: symmetric in the two.
+    """
+    return (attend(original, view) + attend(view, original)) / 2

@@ -4,8 +4,6 @@
 in the statistics alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,20 +12,49 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method import kernel_lda, relabelling
-from pipeline.method.alignment import aligned, expected_shares
-from pipeline.method.fusion import entropy_weights, fuse, gate
+from pipeline.method.fusion import aligned, entropy_weights, expected_shares, fuse, gate, nearest_neighbours, smoothed
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
-from pipeline.method.kernel_rows import KernelRows
-from pipeline.method.neighbours import nearest_neighbours, smoothed
+from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, not_shared
 from pipeline.method.prediction import klda_scores, voted
-from pipeline.method.referee import Referee
-from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import LabelledRows, Labels, Matrix64, Shares, TargetTask, Vector64
+from pipeline.method.random_fourier_features import Basis
+from pipeline.method.rows import (
+    Index,
+    LabelledRows,
+    Labels,
+    Matrix64,
+    RowReduction,
+    Rows,
+    Shares,
+    TargetTask,
+    UnlabelledRows,
+    Vector64,
+    reduce_here,
+)
 from pipeline.method.source_model import SourceModel
-from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics
+from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics, empty_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import Scatter, dense
+from pipeline.method.zero_shot import clip_probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class Referee:
+    """The method under one basis and one set of options: what stays the same from task to task."""
+
+    basis: Basis
+    options: MethodOptions
+    clip_scale: float  # the CLIP model's own logit scale
+    reduce_rows: RowReduction = reduce_here
+    # keeps features and neighbours for other variants that are run on the same images
+    shared: Sharing = not_shared
+
+    def features(self, images: UnlabelledRows) -> KernelRows:
+        """Return the kernel's input rows of n images, with their features."""
+        return kernel_rows(self.basis, images, self.options.clip_in_kernel, self.shared)
+
+    def clip(self, cosines: Rows, classes: Labels) -> Matrix64:
+        """Return p_VLM (n, c) over ``classes`` (c,), eq. (1), of cosines (n, C)."""
+        return clip_probabilities(cosines, self.options.clip_logit_scale(self.clip_scale), classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +81,7 @@ def pseudo_label(referee: Referee, task: TargetTask, source: SourceModel) -> Pse
 
 
 def fused_labels(
-    p: Matrix64, clip: Matrix64, classes: Labels, options: MethodOptions, nearest: npt.NDArray[np.intp] | None = None
+    p: Matrix64, clip: Matrix64, classes: Labels, options: MethodOptions, nearest: Index | None = None
 ) -> PseudoLabels:
     """Return the labels that both branches' probabilities (n, c) of ``classes`` (c,) give: steps 5 and 7.
 
@@ -87,22 +114,9 @@ def adapt_task(
     """Add a task to the target's statistics, (16), (17), and solve for the classifier.
 
     With ``options.rounds``, the new classifier labels the task again, fused with CLIP, and the task is added anew; no
-    row of an earlier task is read. A relative ridge is set by the first labels and stays.
-
-    Parameters
-    ----------
-    source : SourceModel
-        The source model after the same task.
-    statistics : Statistics
-        Of the earlier tasks, from `empty_statistics` on. They stay as they are.
-    labels : PseudoLabels, optional
-        The first labels. By default the source's classifier makes them.
-
-    Returns
-    -------
-    statistics : Statistics
-        With the task.
-    adapted : AdaptedTask
+    row of an earlier task is read. A relative ridge is set by the first labels and stays. ``source`` is the model after
+    the same task; ``statistics`` are those of the earlier tasks, and stay as they are; ``labels`` are the first labels,
+    by default `pseudo_label`'s.
     """
     one = _Task(referee, task, source)
     labels = labels or one.first_labels()
@@ -141,7 +155,7 @@ class _Task:
         return self.referee.clip(self.task.cosines, self.task.classes)
 
     @cached_property
-    def nearest_neighbours(self) -> npt.NDArray[np.intp] | None:
+    def nearest(self) -> Index | None:
         """Row numbers (n, k) of nearest images: fewer where half the mean class size is less; None if not asked for."""
         if not self.options.neighbours:
             return None
@@ -160,14 +174,12 @@ class _Task:
 
     def _scores(self, classifier: Classifier) -> Matrix64:
         """Return F of the views that label, (V, n, c), eq. (13)."""
-        return klda_scores(
-            self.features, classifier, self.task.classes, self.options.label_views, reduce_rows=self.referee.reduce_rows
-        )
+        of = classifier.of(self.task.classes)
+        return klda_scores(self.features, of, self.options.label_views, self.referee.reduce_rows)
 
     def _labels(self, scores: Matrix64) -> PseudoLabels:
         """Return the labels from scores (V, n, c) of the views that label."""
-        p = voted(scores, self.options)
-        return fused_labels(p, self.clip, self.task.classes, self.options, self.nearest_neighbours)
+        return fused_labels(voted(scores, self.options), self.clip, self.task.classes, self.options, self.nearest)
 
     def rounds(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """The general path: every round adds the task to the statistics and solves for a classifier."""

@@ -8,8 +8,6 @@ image's pseudo-label. The text gives neither a step nor a bound; here every step
 the gradient, and a view stays within ``radius`` of itself (L∞) and within [0, 1].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,8 +93,8 @@ class SourceBranch:
 def ascend(images: Tensor, forward: Forward, height: Height, ascent: Ascent) -> Tensor:
     """Return ``images`` (n, c, h, w) in [0, 1] after T_max steps up ``height``; with none, themselves.
 
-    height: the loss of each embedding, or anything that rises with it. No image touches another: neither ``forward``
-    nor ``height`` may mix rows.
+    The height is the loss of each embedding, or anything that rises with it. No image touches another: neither
+    ``forward`` nor ``height`` may mix rows.
     """
     low = (images - ascent.radius).clamp_(min=0)
     high = (images + ascent.radius).clamp_(max=1)

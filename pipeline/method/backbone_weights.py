@@ -8,8 +8,6 @@ Weights multiply the frequencies of the basis, not the rows: a source and its ta
 They are chosen before any target image is seen, by source images that were held out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,13 +28,7 @@ FEATURES = 1000  # of the basis, enough to tell weights apart
 
 
 def side_by_side(parts: Sequence[Matrix]) -> Matrix:
-    """Return the unit rows of several models, (n, d₁ + … + d_P), of their rows (n, d_p).
-
-    Examples
-    --------
-    >>> side_by_side([np.array([[3.0, 4.0]]), np.array([[2.0]])])
-    array([[0.6, 0.8, 1. ]])
-    """
+    """Return the unit rows of several models, (n, d₁ + … + d_P), of their rows (n, d_p)."""
     return np.hstack([unit_rows(part) for part in parts])
 
 
@@ -50,8 +42,6 @@ def column_factors(widths: Sequence[int], weights: Sequence[float]) -> Vector64:
 
     Examples
     --------
-    >>> column_factors((1, 2), (1.0, 1.0))
-    array([1., 1., 1.])
     >>> column_factors((1, 1), (1.0, 0.0)).round(3)
     array([1.414, 0.   ])
     """
@@ -71,31 +61,22 @@ def chosen_weights(
     """Return the weights under which the source model finds held-out source images likeliest.
 
     The first model has weight 1. Each further one gets the best of `GRID` with those before it fixed and those after it
-    left out; among equals the one nearest to 1.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Source rows of the models side by side.
-    widths : sequence of int
-        The width of each model's rows.
-    labels : ndarray of shape (n,)
-    clip : ndarray of shape (n, d')
-        CLIP's rows of the same images.
+    left out; among equals the one nearest to 1. ``rows`` (n, d) are the models' of these ``widths`` side by side,
+    ``labels`` (n,) and ``clip`` (n, d') the classes and CLIP's rows of the same images.
     """
     basis = basis.nested(min(basis.D, FEATURES))
     weights = [1.0]
     for _ in widths[1:]:
         later = [0.0] * (len(widths) - len(weights) - 1)
         likelihood = {
-            w: held_out_likelihood(weighted(basis, widths, [*weights, w, *later]), rows, labels, clip)
+            w: _held_out_likelihood(weighted(basis, widths, [*weights, w, *later]), rows, labels, clip)
             for w in sorted(GRID, key=lambda w: abs(w - 1))
         }
         weights.append(max(likelihood, key=lambda w: likelihood[w]))
     return tuple(weights)
 
 
-def held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix) -> float:
+def _held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix) -> float:
     """Return the mean log probability of source images under source models that did not see them, by `FOLDS` folds."""
     options, classes = MethodOptions(), np.arange(int(labels.max()) + 1)
     features, fold = joined_rows(basis, {"original": rows}, clip, options.clip_in_kernel), folds(labels)

@@ -5,8 +5,6 @@ global lock while they compute, so that seeds in threads wait for one another; N
 go of it. NumPy has no triangular solve: by blocks it is almost nothing but products.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,14 +19,7 @@ SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridg
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A = L·Lᵀ, to be solved with.
-
-    Examples
-    --------
-    >>> factor(np.array([[4.0, 9.0], [2.0, 2.0]])).lower
-    array([[2., 0.],
-           [1., 1.]])
-    """
+    """A = L·Lᵀ, to be solved with."""
 
     lower: Matrix64  # (D, D) L
 
@@ -37,12 +28,12 @@ class Factor:
         """Blocks of rows, and the inverses (b, b) of their blocks of the diagonal."""
         L, D = self.lower, len(self.lower)
         blocks = [slice(start, min(start + BLOCK, D)) for start in range(0, D, BLOCK)]
-        diagonal = np.tile(np.eye(BLOCK), (len(blocks), 1, 1))  # the last one may be smaller
-        sizes = [rows.stop - rows.start for rows in blocks]
-        for one, rows, b in zip(diagonal, blocks, sizes, strict=True):
-            one[:b, :b] = L[rows, rows]
+        diagonal = np.tile(np.eye(BLOCK), (len(blocks), 1, 1))
+        corners = [slice(rows.stop - rows.start) for rows in blocks]  # the last one may be smaller
+        for one, rows, b in zip(diagonal, blocks, corners, strict=True):
+            one[b, b] = L[rows, rows]
         inverses = np.linalg.inv(diagonal)  # in one call: a call for each takes longer than the products
-        return [(rows, one[:b, :b]) for one, rows, b in zip(inverses, blocks, sizes, strict=True)]
+        return [(rows, one[b, b]) for one, rows, b in zip(inverses, blocks, corners, strict=True)]
 
     def forward(self, right: Matrix64) -> Matrix64:
         """Return L⁻¹·right, (D, k)."""
@@ -70,12 +61,6 @@ def factor(triangle: Matrix64) -> Factor:
 
 
 def solve(triangle: Matrix64, right: Matrix64) -> Matrix64:
-    """Return A⁻¹·right, (D, k), of the lower triangle of a positive definite A (D, D).
-
-    Examples
-    --------
-    >>> solve(np.array([[2.0, 9.0], [0.0, 4.0]]), np.array([[2.0], [2.0]])).round(9).tolist()
-    [[1.0], [0.5]]
-    """
+    """Return A⁻¹·right, (D, k), of the lower triangle of a positive definite A (D, D)."""
     found = factor(triangle)
     return found.backward(found.forward(right))

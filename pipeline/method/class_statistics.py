@@ -7,12 +7,9 @@ in any order, and a class may come back later; means and covariance are derived 
 Deviations from the paper, as in docs/method.md: the mean is Σωz / Σω, where (16) divides by n and so shrinks it; the
 covariance is scatter / Σω, where (17) mixes N and Σω.
 
-The rows' type decides the arithmetic, see `add_product`: float32 rows are multiplied in float32 and blocks of them
-summed in float64; float64 rows are float64 throughout, and then any batching gives the same numbers to 1e-9 and better.
-The scatter is symmetric: only its lower triangle is computed, and what stands above the diagonal means nothing.
+The rows' type decides the arithmetic, see `add_product`. The scatter is symmetric: only its lower triangle is computed,
+and what stands above the diagonal means nothing.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Mapping
@@ -21,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError, ParamsError
+from pipeline.errors import InputError
 from pipeline.method.rows import Labels, Matrix, Matrix64, Shares, Vector64
 from pipeline.method.within_scatter import ROWS, add_product
 
@@ -68,13 +65,11 @@ class ClassStatistics:
 
     def update(
         self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None, counted: Vector64 | None = None
-    ) -> ClassStatistics:
-        """Add rows in place, without a D×D matrix per batch.
+    ) -> "ClassStatistics":
+        """Add rows z − pivot (n, D) in place, without a D×D matrix per batch, and return the statistics.
 
         Parameters
         ----------
-        deviations : ndarray of shape (n, D)
-            Rows z − pivot.
         labels : ndarray of shape (n,) or (n, K)
             Class of each row, 0 to C − 1; or the share of each row in the first K classes, which sum to 1.
         weights : ndarray of shape (n,), optional
@@ -82,18 +77,16 @@ class ClassStatistics:
         counted : ndarray of shape (n,), optional
             Weights with which the rows are in the scatter already, but in nothing else: the difference is added to it.
 
-        Returns
-        -------
-        ClassStatistics
-            This object.
-
         Examples
         --------
         >>> zeros(2, 1).update(np.array([[4.0]]), np.array([[0.25, 0.75]])).sums.tolist()
         [[1.0], [3.0]]
         """
         omega = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
-        self._check_rows(labels, omega)
+        if labels.ndim == 1 and len(labels) and (labels.min() < 0 or labels.max() >= self.C):
+            raise InputError(f"statistics: labels {labels.min()}–{labels.max()}, classes are 0–{self.C - 1}")
+        if not (omega >= 0).all():
+            raise InputError("statistics: a weight is negative or not a number")
         for start in range(0, len(labels), ROWS):
             block = slice(start, start + ROWS)
             present, shares = class_shares(labels[block])
@@ -111,20 +104,14 @@ class ClassStatistics:
             add_product(self.scatter, deviations[index], (more - less)[index], take_away=more is counted)
         return self
 
-    def _check_rows(self, labels: Shares, weights: Vector64) -> None:
-        if labels.ndim == 1 and len(labels) and (labels.min() < 0 or labels.max() >= self.C):
-            raise InputError(f"statistics: labels {labels.min()}–{labels.max()}, classes are 0–{self.C - 1}")
-        if not (weights >= 0).all():
-            raise InputError("statistics: a weight is negative or not a number")
-
-    def __add__(self, other: ClassStatistics) -> ClassStatistics:
+    def __add__(self, other: "ClassStatistics") -> "ClassStatistics":
         """Merge; the one with fewer classes grows."""
         result = zeros(max(self.C, other.C), self.D)
         result += self
         result += other
         return result
 
-    def __iadd__(self, other: ClassStatistics) -> ClassStatistics:
+    def __iadd__(self, other: "ClassStatistics") -> "ClassStatistics":
         """Merge in place, without another D×D matrix, if ``other`` has no further classes."""
         if self.D != other.D:
             raise InputError(f"statistics of D = {self.D} and D = {other.D} do not merge")
@@ -135,18 +122,12 @@ class ClassStatistics:
             mine[: len(theirs)] += theirs
         return self
 
-    def grown(self, C: int, scatter: Matrix64 | None = None) -> ClassStatistics:
+    def grown(self, C: int, scatter: Matrix64 | None = None) -> "ClassStatistics":
         """Return a copy with ``C`` classes, the new ones without rows; a ``scatter`` that is given is not copied."""
-        if C < self.C:
-            raise ParamsError(f"statistics of {self.C} classes do not shrink to {C}")
         new = (0, C - self.C)
-        return ClassStatistics(
-            count=np.pad(self.count, new),
-            weight=np.pad(self.weight, new),
-            squared_weight=np.pad(self.squared_weight, new),
-            sums=np.pad(self.sums, (new, (0, 0))),
-            scatter=self.scatter.copy(order="F") if scatter is None else scatter,
-        )
+        count, weight, squared_weight = (np.pad(x, new) for x in (self.count, self.weight, self.squared_weight))
+        scatter = self.scatter.copy(order="F") if scatter is None else scatter
+        return ClassStatistics(count, weight, squared_weight, np.pad(self.sums, (new, (0, 0))), scatter)
 
     def means(self) -> Matrix64:
         """Return Σωδ / Σω, (C, D): class means less the pivot, eqs. (9), (16); NaN for a class without weight."""
@@ -181,7 +162,7 @@ class ClassStatistics:
         return {**arrays, "scatter": packed(self.scatter)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Matrix64]) -> ClassStatistics:
+    def from_arrays(cls, arrays: Mapping[str, Matrix64]) -> "ClassStatistics":
         """Return the statistics of which `to_arrays` returned the arrays."""
         return cls(**{**arrays, "scatter": unpacked(arrays["scatter"])})
 
@@ -207,13 +188,8 @@ def class_shares(labels: Shares) -> tuple[Labels, Matrix64]:
 
 def zeros(C: int, D: int) -> ClassStatistics:
     """Return the statistics of no rows of ``C`` classes in ``D`` features."""
-    return ClassStatistics(
-        count=np.zeros(C),
-        weight=np.zeros(C),
-        squared_weight=np.zeros(C),
-        sums=np.zeros((C, D)),
-        scatter=np.zeros((D, D), order="F"),
-    )
+    count, weight, squared_weight = np.zeros((3, C))
+    return ClassStatistics(count, weight, squared_weight, np.zeros((C, D)), np.zeros((D, D), order="F"))
 
 
 def packed(triangle: Matrix64) -> Vector64:
@@ -232,12 +208,5 @@ def unpacked(numbers: Vector64) -> Matrix64:
 
 
 def symmetric(lower: Matrix64) -> Matrix64:
-    """Return the full symmetric matrix of a lower triangle.
-
-    Examples
-    --------
-    >>> symmetric(np.array([[1.0, 9.0], [2.0, 3.0]]))
-    array([[1., 2.],
-           [2., 3.]])
-    """
+    """Return the full symmetric matrix of a lower triangle; what stands above the diagonal is not read."""
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)

@@ -1,32 +1,27 @@
-"""The metrics of a run: accuracy matrix, averages, forgetting, per-class accuracy, and how sure A_T is.
+"""The metrics of a run: accuracy matrix, averages, forgetting, how sure A_T is; and what a confidence is worth.
 
 a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
 the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.method.rows import Labels, Matrix64, Vector64
+from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
+
+Right = npt.NDArray[np.bool_]  # (n,) whether each of n answers is right
+BINS = 15  # of equal widths (a, b]
 
 
 def accuracy_matrix(predictions: Sequence[Labels], labels: Labels, tasks: Labels) -> Matrix64:
-    """Return the accuracy matrix a.
+    """Return the accuracy matrix a (T, T) of the classes (n,) that are predicted after each of T tasks.
 
-    Parameters
-    ----------
-    predictions : sequence of ndarray of shape (n,)
-        Predicted classes after each of T tasks; those of images of later tasks are not used.
-    labels, tasks : ndarray of shape (n,)
-        The true class and the task, from 0, of each test image. A task without test images is an error.
-
-    Returns
-    -------
-    ndarray of shape (T, T)
+    ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image. What is predicted of
+    images of later tasks is not used; a task without test images is an error.
 
     Examples
     --------
@@ -81,26 +76,19 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
 
 
 def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], images: Sequence[Labels]) -> Matrix64:
-    """Return the covariance of M methods' final accuracies A_T, due to which images are tested.
+    """Return the covariance (M, M) of M methods' final accuracies A_T, fractions, due to which images are tested.
 
-    A_T is a weighted mean of right and wrong answers, so its variance is the sum over images of the
-    squared deviations of what each adds. An image in the test sets of several seeds counts once, with all
-    that it adds: its answers are not independent. The variance of a difference of methods a and b is
-    ``C[a, a] + C[b, b] - 2 C[a, b]``; where both answer alike, it is 0, however uncertain each is.
+    A_T is a weighted mean of right and wrong answers, so its variance is the sum over images of the squared deviations
+    of what each adds. An image in the test sets of several seeds counts once, with all that it adds: its answers are
+    not independent. The variance of a difference of methods a and b is ``C[a, a] + C[b, b] - 2 C[a, b]``; where both
+    answer alike, it is 0, however uncertain each is.
 
     Parameters
     ----------
     right : sequence of ndarray of shape (M, n)
         For each seed, whether each method is right about each of its n test images after the last task.
-    tasks : sequence of ndarray of shape (n,)
-        The task of each test image.
-    images : sequence of ndarray of shape (n,)
-        The row of each test image in the domain, by which it is known in other seeds.
-
-    Returns
-    -------
-    ndarray of shape (M, M)
-        Of fractions, not of percent.
+    tasks, images : sequence of ndarray of shape (n,)
+        The task of each test image, and its row in the domain, by which it is known in other seeds.
 
     Examples
     --------
@@ -116,5 +104,51 @@ def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], image
             of_task = answers[:, task == t].astype(np.float64)
             deviation = of_task - of_task.mean(axis=1, keepdims=True)
             added[rows[task == t]] += deviation.T / (len(right) * T * of_task.shape[1])
-    covariance: Matrix64 = added.T @ added
-    return covariance
+    return np.asarray(added.T @ added)
+
+
+def confidence_bins(confidence: Vector64, right: Right, *, bins: int = BINS) -> Matrix64:
+    """Return per bin (bins, 3): how many samples, the sum of their confidence, how many are right; counts add."""
+    edges = np.linspace(0, 1, bins + 1)
+    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    sums = (None, confidence, right.astype(np.float64))
+    return np.stack([np.bincount(bin_of, weights, minlength=bins) for weights in sums], axis=1)
+
+
+def calibration_error(confidence: Matrix, right: Right, *, bins: int = BINS) -> float:
+    """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
+    if not len(right):
+        raise InputError("calibration error: no samples")
+    counts = confidence_bins(confidence.astype(np.float64), right, bins=bins)
+    # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
+    return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))
+
+
+def weight_bins(weight: Vector64, right: Right, *, bins: int = 10) -> Matrix64:
+    """Return per bin (at most ``bins``, 5): lowest, highest and mean weight, samples, share that is right.
+
+    Bins of about equal counts: most weights lie close together. Equal weights share a bin, so there may be fewer.
+    """
+    if not len(weight):
+        return np.zeros((0, 5))
+    upper = np.unique(np.quantile(weight, np.arange(1, bins + 1) / bins, method="lower"))
+    bin_of = np.searchsorted(upper, weight, side="left")  # up to and with its upper end
+    rows = []
+    for b in np.unique(bin_of):
+        members = bin_of == b
+        w = weight[members]
+        rows.append((w.min(), w.max(), w.mean(), len(w), right[members].mean()))
+    return np.array(rows)
+
+
+def ranking_quality(weight: Vector64, right: Right) -> float:
+    """Return P(a right label weighs more than a wrong one), ties half (the AUROC); NaN without both kinds."""
+    n_right = int(right.sum())
+    n_wrong = len(right) - n_right
+    if not n_right or not n_wrong:
+        return math.nan
+    _, position, count = np.unique(weight, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    rank = (last - (count - 1) / 2)[position]  # from 1, ties their mean
+    above = rank[right].sum() - n_right * (n_right + 1) / 2
+    return float(above / (n_right * n_wrong))

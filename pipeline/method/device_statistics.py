@@ -4,8 +4,6 @@ Embeddings go to the device, D×D sums come back; features, which are eight time
 products with TensorFloat-32 off, float64 sums, as in `add_product`: equal to it but for the order of summation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +12,7 @@ import torch
 
 from pipeline.method.class_statistics import ClassStatistics, class_shares
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, Shares, row_blocks, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, reduce_here, row_blocks, unit_rows
 from pipeline.method.task_statistics import sum_part
 
 
@@ -42,7 +39,9 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         part = rows.take(index)
-        omega, shares = part.weights, _all_shares(part.labels, C)
+        present, own = class_shares(part.labels)
+        omega, shares = part.weights, np.zeros((len(part), C))
+        shares[:, present] = own
         weighted = omega[:, None] * shares
         selection = torch.from_numpy(weighted.T.astype(np.float32)).to(device)
         root = torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
@@ -59,21 +58,8 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
             count += shares.sum(axis=0)
             weight += weighted.sum(axis=0)
             squared += (weighted**2).sum(axis=0)
-    return ClassStatistics(
-        count=count,
-        weight=weight,
-        squared_weight=squared,
-        sums=_array(sums),
-        scatter=_array(scatter).T,  # symmetric, so that the transpose is the same matrix in Fortran order
-    )
-
-
-def _all_shares(labels: Shares, C: int) -> Matrix64:
-    """Return the share of each row in each of C classes, (n, C)."""
-    present, shares = class_shares(labels)
-    every = np.zeros((len(labels), C))
-    every[:, present] = shares
-    return every
+    # the scatter is symmetric, so that its transpose is the same matrix in Fortran order
+    return ClassStatistics(count, weight, squared, _array(sums), _array(scatter).T)
 
 
 def _array(tensor: torch.Tensor) -> Matrix64:

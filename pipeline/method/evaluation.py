@@ -3,23 +3,27 @@
 Evaluation alone reads target labels, and nothing that adapts imports it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.confidence_quality import calibration_error
-from pipeline.method.continual_metrics import accuracy_matrix, per_class_accuracy
+from pipeline.method.adaptation import PseudoLabels, Referee
+from pipeline.method.continual_metrics import accuracy_matrix, calibration_error, per_class_accuracy
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import not_shared
 from pipeline.method.prediction import predict
-from pipeline.method.referee import Referee
-from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, as_array, row_blocks
+from pipeline.method.rows import (
+    BLOCK_IMAGES,
+    Labels,
+    Matrix64,
+    UnlabelledRows,
+    Vector64,
+    as_array,
+    reduce_here,
+    row_blocks,
+)
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import Predictor
 
@@ -58,28 +62,17 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
 ) -> Scores:
     """Score the models after every task on the test images of the tasks so far.
 
-    Parameters
-    ----------
-    rows : UnlabelledRows
-        The n test images.
-    labels, tasks : ndarray of shape (n,)
-        Their true classes, and the task (from 0) of each.
-    sources : sequence of SourceModel
-        After each task.
-    classifiers : sequence of Classifier
-        The target's after each task.
+    ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image; ``sources`` and the
+    target's ``classifiers`` are the models after each task.
     """
     there = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # as it travels to other processes
     models = (there, sources, classifiers)
     predictions, preferred, confidence = referee.reduce_rows(_outcomes, models, rows, _joined)
-    own, *references = predictions
+    own, *references = (list(predicted) for predicted in predictions)
     branches = {name: BranchOutcome(preferred[b], confidence[b]) for b, name in enumerate(BRANCHES)}
     return Scores(
-        accuracy=accuracy_matrix(list(own), labels, tasks),
-        references={
-            name: accuracy_matrix(list(predicted), labels, tasks)
-            for name, predicted in zip(REFERENCES, references, strict=True)
-        },
+        accuracy=accuracy_matrix(own, labels, tasks),
+        references={name: accuracy_matrix(r, labels, tasks) for name, r in zip(REFERENCES, references, strict=True)},
         ece={name: calibration_error(branch.confidence, branch.label == labels) for name, branch in branches.items()},
         per_class=per_class_accuracy(own[-1], labels, len(sources[-1].means)),
         predicted=own[-1],

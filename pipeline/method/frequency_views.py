@@ -1,16 +1,14 @@
 """Frequency-aware views of images, eq. (15): high frequencies taken away, or replaced by noise.
 
-An image in [0, 1] is wavelet-transformed over ``level`` levels; the deepest LL sub-band is kept;
-the detail sub-bands LH, HL, HH of all levels become zeros (view ``zeros``) or normal noise (view
-``rand``); the inverse transform is cropped to the image's size and clipped to [0, 1].
+An image in [0, 1] is wavelet-transformed over ``level`` levels; the deepest LL sub-band is kept; the detail sub-bands
+LH, HL, HH of all levels become zeros (view ``zeros``) or normal noise (view ``rand``); the inverse transform is cropped
+to the image's size and clipped to [0, 1].
 
-The released code draws unit noise from a global generator, so that most pixels of ``rand`` clip.
-Here the scale is a setting, and the noise of an image is a function of (seed, sha256 of the image)
-alone (`draw_words`): the same whatever the batch, the worker or the order. Its words stand for the
-coarsest level first; within a level LH, HL, HH; within those channel, row, column.
+The released code draws unit noise from a global generator, so that most pixels of ``rand`` clip. Here the scale is a
+setting, and the noise of an image is a function of (seed, sha256 of the image) alone: the same whatever the batch, the
+worker or the order. Its words stand for the coarsest level first; within a level LH, HL, HH; within those channel, row,
+column.
 """
-
-from __future__ import annotations
 
 import functools
 import math
@@ -49,7 +47,7 @@ class ViewSettings:
 def frequency_views(
     images: Tensor, views: Sequence[str], settings: ViewSettings, keys: Sequence[bytes], words: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """Return views of a batch of images, eq. (15).
+    """Return views of a batch of images by name, eq. (15); an image's view has the same bits in every batch.
 
     Parameters
     ----------
@@ -61,11 +59,6 @@ def frequency_views(
         The sha256 digests of the n images; only ``rand`` uses them.
     words : Tensor, optional
         What `noise_words` returns for these keys, on the images' device, if it was drawn beforehand.
-
-    Returns
-    -------
-    dict of str to Tensor of shape (n, c, h, w)
-        On the same device. An image's view has the same bits in every batch.
     """
     computed = {"original": images}
     if "zeros" in views or "rand" in views:
@@ -81,10 +74,21 @@ def frequency_views(
 
 
 def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[bytes]) -> Words:
-    """Return the words (n, count) of the noise of ``rand`` for n images of ``shape`` (…, c, h, w)."""
+    """Return the random words (n, count) of 16 bits of the noise of ``rand`` for n images of ``shape`` (…, c, h, w).
+
+    ``keys`` are the sha256 digests of the images. A word stands for one of 65,536 equally likely values of the normal
+    distribution: drawing bits and looking values up takes a sixth of the time of drawing normal numbers one by one
+    (their drawing was half of what the views cost). The words are drawn on the CPU, the look-up is on the images' own
+    device. The values end at 4.2 standard deviations; a pixel of 8 bits has room for less.
+    """
     bands = [detail_shape(size, settings.wavelet) for size in _sizes(shape[-2:], settings)]
     count = sum(3 * shape[-3] * height * width for height, width in bands)
-    return draw_words(settings.seed, keys, count)
+    words = np.empty((len(keys), count), np.int16)
+    for row, key in zip(words, keys, strict=True):
+        stream = np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(settings.seed,))
+        drawn = np.random.PCG64(stream).random_raw(-(-count // WORDS_PER_DRAW))
+        row[:] = drawn.astype("<u8", copy=False).view("<i2")[:count]
+    return words
 
 
 def removed(images: Tensor, settings: ViewSettings) -> Tensor:
@@ -145,22 +149,6 @@ def _sizes(size: Sequence[int], settings: ViewSettings) -> list[Size]:
     for _ in range(settings.level - 1):
         sizes.append(detail_shape(sizes[-1], settings.wavelet))
     return sizes
-
-
-def draw_words(seed: int, keys: Sequence[bytes], count: int) -> Words:
-    """Return ``count`` random words of 16 bits for each of n images with these sha256 digests: (n, count).
-
-    A word stands for one of 65,536 equally likely values of the normal distribution. Drawing bits and looking values
-    up takes a sixth of the time of drawing normal numbers one by one (their drawing was half of what the views cost).
-    The words are drawn on the CPU, the look-up is on the images' own device. The values end at 4.2 standard deviations;
-    a pixel of 8 bits has room for less.
-    """
-    words = np.empty((len(keys), count), np.int16)
-    for row, key in zip(words, keys, strict=True):
-        stream = np.random.SeedSequence(int.from_bytes(key, "big"), spawn_key=(seed,))
-        drawn = np.random.PCG64(stream).random_raw(-(-count // WORDS_PER_DRAW))
-        row[:] = drawn.astype("<u8", copy=False).view("<i2")[:count]
-    return words
 
 
 def normal(words: Tensor) -> Tensor:

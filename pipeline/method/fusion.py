@@ -1,31 +1,61 @@
-"""Fusion of the KLDA branch and the CLIP branch, eq. (14), and the weight of the labels it gives, eq. (18).
+"""From the two branches to labels: alignment, fusion (14), nearest neighbours, the labels' weights (18), the gate.
 
-One implementation to adapt and to test.
-
-p̂ = α p + β p_VLM per sample, with β = 1 − α. α is
-
-- ``max_probability``: max p / (max p + max p_VLM), the paper's ("arg max" in print);
-- ``margin``: the same ratio of top-2 margins, clamped to [0.2, 0.8]: what the released code adapts
-  with;
-- ``klda`` / ``clip``: 1 / 0, one branch alone, for ablations.
+- `aligned` takes the shift of the domain from a task's scores. The mean z̄ of a task's rows should be Σ_c π_c μ_c, the
+  source's class means by the task's shares π of the classes; Δ = z̄ − Σ_c π_c μ_c is the shift. The source's classifier
+  is asked about z − Δ: F(z − Δ) = F(z) − ΔᵀW, where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less
+  the bias. π is `expected_shares`.
+- `fuse` is eq. (14), one implementation to adapt and to test.
+- `smoothed` averages over nearest neighbours, what looks alike being taken for the same class:
+  p̂_i ← ½ p̂_i + ½ Σ_j M_ij p̂_j, where M (n, n) has 1/k at the k nearest others of each image, by the cosine of the
+  vision model's embeddings of the original view. Neighbours are images of the same task, found once per task: they
+  depend on no label and no classifier. k is at most half the mean size of a class, n // 2c, so that an image of a small
+  task is not outvoted by other classes.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.rows import Matrix64, Vector64
+from pipeline.method.kernel_lda import Classifier
+from pipeline.method.rows import BLOCK_IMAGES, Index, Labels, Matrix64, Rows, Vector64, row_blocks, unit_rows
+from pipeline.method.variants import FusionKind
 
-FusionKind = Literal["max_probability", "margin", "klda", "clip"]
 MARGIN_RANGE = (0.2, 0.8)
+AT_ONCE = 2**22  # cosines in memory, 16 MB, and their order, 32: a task may have 100,000 images
+
+
+def expected_shares(p_vlm: Matrix64) -> Vector64:
+    """Return π (c,), half-way from equal shares to the mean of CLIP's probabilities (n, c), eq. (1), of a task.
+
+    The shift of the vision model does not touch CLIP's mean, but it leans towards classes that CLIP prefers in this
+    domain. Half-way to equal shares it is as near to the true ones where these are far from equal, and nearer where
+    they are not (docs/evidence.md).
+
+    Examples
+    --------
+    >>> expected_shares(np.array([[1.0, 0.0], [0.6, 0.4]])).tolist()
+    [0.65, 0.35]
+    """
+    return np.asarray((p_vlm.mean(axis=0) + 1 / p_vlm.shape[1]) / 2)
+
+
+def aligned(scores: Matrix64, classifier: Classifier, means: Matrix64, classes: Labels, shares: Vector64) -> Matrix64:
+    """Return the scores (V, n, c) of a task's rows, eq. (13), less its shift.
+
+    ``classifier`` and ``means`` (K, D), less the pivot, are the source's; ``shares`` (c,) are π of ``classes`` (c,).
+    """
+    observed = scores.mean(axis=(0, 1)) - classifier.b[classes]  # z̄ᵀW
+    expected = shares @ (means[classes] @ classifier.W[:, classes])  # Σ_c π_c μ_cᵀW
+    return np.asarray(scores - (observed - expected))
 
 
 def fusion_weight(p: Matrix64, p_vlm: Matrix64, kind: FusionKind) -> Vector64:
-    """Return α, (n,), of eq. (14) from both branches' probabilities (n, C)."""
+    """Return α, (n,), of eq. (14) from both branches' probabilities (n, C).
+
+    ``max_probability``: max p / (max p + max p_VLM), the paper's ("arg max" in print). ``margin``: the same ratio of
+    top-2 margins, clamped to [0.2, 0.8], with which the released code adapts. ``klda``, ``clip``: one branch alone.
+    """
     if kind == "klda":
         return np.ones(len(p))
     if kind == "clip":
@@ -47,11 +77,6 @@ def fuse(p: Matrix64, p_vlm: Matrix64, kind: FusionKind = "max_probability") -> 
     return np.asarray(alpha * p + (1 - alpha) * p_vlm)
 
 
-def gate(fused: Matrix64, threshold: float) -> npt.NDArray[np.bool_]:
-    """Return which samples (n,) keep their pseudo-label: max p̂ at or above ``threshold``."""
-    return np.asarray(fused.max(axis=1) >= threshold)
-
-
 def _share(mine: Vector64, other: Vector64) -> Vector64:
     """Return mine / (mine + other); one half where both are zero."""
     total = mine + other
@@ -66,14 +91,39 @@ def _margin(p: Matrix64) -> Vector64:
     return np.asarray(top[:, -1] - top[:, -2])
 
 
-def entropies(p: Matrix64) -> Vector64:
-    """Return the entropy H (n,), in nats, of each row of probabilities p (n, C); 0·log 0 is 0.
+def nearest_neighbours(rows: Rows, k: int) -> Index:
+    """Return the row numbers (n, k) of the nearest others of embeddings (n, d); of all others if they are fewer.
+
+    An image without others is its own neighbour.
 
     Examples
     --------
-    >>> entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
-    [0.0, 0.693]
+    >>> nearest_neighbours(np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 1).ravel()
+    array([1, 0, 1])
     """
+    n = len(rows)
+    k = min(k, n - 1)
+    if k < 1:
+        return np.arange(n)[:, None]
+    unit = np.concatenate([unit_rows(rows[block]).astype(np.float32) for block in row_blocks(n, BLOCK_IMAGES)])
+    nearest = np.empty((n, k), dtype=np.intp)
+    for block in row_blocks(n, max(1, min(BLOCK_IMAGES, AT_ONCE // n))):
+        cosine = unit[block] @ unit.T
+        cosine[np.arange(len(block)), block] = -np.inf  # an image is not its own neighbour
+        nearest[block] = np.argpartition(cosine, -k, axis=1)[:, -k:]
+    return nearest
+
+
+def smoothed(p: Matrix64, nearest: Index) -> Matrix64:
+    """Return half of each row of probabilities (n, c), and half of the mean of its neighbours'."""
+    mean, share = np.zeros_like(p), 1 / nearest.shape[1]
+    for column in nearest.T:  # a sparse matrix would do as well, and take a tenth of a second to import
+        mean += share * p[column]
+    return 0.5 * p + 0.5 * mean
+
+
+def entropies(p: Matrix64) -> Vector64:
+    """Return the entropy H (n,), in nats, of each row of probabilities p (n, C); 0·log 0 is 0."""
     return np.asarray(-(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)) + 0.0
 
 
@@ -82,12 +132,15 @@ def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
 
     Examples
     --------
-    >>> entropy_weights(np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
-    [1.0, 0.0]
-    >>> entropy_weights(np.array([[1.0]])).tolist()
-    [1.0]
+    >>> entropy_weights(np.array([[1.0, 0.0], [0.5, 0.5]])).tolist(), entropy_weights(np.array([[1.0]])).tolist()
+    ([1.0, 0.0], [1.0])
     """
     n, classes = fused.shape
     if classes == 1:
         return np.ones(n)
     return np.clip(1 - entropies(fused) / math.log(classes), floor, 1.0)
+
+
+def gate(fused: Matrix64, threshold: float) -> npt.NDArray[np.bool_]:
+    """Return which samples (n,) keep their pseudo-label: max p̂ at or above ``threshold``."""
+    return np.asarray(fused.max(axis=1) >= threshold)

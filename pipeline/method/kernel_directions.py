@@ -17,15 +17,12 @@ ridge is the same in every orthonormal basis: the statistics of Qᵀ(z − z(0))
 scores of the full path but for that part. They are sums like the others and add exactly.
 
 Measured for `calibrated` against the full path: on digits (d = 256) at D = 1000 (`left_out` 0.4%) scores differ by 0.5%
-of their standard deviation at most, and none of 12,236 labels and 6,790 predictions does; at D = 2000 (0.8%) by 1.1%,
-with 3 predictions; at 2%, beyond what is done here, by 2.8%, with 2 of 30,590 labels and 12 of 16,975 predictions. On
-Office-Caltech10 and PACS (d = 1792, D = 3000 and 6000, 0.2% and 0.3%) scores differ by 0.5% at most, 1 of 3,812 labels
-and no prediction. Scatter and factor shrink by (D/r)² and (D/r)³: 22 and 100 times at D = 6000 with ViT-B and CLIP
-(r = 1281). Tried and left: the first term alone, a linear map of x. It is cheaper by the map, but differs two to ten
-times as much as these directions do.
+of their standard deviation at most, and no label or prediction does; at D = 2000 (0.8%) by 1.1%, with 3 of 6,790
+predictions; at 2%, beyond what is done here, by 2.8%, with 12 of 16,975. On Office-Caltech10 and PACS (d = 1792,
+D = 3000 and 6000, 0.2% and 0.3%) by 0.5% at most, with 1 of 3,812 labels. Scatter and factor shrink by (D/r)² and
+(D/r)³: 22 and 100 times at D = 6000 with ViT-B and CLIP (r = 1281). The first term alone, a linear map of x, differs
+two to ten times as much.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable
@@ -46,17 +43,8 @@ SHARE = 2 / 3  # of D: with more directions than this little is gained
 def directions_kept(d: int, D: int, gamma: float, options: MethodOptions) -> int:
     """Return how many directions count: d + 1, or D where all do or little is gained.
 
-    The same for all seeds, whose statistics are one array: under `rff.convention: median`, where gammas differ,
-    the largest decides.
-
-    Parameters
-    ----------
-    d : int
-        Width of the kernel's rows, CLIP's included if they enter.
-    gamma : float
-        The largest of all seeds.
-    options : MethodOptions
-        Only exact float32 statistics with a relative ridge are reduced; ``arithmetic: float64`` keeps every direction.
+    ``d`` is the width of the kernel's rows, CLIP's included if they enter. ``gamma`` is the largest of all seeds, since
+    their statistics are one array. Only exact float32 statistics with a relative ridge are reduced.
 
     Examples
     --------

@@ -13,8 +13,6 @@ Deviations: A⁻¹ does not exist when there are fewer rows than features, so A 
 class priors may be added to b.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +20,7 @@ import numpy as np
 from pipeline.errors import InputError, listed
 from pipeline.method import cholesky
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
-from pipeline.method.within_scatter import Scatter, Shrinkage
+from pipeline.method.within_scatter import Scatter, Shrinkage, dense
 
 SAME_FEATURES = 1e-6  # the share of variance within classes below which there is none
 NO_SPREAD = (
@@ -33,18 +31,12 @@ NO_SPREAD = (
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Linear scores in deviation coordinates, eqs. (11), (12).
-
-    Examples
-    --------
-    >>> Classifier(np.array([[1.0, -1.0]]), np.array([0.0, 0.5])).scores(np.array([[2.0]]))
-    array([[ 2. , -1.5]])
-    """
+    """Linear scores in deviation coordinates, eqs. (11), (12)."""
 
     W: Matrix64  # (D, C)
     b: Vector64  # (C,)
 
-    def of(self, classes: Labels) -> Classifier:
+    def of(self, classes: Labels) -> "Classifier":
         """Return the classifier of the classes (c,) alone."""
         return Classifier(self.W[:, classes], self.b[classes])
 
@@ -63,20 +55,14 @@ class Regularisation:
     shrinkage: Shrinkage = None  # applied before the ridge
 
     def absolute_ridge(self, scatter: Scatter, means: Matrix64, D: int) -> float:
-        """Return what is added to the diagonal of the scatter, given the class means and the number of features D.
+        """Return what is added to the diagonal of the scatter, given the class means (C, width) of D features.
 
-        The means have fewer than D columns where only some directions are kept (`kernel_directions`); the trace is
-        divided by D all the same.
+        The width is below D where only some directions are kept (`kernel_directions`).
         """
         if self.relative:
             check_spread(scatter.trace(), scatter.total, means)
             return self.ridge * scatter.trace() / D
         return self.ridge * (scatter.total if self.divide else 1.0)
-
-    @property
-    def only_ridge(self) -> bool:
-        """Whether nothing but a ridge that is known beforehand is done to the scatter."""
-        return not self.relative and not self.divide and self.shrinkage is None
 
 
 def solve(
@@ -90,7 +76,7 @@ def solve(
     if regularisation.divide and scatter.total <= 0:
         raise InputError("covariance: no row has any weight")
     if regularisation.shrinkage is not None:
-        scatter.shrink(regularisation.shrinkage)
+        dense(scatter).shrink(regularisation.shrinkage)
     W = scatter.solve(means.T, ridge)  # eq. (11)
     if regularisation.divide:
         W *= scatter.total  # (S/Σω + κ/Σω·I)⁻¹ = Σω (S + κI)⁻¹
@@ -125,11 +111,6 @@ def filled_means(means: Matrix64, fallback: Matrix64 | None = None) -> Matrix64:
     """Return class means (C, D) with NaN rows taken from a fallback (C, D); without one they are an error.
 
     A fallback may have more classes: all of theirs are taken.
-
-    Examples
-    --------
-    >>> filled_means(np.array([[1.0], [np.nan]]), np.array([[5.0], [6.0]])).tolist()
-    [[1.0], [6.0]]
     """
     if fallback is not None and len(means) < len(fallback):
         means = np.concatenate([means, fallback[len(means) :]])

@@ -12,9 +12,8 @@ Features are needed several times (to label, to sum, again in every round) and n
 are eight times the embeddings and slower to read than to compute. They are kept in memory where they are small.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Hashable, Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -23,24 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.method.random_fourier_features import Basis, deviations
+from pipeline.method.random_fourier_features import Basis, deviations, from_phases, phases
 from pipeline.method.rows import BLOCK_IMAGES, Index, Matrix, Rows, UnlabelledRows, row_blocks, take, unit_rows
 
 KEPT_BYTES = 256 * 2**20  # of features kept in memory for one set of images
+PANEL = 96  # columns of a triangle that are multiplied at a time
 
 Matrix32 = npt.NDArray[np.float32]
 Value = TypeVar("Value")
 
 
 class Sharing(Protocol):
-    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours.
-
-    A key names the object that holds the images, and keeps it in memory with what is shared. Where that object would
-    be freed earlier, pass `not_shared`.
-    """
+    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours."""
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
-        """Return what ``make`` returns, now or when the key was first asked for."""
+        """Return what ``make`` returns, now or when the key was first asked for.
+
+        A key names the object that holds the images, and keeps it in memory with what is shared. Where that object
+        would be freed earlier, pass `not_shared`.
+        """
 
 
 def not_shared(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG001
@@ -63,9 +63,9 @@ class JointRows:
 
     def __post_init__(self) -> None:
         """Refuse rows that are not of the same images."""
-        if len(self.vision) != len(self.clip):
-            counts = f"{len(self.vision)} vision and {len(self.clip)} CLIP rows"
-            raise InputError(f"embeddings: {counts} do not belong together")
+        v, c = len(self.vision), len(self.clip)
+        if v != c:
+            raise InputError(f"embeddings: {v} vision and {c} CLIP rows do not belong together")
 
     def __len__(self) -> int:
         return len(self.vision)
@@ -79,7 +79,7 @@ class JointRows:
         parts = (unit_rows(self.vision[index]), self.clip_weight * unit_rows(self.clip[index]))
         return np.hstack(parts).astype(np.float32)
 
-    def take(self, index: Index) -> JointRows:
+    def take(self, index: Index) -> "JointRows":
         """Return the rows at ``index`` without reading them."""
         return JointRows(take(self.vision, index), take(self.clip, index), self.clip_weight)
 
@@ -123,7 +123,7 @@ class KeptFeatures:
         everything = np.array_equal(index, np.arange(len(self)))
         return self._features if everything else self._features[index]  # a copy of all would take as long as a sum
 
-    def take(self, index: Index) -> KeptFeatures:
+    def take(self, index: Index) -> "KeptFeatures":
         """Return the rows at ``index``; their features come from these."""
         return KeptFeatures(self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner]))
 
@@ -185,3 +185,56 @@ def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, clip
     if kept_in_memory(n, len(inputs), basis.width):
         inputs = {name: KeptFeatures(basis, rows) for name, rows in inputs.items()}
     return KernelRows(basis, inputs)
+
+
+class SweptFeatures:
+    """What the bases of a sweep over D and sigma share of one set of rows (n, d); its method maps as `deviations` does.
+
+    Bases of one seed are nested and differ in scale: ω of D features are the first D columns of those of more features,
+    and ω of another gamma are the same numbers times sqrt(gamma'/gamma). So the phases ωᵀx of all of them are those of
+    the widest, and the products z·M along the directions that count (`kernel_directions`, Q = M·R⁻¹) are those of the
+    next smaller D and of a few columns more: a sweep takes the map and the products of its largest D alone.
+
+    The bases are nested in ``widest``, up to the scale of ω; ``widths`` is every D of the sweep. Sums over columns
+    stop at each, so that rounding does not depend on the order of runs.
+    """
+
+    def __init__(self, widest: Basis, widths: Sequence[int]) -> None:
+        self.widest = widest
+        self.widths = sorted(set(widths))
+        self._lock = Lock()
+        self._phases: Matrix32 | None = None
+        self._products: dict[float, tuple[int, Matrix32]] = {}  # by gamma: z·M (n, r) of the first columns
+
+    def deviations(self, basis: Basis, rows: Rows) -> Matrix32:
+        """Return z(x) − z(0) of the rows, (n, D), or its coordinates along the directions of the basis, (n, r)."""
+        assert basis.D in self.widths, f"D = {basis.D} is not in the sweep"  # noqa: S101
+        with self._lock:
+            if self._phases is None:
+                self._phases = phases(self.widest, rows[np.arange(len(rows))])
+            if basis.directions is None:
+                return self._features(basis, slice(0, basis.D), basis.scale)
+            start, products = self._products.get(basis.gamma, (basis.D + 1, np.zeros(0, np.float32)))
+            if start > basis.D:
+                start, products = 0, np.zeros((len(rows), basis.width), np.float32)
+            for stop in self.widths:
+                if start < stop <= basis.D:
+                    columns = slice(start, stop)
+                    products += self._features(basis, columns, 1.0) @ basis.directions.columns[columns]
+                    start = stop
+            self._products[basis.gamma] = start, products
+            return _by_triangle(products, np.float32(basis.scale) * basis.directions.inverse)
+
+    def _features(self, basis: Basis, columns: slice, scale: float) -> Matrix32:
+        assert self._phases is not None  # noqa: S101
+        ratio = np.float32(math.sqrt(basis.gamma / self.widest.gamma))
+        return from_phases(ratio * self._phases[:, columns], basis.beta[columns], scale)
+
+
+def _by_triangle(rows: Matrix32, upper: Matrix32) -> Matrix32:
+    """Return rows·upper, (n, r), of an upper triangle (r, r), without most of the multiplications by zero."""
+    product = np.empty_like(rows)
+    for start in range(0, len(upper), PANEL):
+        stop = start + PANEL
+        np.matmul(rows[:, :stop], upper[:stop, start:stop], out=product[:, start:stop])
+    return product

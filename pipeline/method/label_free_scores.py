@@ -4,8 +4,6 @@ Every score is computed from probabilities of unlabelled target images (or of la
 out), and a larger score is better. How well each of them chooses is measured by the stage `select`, docs/evidence.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,19 +19,7 @@ def neighbourhood_density(p: Matrix64) -> float:
 
     Each image has a distribution over the other images, a softmax of the cosines between their probabilities divided by
     a temperature; the score is the mean entropy of these distributions. It is large where the images lie in tight
-    groups, each image with many near neighbours.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n, C)
-        Probabilities of at least two images.
-
-    Examples
-    --------
-    >>> grouped = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> scattered = np.array([[1.0, 0.0], [0.8, 0.2], [0.4, 0.6], [0.0, 1.0]])
-    >>> neighbourhood_density(np.vstack([grouped] * 3)) > neighbourhood_density(np.vstack([scattered] * 3))
-    True
+    groups, each image with many near neighbours. ``p`` (n, C) are the probabilities of at least two images.
     """
     unit = p / np.linalg.norm(p, axis=1, keepdims=True)
     total = 0.0
@@ -53,42 +39,20 @@ def information(p: Matrix64) -> float:
 
     H(mean of p) − mean of H(p), with p (n, C); used to choose and to train models by information maximisation. It
     prefers balanced predictions.
-
-    Examples
-    --------
-    >>> round(information(np.eye(2)), 3), information(np.array([[1.0, 0.0], [1.0, 0.0]]))
-    (0.693, 0.0)
     """
     return float(entropies(p.mean(axis=0, keepdims=True))[0] - entropies(p).mean())
 
 
 def certainty(p: Matrix64) -> float:
-    """Return minus the mean entropy of predictions p (n, C).
-
-    Examples
-    --------
-    >>> certainty(np.eye(2)), round(certainty(np.full((1, 2), 0.5)), 3)
-    (0.0, -0.693)
-    """
+    """Return minus the mean entropy of predictions p (n, C)."""
     return float(-entropies(p).mean()) + 0.0
 
 
 def agreement(predictions: Sequence[Matrix64]) -> float:
     """Return how far several predictors agree: the mean over images of Σ_c of their pairwise products of probabilities.
 
-    That is the probability that two different predictors, each drawing a class by its probabilities, draw the same
-    one. Of the two branches, or of the views of an image.
-
-    Parameters
-    ----------
-    predictions : sequence of ndarray of shape (n, C)
-        Probabilities by at least two predictors.
-
-    Examples
-    --------
-    >>> sure, unsure = np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])
-    >>> agreement([sure, sure]), agreement([sure, unsure])
-    (1.0, 0.5)
+    That is the probability that two different predictors (the two branches, or the views of an image), each drawing a
+    class by its probabilities, draw the same one.
     """
     count = len(predictions)
     total = np.sum(predictions, axis=0)
@@ -97,11 +61,5 @@ def agreement(predictions: Sequence[Matrix64]) -> float:
 
 
 def log_likelihood(p: Matrix64, labels: Labels) -> float:
-    """Return the mean log probability of the true classes ``labels`` (n,) of source images that were held out.
-
-    Examples
-    --------
-    >>> log_likelihood(np.array([[0.25, 0.75]]), np.array([1])) == float(np.log(0.75))
-    True
-    """
+    """Return the mean log probability of the true classes ``labels`` (n,) of source images that were held out."""
     return float(np.log(np.maximum(p[np.arange(len(p)), labels], 1e-12)).mean())

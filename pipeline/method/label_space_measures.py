@@ -1,14 +1,12 @@
 """How well known classes are recognised and unknown images rejected, as in open-set and universal adaptation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.confidence_quality import ranking_quality
+from pipeline.method.continual_metrics import ranking_quality
 from pipeline.method.rows import Labels, Vector64
 
 UNKNOWN = -1  # the label of an image of none of the classes that can be predicted
@@ -50,20 +48,7 @@ def h_score(shared: float, unknown: float) -> float:
 
 
 def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
-    """Score the answers for n images of true classes ``labels`` (n,), `UNKNOWN` for images of none of them.
-
-    Examples
-    --------
-    >>> label_space_scores(
-    ...     np.array([0, 0, 1, -1]),
-    ...     Answers(
-    ...         np.array([0, 0, 1, 1]),
-    ...         np.array([False, True, False, True]),
-    ...         np.array([0.1, 0.8, 0.2, 0.9]),
-    ...     ),
-    ... )
-    LabelSpaceScores(shared=0.75, unknown=1.0, h_score=0.8571428571428571, auroc=1.0)
-    """
+    """Score the answers for n images of true classes ``labels`` (n,), `UNKNOWN` for images of none of them."""
     rejected = answers.rejected
     right = (answers.label == labels) & ~rejected
     known, classes = labels != UNKNOWN, np.unique(labels[labels != UNKNOWN])
@@ -74,8 +59,8 @@ def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
 
 def scores_after_tasks(labels: Labels, tasks: Labels, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
     """Return the scores after each task on the images of the tasks so far, given the task (n,) of each image."""
-    return [
-        label_space_scores(labels[so_far], Answers(a.label[so_far], a.rejected[so_far], a.u[so_far]))
-        for k, a in enumerate(answers)
-        for so_far in [tasks <= k]
-    ]
+    found = []
+    for k, a in enumerate(answers):
+        so_far = tasks <= k
+        found.append(label_space_scores(labels[so_far], Answers(a.label[so_far], a.rejected[so_far], a.u[so_far])))
+    return found

@@ -1,7 +1,5 @@
 """The KLDA branch's probabilities, and the prediction: both branches fused, or a reference that does not adapt."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,13 +10,22 @@ from pipeline.errors import InputError
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, deviations_of
-from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import RowReduction, concatenate, reduce_here
-from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, Rows, Vector64, ViewRows, row_blocks
+from pipeline.method.rows import (
+    BLOCK_IMAGES,
+    Labels,
+    Matrix64,
+    RowReduction,
+    Rows,
+    Vector64,
+    ViewRows,
+    concatenate,
+    reduce_here,
+    row_blocks,
+)
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import clip_probabilities, softmax
+from pipeline.method.zero_shot import clip_probabilities, nearest_mean, softmax
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +67,7 @@ def klda_probabilities(
 ) -> Matrix64:
     """Return p = softmax(F) over ``classes`` (c,), (n, c), eq. (13); averaged over the views if they ``vote``."""
     voters = options.views if vote else options.views[:1]
-    scores = klda_scores(features, classifier, classes, voters, reduce_rows=reduce_rows)
-    return voted(scores, options)
+    return voted(klda_scores(features, classifier.of(classes), voters, reduce_rows), options)
 
 
 def voted(scores: Matrix64, options: MethodOptions) -> Matrix64:
@@ -70,16 +76,12 @@ def voted(scores: Matrix64, options: MethodOptions) -> Matrix64:
 
 
 def klda_scores(
-    features: KernelRows,
-    classifier: Classifier,
-    classes: Labels,
-    views: Sequence[str],
-    *,
-    reduce_rows: RowReduction = reduce_here,
+    features: KernelRows, classifier: Classifier, views: Sequence[str], reduce_rows: RowReduction
 ) -> Matrix64:
-    """Return F over ``classes`` (c,) of every one of these views of n images, (V, n, c), eq. (13)."""
+    """Return F of every one of these views of n images, (V, n, c), eq. (13), by a classifier of c classes."""
     rows = ViewRows({view: features.views[view] for view in views})
-    return reduce_rows(_scores, (features.basis, classifier.of(classes)), rows, concatenate)
+    scores: Matrix64 = reduce_rows(_scores, (features.basis, classifier), rows, concatenate)
+    return scores
 
 
 def _scores(common: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
@@ -101,18 +103,8 @@ def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
 ) -> Prediction:
     """Predict over all classes seen so far.
 
-    Parameters
-    ----------
-    features : KernelRows
-        Of n images.
-    cosines : Rows of shape (n, C)
-        Cosines of the images to every class's prompts.
-    source : SourceModel
-        The source model after the same task.
-    classifier : Classifier, optional
-        The target's; reference rows, which do not adapt, need none.
-    clip_scale : float
-        The CLIP model's own logit scale.
+    ``cosines`` (n, C) are to every class's prompts, ``source`` is the model after the same task, ``classifier`` the
+    target's (reference rows, which do not adapt, need none), ``clip_scale`` the CLIP model's own logit scale.
     """
     seen = np.arange(len(source.means))
     over_all = options.clip_classes_at_test == "all"
@@ -120,7 +112,11 @@ def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
     if options.predictor == "clip":
         return Prediction(p_vlm, p_vlm, p_vlm)
     if options.predictor == "nearest_mean":
-        one_hot = np.eye(len(seen))[_nearest(features, source.embedding_means)]
+        original, means = features.views["original"], source.embedding_means
+        d = means.shape[1]  # CLIP's columns are left out
+        blocks = row_blocks(len(features), BLOCK_IMAGES)
+        nearest = np.concatenate([nearest_mean(original[index][:, :d], means) for index in blocks])
+        one_hot = np.eye(len(seen))[nearest]
         return Prediction(one_hot, p_vlm, one_hot)
     if options.predictor == "source":
         p = klda_probabilities(features, source.classifier, seen, options, vote=False)
@@ -129,10 +125,3 @@ def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
         raise InputError("prediction: the adapted method needs the target's classifier")
     p = klda_probabilities(features, classifier, seen, options, vote=options.vote_at_test)
     return Prediction(p, p_vlm, fuse(p, p_vlm, options.fusion(at_test=True)))  # (14)
-
-
-def _nearest(features: KernelRows, means: Matrix64) -> npt.NDArray[np.intp]:
-    """Return for each image (n,) the class whose mean embedding (K, d) is nearest; CLIP's columns are left out."""
-    original, d = features.views["original"], means.shape[1]
-    blocks = row_blocks(len(features), BLOCK_IMAGES)
-    return np.concatenate([nearest_mean(original[index][:, :d], means) for index in blocks])

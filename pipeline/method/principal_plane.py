@@ -4,8 +4,6 @@ Principal components, not t-SNE or UMAP: linear, so distances on the map are sha
 iteration, the same picture everywhere to the decimals that are kept; and milliseconds for a thousand rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,21 +1,16 @@
 """Random Fourier features of the Gaussian kernel, eqs. (3)–(8), about a pivot.
 
-z(x) = sqrt(2/D) · cos(ωᵀx + β), eq. (7), so that z(x)ᵀz(y) ≈ K(x, y) = exp(−gamma ‖x − y‖²).
-Three meanings of sigma are in circulation; `CONVENTIONS` names them, and every basis has the
-``gamma`` of its kernel, whatever the convention it was drawn under.
-
-With gamma = 1e-4 and unit rows ωᵀx is about 0.01: z is cos β plus a deviation of one per cent, and
-what matters is the deviation. `deviations` computes z(x) − z(0) from
+z(x) = sqrt(2/D) · cos(ωᵀx + β), eq. (7), so that z(x)ᵀz(y) ≈ K(x, y) = exp(−gamma ‖x − y‖²). With gamma = 1e-4 and unit
+rows ωᵀx is about 0.01: z is cos β plus a deviation of one per cent, and what matters is the deviation. `deviations`
+computes z(x) − z(0) from
 
     cos(a + b) − cos(b) = −2 sin(a/2) sin(b + a/2)
 
 where nothing cancels: float32 keeps its seven digits of the deviation itself.
 
-Bases are nested: column j depends on (seed, j) alone (orthogonal bases: and on d), so that the
-first D' columns of a basis for D are the basis for D'.
+Bases are nested: column j depends on (seed, j) alone (orthogonal bases: and on d), so that the first D' columns of a
+basis for D are the basis for D'.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
@@ -85,13 +80,13 @@ class Basis:
         """z(0) = sqrt(2/D) cos β, (D,): what `deviations` are measured from."""
         return self.scale * np.cos(self.beta.astype(np.float64))
 
-    def joint(self) -> Basis:
+    def joint(self) -> "Basis":
         """Return the basis of vision and CLIP embeddings side by side, d + d' wide."""
         if self.clip_omega is None:
             raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
         return replace(self, omega=np.vstack([self.omega, self.clip_omega]), clip_omega=None)
 
-    def nested(self, D: int) -> Basis:
+    def nested(self, D: int) -> "Basis":
         """Return the basis of the first ``D`` columns, all directions kept."""
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
@@ -100,7 +95,7 @@ class Basis:
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
-    """Return the gamma of the kernel exp(−gamma ‖x − y‖²) that ``sigma`` means.
+    """Return the gamma of the kernel exp(−gamma ‖x − y‖²) that ``sigma`` means: three meanings are in circulation.
 
     Examples
     --------
@@ -115,23 +110,14 @@ def gamma_of(sigma: float, convention: Convention) -> float:
         return sigma**2 / 2
     if convention == "gamma":  # the released code: ω ~ N(0, 2σ I)
         return sigma
-    hint = did_you_mean(str(convention), CONVENTIONS)
-    raise ParamsError(f"rff.convention: no convention {convention!r}{hint}")
+    raise ParamsError(f"rff.convention: no convention {convention!r}{did_you_mean(str(convention), CONVENTIONS)}")
 
 
 def median_bandwidth(x: Rows) -> float:
-    """Return the median distance between distinct unit rows: sigma under the convention ``bandwidth``.
+    """Return the median distance between distinct unit rows (n, d): sigma under the convention ``bandwidth``.
 
-    Parameters
-    ----------
-    x : Rows of shape (n, d)
-        Source rows: the basis is fixed before the target is looked at. At most `MEDIAN_ROWS` of them, evenly spaced,
-        are read and compared.
-
-    Examples
-    --------
-    >>> median_bandwidth(np.array([[3.0, 0.0], [0.0, 4.0]])) == math.sqrt(2)
-    True
+    They are the source's: the basis is fixed before the target is looked at. At most `MEDIAN_ROWS` of them, evenly
+    spaced, are read and compared.
     """
     rows = unit_rows(x[np.arange(0, len(x), -(-len(x) // MEDIAN_ROWS))])
     distances = np.sqrt(_squared_distances(rows))[np.triu_indices(len(rows), k=1)]
@@ -148,8 +134,8 @@ def draw_basis(
 
     Parameters
     ----------
-    D : int
-        Number of Fourier features.
+    d, D : int
+        Embedding width, number of Fourier features.
     convention : {"bandwidth", "spread", "gamma"}
         What ``sigma`` means, see `gamma_of`.
     orthogonal : bool
@@ -173,14 +159,14 @@ def draw_basis(
     if seed < 0:
         raise ParamsError(f"rff.seed: a whole number from 0 on, not {seed!r}")
     gamma = gamma_of(sigma, convention)
-    omega = _draw_frequencies(d, D, seed, 0, orthogonal=orthogonal)
-    clip_omega = _draw_frequencies(d_clip, D, seed, 1, orthogonal=orthogonal) if d_clip else None
+    scale = np.float32(math.sqrt(2 * gamma))
+    omega = scale * _draw_frequencies(d, D, seed, 0, orthogonal=orthogonal)
+    clip_omega = scale * _draw_frequencies(d_clip, D, seed, 1, orthogonal=orthogonal) if d_clip else None
     beta = np.empty(D, dtype=np.float32)
     for block, start in enumerate(range(0, D, COLUMNS)):
         drawn = 2 * math.pi * _stream(seed, 2, block).random(COLUMNS)
         beta[start : start + COLUMNS] = drawn[: D - start]
-    scale = np.float32(math.sqrt(2 * gamma))
-    return Basis(scale * omega, beta, gamma, gamma, None if clip_omega is None else scale * clip_omega)
+    return Basis(omega, beta, gamma, gamma, clip_omega)
 
 
 def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool) -> npt.NDArray[np.float32]:
@@ -189,7 +175,12 @@ def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool)
     omega = np.empty((d, D), dtype=np.float32)
     for block, start in enumerate(range(0, D, width)):
         generator = _stream(seed, part, block)
-        drawn = _orthogonal_block(generator, d) if orthogonal else generator.standard_normal((d, COLUMNS))
+        drawn = generator.standard_normal((d, width))
+        if orthogonal:  # d columns of uniform direction, with chi-distributed lengths
+            q, r = np.linalg.qr(drawn)
+            lengths = np.sqrt(generator.chisquare(d, size=d))
+            # the signs of R's diagonal make Q uniform over rotations, and independent of LAPACK's choice
+            drawn = q * (np.sign(np.diag(r)) * lengths)
         omega[:, start : start + width] = drawn[:, : D - start]
     return omega
 
@@ -200,14 +191,6 @@ def _stream(seed: int, part: int, block: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key))
 
 
-def _orthogonal_block(generator: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
-    """Return d orthogonal columns (d, d) of uniform direction, with chi-distributed lengths."""
-    q, r = np.linalg.qr(generator.standard_normal((d, d)))
-    lengths = np.sqrt(generator.chisquare(d, size=d))
-    # the signs of R's diagonal make Q uniform over rotations, and independent of LAPACK's choice
-    return np.asarray(q * (np.sign(np.diag(r)) * lengths), dtype=np.float64)
-
-
 def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     """Return z(x) − z(0), (n, D) float32, of the L2-normalised rows (n, d): eq. (7) about the pivot.
 
@@ -215,31 +198,22 @@ def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
 
     Examples
     --------
-    The inner products of z approximate the kernel:
-
     >>> basis = draw_basis(d=2, D=4000, sigma=1.0, convention="bandwidth", seed=0)
     >>> z = deviations(basis, np.array([[1.0, 0.0], [0.0, 1.0]])) + basis.pivot
     >>> round(float(z[0] @ z[1]), 1), round(math.exp(-0.5 * 2), 1)
     (0.4, 0.4)
     """
     if basis.directions is None:
-        return _all_deviations(basis, x)
-    along = np.empty((len(x), basis.width), np.float32)
+        return from_phases(phases(basis, x), basis.beta, basis.scale)
+    full, along = replace(basis, directions=None), np.empty((len(x), basis.width), np.float32)
     for start in range(0, len(x), ROWS):  # n × D numbers would take more memory than n × r may
         block = slice(start, start + ROWS)
-        np.matmul(_all_deviations(basis, x[block]), basis.directions.Q, out=along[block])
+        np.matmul(deviations(full, x[block]), basis.directions.Q, out=along[block])
     return along
 
 
-def _all_deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    return from_phases(phases(basis, x), basis.beta, basis.scale)
-
-
-def from_phases(
-    phases: npt.NDArray[np.float32], beta: npt.NDArray[np.float32], scale: float
-) -> npt.NDArray[np.float32]:
+def from_phases(half: npt.NDArray[np.float32], beta: npt.NDArray[np.float32], scale: float) -> npt.NDArray[np.float32]:
     """Return scale·(cos(a + β) − cos β), (n, k), of phases a (n, k), which are overwritten, and β (k,)."""
-    half = phases
     half *= np.float32(0.5)
     shifted = half + beta
     np.sin(half, out=half)

@@ -15,8 +15,6 @@ and a round costs m³ instead of D³/3 + m D². The classifier after the last ro
 same arithmetic, in another order: tests hold it to the general path.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,32 +47,27 @@ class RowSpace:
     prior_count: float  # number of rows that the source's means count as
     total: float  # Σω of the source and of earlier tasks
 
-    def task_means(self, R: Matrix64) -> tuple[Matrix64, Vector64]:
+    def _task_means(self, R: Matrix64) -> tuple[Matrix64, Vector64]:
         """Return the task's class means as combinations of V's rows, (m + C, C), and the classes' weights (C,)."""
         weight = R.sum(axis=0) + self.prior_count
         means = np.vstack([R, self.prior_count * np.eye(R.shape[1])])
         empty = weight <= 0
-        # the documented fallback: the source's mean
-        means[len(R) + np.flatnonzero(empty), empty] = 1.0
+        means[len(R) + np.flatnonzero(empty), empty] = 1.0  # the source's mean
         return means / np.where(empty, 1.0, weight), np.asarray(weight)
-
-    def total_weight(self, R: Matrix64) -> float:
-        """Σω of source, earlier tasks and this one."""
-        return self.total + float(R.sum())
 
     def scores(self, R: Matrix64, *, counted_priors: bool = False) -> Matrix64:
         """Return F (m, C) of the task's own rows over its own classes, under a round's responsibilities.
 
         With ``counted_priors``, the log of each class's share of the weight is added.
         """
-        means, weight = self.task_means(R)
-        m, total = self.rows, self.total_weight(R)
+        means, weight = self._task_means(R)
+        m = self.rows
         projected = self.gram @ means  # V B⁻¹ m_c, (m + C, C)
         mixed = _solved(self._system(R), projected[:m])  # U A⁻¹ m_c, (m, C)
         # m_cᵀA⁻¹m_c = m_cᵀB⁻¹m_c − (Q U B⁻¹m_c)ᵀ(U A⁻¹ m_c)
         own = np.einsum("vc,vc->c", means, projected)
         own -= np.einsum("mc,mc->c", _weighted(R, projected[:m]), mixed)
-        scores = total * (mixed - 0.5 * own)
+        scores = (self.total + float(R.sum())) * (mixed - 0.5 * own)
         if counted_priors:
             counted = np.maximum(weight, 1.0)
             scores += np.log(counted / counted.sum())
@@ -82,13 +75,12 @@ class RowSpace:
 
     def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
-        m, total = self.rows, self.total_weight(R)
         half = self.factor.forward(means.T)
-        rows = self.projected[:, :m]
+        rows = self.projected[:, : self.rows]
         # A⁻¹ = B⁻¹ − B⁻¹Uᵀ (I + QG)⁻¹ Q U B⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
         inner = _weighted(R, _solved(self._system(R), rows.T @ half))
         half -= rows @ inner
-        W = total * self.factor.backward(half)
+        W = (self.total + float(R.sum())) * self.factor.backward(half)
         return with_biases(means, W, priors)
 
     def _system(self, R: Matrix64) -> Matrix64:

@@ -1,14 +1,18 @@
-"""Rows of embeddings, in memory or in a store, and what a method may see of unlabelled images.
+"""Rows of embeddings, in memory or in a store; what a method may see of unlabelled images; who works on ranges of rows.
 
 Everything that maps or sums rows takes `Rows`: an array, or rows that a store reads when they are indexed. Index arrays
 are ascending row numbers.
+
+A function over many rows is written as ``function(common, rows)``, and its results combine associatively. A
+`RowReduction` applies it: `reduce_here` to all rows in this process; others split the rows into ranges, work on them in
+other processes and combine the results of neighbouring ranges. Ranges are whole blocks of `BLOCK_IMAGES` images: each
+block is the same float32 arithmetic wherever it is done, and only the order of float64 sums differs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from itertools import pairwise
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +43,7 @@ class LazyRows(Protocol):
     def __getitem__(self, index: Index, /) -> Matrix:
         """Return the rows at ``index`` (b,) as an array (b, d)."""
 
-    def take(self, index: Index, /) -> LazyRows:
+    def take(self, index: Index, /) -> "LazyRows":
         """Return the rows at ``index`` without reading them."""
 
 
@@ -47,14 +51,7 @@ Rows = Matrix | LazyRows
 
 
 def take(rows: Rows, index: Index) -> Rows:
-    """Return the rows (b, d) at ascending ``index`` (b,): a copy of an array's rows, lazy rows without reading them.
-
-    Examples
-    --------
-    >>> take(np.array([[1.0], [2.0], [3.0]]), np.array([0, 2]))
-    array([[1.],
-           [3.]])
-    """
+    """Return the rows (b, d) at ``index`` (b,): a copy of an array's rows, lazy rows without reading them."""
     return np.asarray(rows[index]) if isinstance(rows, np.ndarray) else rows.take(index)
 
 
@@ -76,21 +73,7 @@ def row_blocks(n: int, size: int) -> Iterator[Index]:
 
 
 def unit_rows(x: Matrix) -> Matrix64:
-    """Return the rows of ``x`` divided by their Euclidean norms.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, d)
-
-    Returns
-    -------
-    ndarray of shape (n, d), float64
-        A zero row stays zero.
-
-    Raises
-    ------
-    InputError
-        If a row holds NaN or infinity.
+    """Return the rows of ``x`` (n, d) divided by their Euclidean norms, float64; a zero row stays zero.
 
     Examples
     --------
@@ -151,3 +134,35 @@ class LabelledRows(ViewRows):
     def take(self, index: Index) -> Self:
         """Return the images at ``index`` (b,), lazy rows without reading them."""
         return replace(super().take(index), labels=self.labels[index], weights=self.weights[index])
+
+
+# (function(common, rows), common, rows, combine) to function(common, rows), computed in parts if that is better
+RowReduction = Callable[[Callable[[Any, Any], Any], Any, Any, Callable[[Any, Any], Any]], Any]
+
+
+def reduce_here(
+    function: Callable[[Any, Any], Any],
+    common: Any,
+    rows: ViewRows,
+    combine: Callable[[Any, Any], Any],  # noqa: ARG001  all rows are one part
+) -> Any:
+    """Apply ``function`` to all rows in this process, see `RowReduction`."""
+    return function(common, rows)
+
+
+def concatenate(earlier: Matrix64, later: Matrix64) -> Matrix64:
+    """Join the results (…, n, c) and (…, m, c) of neighbouring rows: the ``combine`` of arrays with a row per image."""
+    return np.concatenate([earlier, later], axis=-2)
+
+
+def row_ranges(n: int, count: int) -> list[Index]:
+    """Split the row numbers 0 to n - 1 into at most ``count`` ranges of nearly equal size, in order, of whole blocks.
+
+    Examples
+    --------
+    >>> [len(r) for r in row_ranges(5000, 2)]
+    [4096, 904]
+    """
+    blocks = -(-n // BLOCK_IMAGES)
+    edges = BLOCK_IMAGES * np.linspace(0, blocks, min(count, blocks) + 1).round().astype(int)
+    return [np.arange(start, min(stop, n)) for start, stop in pairwise(edges) if stop > start]

@@ -5,8 +5,6 @@
 after task t are 0 … K−1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,14 +16,12 @@ from pipeline.method import kernel_lda
 from pipeline.method.class_statistics import packed
 from pipeline.method.kernel_lda import Classifier, filled_means
 from pipeline.method.kernel_rows import KernelRows, Sharing, joined_rows, not_shared
-from pipeline.method.nearest_mean import class_means
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.row_reduction import RowReduction, reduce_here
-from pipeline.method.rows import Index, LabelledRows, Labels, Matrix64, Rows, take
-from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.task_statistics import LabelledTask, Statistics
+from pipeline.method.rows import Index, LabelledRows, Labels, Matrix64, RowReduction, Rows, reduce_here, take
+from pipeline.method.task_statistics import LabelledTask, Statistics, empty_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import DenseScatter, dense
+from pipeline.method.zero_shot import class_means
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +76,11 @@ def fit_source(
         Embeddings by view. Of the views that the options ask for, those given are used: a domain that is only a source
         may have been embedded in the original alone.
     labels : ndarray of shape (n,)
-        Class of each image.
+        Class of each image. A class without a row is an error.
     tasks : sequence of ndarray
-        The class set of each task. A class without a row is an error.
+        The class set of each task.
     clip : Rows of shape (n, d'), optional
         CLIP's embeddings of the images, if they enter the kernel.
-    shared : callable
-        With which the features are shared with other fits to the same rows.
     without : ndarray of bool of shape (n,), optional
         Rows that are held out.
     last_only : bool, default False
@@ -114,10 +108,10 @@ def fit_source(
         original = take(views["original"], index)
         means = np.vstack([means, class_means(original, labels[index] - classes.min(), len(classes))])
         if t == len(tasks) - 1 or not last_only:
-            yield model_of(statistics, means, options, basis.D)
+            yield _model_of(statistics, means, options, basis.D)
 
 
-def model_of(statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int) -> SourceModel:
+def _model_of(statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int) -> SourceModel:
     """Return the source model of statistics and the means (K, d) of unit embeddings, under a basis of D features."""
     regularisation = options.regularisation(source=True)
     within, means = statistics.within(), filled_means(statistics.means())
@@ -125,13 +119,8 @@ def model_of(statistics: Statistics, embedding_means: Matrix64, options: MethodO
     if options.source_covariance:
         triangle = packed(dense(within).triangle).astype(np.float32)
         scatter = SourceScatter(triangle, within.total, dense(within).degrees)
-    classifier = kernel_lda.solve(
-        means,
-        within,
-        regularisation,
-        ridge=regularisation.absolute_ridge(within, means, D),
-        priors=options.class_weights(statistics.weight()),
-    )
+    ridge, priors = regularisation.absolute_ridge(within, means, D), options.class_weights(statistics.weight())
+    classifier = kernel_lda.solve(means, within, regularisation, ridge=ridge, priors=priors)
     return SourceModel(means, classifier, embedding_means, scatter)
 
 

@@ -5,23 +5,20 @@ computes; both are kept so that a published number can be traced. Ablations and 
 variants too. A user may override any single option: ``replace(VARIANTS["paper"], ridge=0.1)``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
 from pipeline.errors import ParamsError, did_you_mean
-from pipeline.method.fusion import FusionKind
 from pipeline.method.kernel_lda import Regularisation
 from pipeline.method.rows import Vector64
-from pipeline.method.task_statistics import Arithmetic
 from pipeline.method.within_scatter import SHRINKAGES, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
+Arithmetic = Literal["float32", "float64"]
+FusionKind = Literal["max_probability", "margin", "klda", "clip"]
 
 
 @dataclass(frozen=True)
@@ -61,15 +58,15 @@ class MethodOptions:
     clip_scale: Literal["model"] | float = "model"
     # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
     clip_classes_at_test: Literal["seen", "all"] = "seen"
-    fusion_adapt: FusionKind = "max_probability"  # see `pipeline.method.fusion`
+    fusion_adapt: FusionKind = "max_probability"  # see `fusion.fusion_weight`
     fusion_test: FusionKind = "klda"
     threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
     use_weights: bool = True  # eq. (18), or 1 for every sample
     # the least weight: images of which nothing is sure are often those of a class that a shift has hit hardest
     weight_floor: float = 0.3
-    # the first labels are of the task's rows less its shift, see `alignment`; needs CLIP
+    # the first labels are of the task's rows less its shift, see `fusion`; needs CLIP
     align_means: bool = True
-    # average p̂ of each image, half and half, with that of its nearest images of the task, see `neighbours`; 0 for none
+    # average p̂ of each image, half and half, with that of its nearest images of the task, see `fusion`; 0 for none
     neighbours: int = 5
     # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
     responsibilities: Literal["soft", "hard"] = "soft"
@@ -83,38 +80,22 @@ class MethodOptions:
     def __post_init__(self) -> None:
         """Refuse what cannot be computed, naming the option."""
         for field in fields(self):
-            self._check(field.name, getattr(self, field.name), type(field.default))
+            _check(field.name, getattr(self, field.name), field.type, type(field.default))
         if not self.views or self.views[0] != "original":
             raise ParamsError(f"views: 'original' must come first, not {self.views!r}")
         if self.weight_floor > 1:
             raise ParamsError(f"weight_floor: a number from 0 to 1, not {self.weight_floor!r}")
         if isinstance(self.shrinkage, str) and self.shrinkage not in SHRINKAGES:
-            hint = did_you_mean(self.shrinkage, SHRINKAGES)
-            raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{hint}")
+            raise ParamsError(f"shrinkage: no estimate {self.shrinkage!r}{did_you_mean(self.shrinkage, SHRINKAGES)}")
         if isinstance(self.shrinkage, float | int) and not 0 <= self.shrinkage <= 1:
             raise ParamsError(f"shrinkage: a number from 0 to 1, not {self.shrinkage!r}")
         if self.shrinkage is not None and self.statistics != "exact":
             raise ParamsError("shrinkage: needs statistics: exact")
         if self.responsibilities == "soft" and self.statistics != "exact":
             raise ParamsError("responsibilities: soft needs statistics: exact")
-        number = not isinstance(self.clip_scale, str)
-        if self.clip_scale != "model" and not (number and 0 < float(self.clip_scale) < math.inf):
+        word = isinstance(self.clip_scale, str)
+        if self.clip_scale != "model" and (word or not 0 < float(self.clip_scale) < math.inf):
             raise ParamsError(f"clip_scale: 'model' or a number above 0, not {self.clip_scale!r}")
-
-    def _check(self, name: str, value: object, kind: type) -> None:
-        """Refuse an unknown choice, a negative number, and a word for a switch.
-
-        YAML 1.2 reads ``off`` and ``no`` as words, and every word is true.
-        """
-        annotation = _annotations()[name]
-        if get_origin(annotation) is Literal and value not in get_args(annotation):
-            hint = did_you_mean(str(value), get_args(annotation))
-            raise ParamsError(f"{name}: {value!r} is not a choice{hint}")
-        expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind)
-        if expected and type(value) is not kind and (kind, type(value)) != (float, int):
-            raise ParamsError(f"{name}: {expected}, not {value!r}")
-        if kind in (int, float) and not 0 <= value < math.inf:  # type: ignore[operator]
-            raise ParamsError(f"{name}: a number from 0 on, not {value!r}")
 
     @property
     def views_of_source(self) -> tuple[str, ...]:
@@ -138,12 +119,8 @@ class MethodOptions:
 
     def regularisation(self, *, source: bool = False) -> Regularisation:
         """Return how the source's or the target's scatter is regularised."""
-        return Regularisation(
-            ridge=self.source_ridge if source else self.ridge,
-            relative=self.ridge_kind == "relative",
-            divide=self.divide_scatter,
-            shrinkage=self.shrinkage,
-        )
+        ridge = self.source_ridge if source else self.ridge
+        return Regularisation(ridge, self.ridge_kind == "relative", self.divide_scatter, self.shrinkage)
 
     def class_weights(self, weight: Vector64) -> Vector64 | None:
         """Return the weights (C,) of the classes in the logits, None for equal ones; an empty class counts one row."""
@@ -156,9 +133,18 @@ class MethodOptions:
         return self.fusion_test if at_test else self.fusion_adapt
 
 
-@cache
-def _annotations() -> dict[str, Any]:
-    return get_type_hints(MethodOptions)
+def _check(name: str, value: Any, annotation: Any, kind: type) -> None:
+    """Refuse an unknown choice, a negative number, and a word for a switch.
+
+    YAML 1.2 reads ``off`` and ``no`` as words, and every word is true.
+    """
+    if get_origin(annotation) is Literal and value not in get_args(annotation):
+        raise ParamsError(f"{name}: {value!r} is not a choice{did_you_mean(str(value), get_args(annotation))}")
+    expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind)
+    if expected and type(value) is not kind and (kind, type(value)) != (float, int):
+        raise ParamsError(f"{name}: {expected}, not {value!r}")
+    if kind in (int, float) and not 0 <= value < math.inf:
+        raise ParamsError(f"{name}: a number from 0 on, not {value!r}")
 
 
 CALIBRATED = MethodOptions()

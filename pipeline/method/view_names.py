@@ -1,7 +1,5 @@
 """The names of the views of an image, in the order in which they are extracted; `frequency_views` makes them."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 View = Literal["original", "zeros", "rand"]

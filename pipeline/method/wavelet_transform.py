@@ -1,22 +1,19 @@
 """One level of the 2-D discrete wavelet transform of a batch of images, and its inverse.
 
-Equal to `pywt.dwt2` and `pywt.idwt2` (symmetric boundary) for every discrete wavelet of PyWavelets
-and every size, odd ones included, but for a whole batch (n, c, h, w) on the images' own device.
+Equal to `pywt.dwt2` and `pywt.idwt2` (symmetric boundary) for every discrete wavelet of PyWavelets and every size, odd
+ones included, but for a whole batch (n, c, h, w) on the images' own device.
 
-A transform along one axis is linear, so it is a matrix, and PyWavelets itself yields that matrix
-when it transforms the identity: a level is a matrix product along either axis. The rows of both
-filters alternate in it, so that what is not zero lies in a band along the diagonal; it is cut into
-blocks of rows, and each is multiplied with the columns of its band alone. Haar, the default, is
-faster still as sums and differences of neighbours; tests hold it to the general path.
+A transform along one axis is linear, so it is a matrix, and PyWavelets itself yields that matrix when it transforms the
+identity: a level is a matrix product along either axis. The rows of both filters alternate in it, so that what is not
+zero lies in a band along the diagonal; it is cut into blocks of rows, and each is multiplied with the columns of its
+band alone. Haar, the default, is faster still as sums and differences of neighbours; tests hold it to the general path.
 
-Every product has the shape of one channel of one image, whatever the batch: an image's coefficients
-have the same bits alone and among others.
+Every product has the shape of one channel of one image, whatever the batch: an image's coefficients have the same bits
+alone and among others.
 
-The detail sub-bands come in PyWavelets' order cH, cV, cD, which the paper calls LH, HL, HH:
-LH is high along the height, HL is high along the width, HH is high along both.
+The detail sub-bands come in PyWavelets' order cH, cV, cD, which the paper calls LH, HL, HH: LH is high along the
+height, HL is high along the width, HH is high along both.
 """
-
-from __future__ import annotations
 
 import functools
 from collections.abc import Sequence

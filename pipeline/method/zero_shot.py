@@ -1,26 +1,16 @@
-"""CLIP zero-shot probabilities, eq. (1).
+"""Two classifiers of frozen features that train nothing: CLIP zero-shot, eq. (1), and the nearest class mean.
 
-Deviations, both for the better: the printed formula drops the temperature in its denominator, and the released code
-uses scale 1, which makes the probabilities almost uniform. Here the scale is an argument; callers pass the model's own.
+Deviations of zero-shot, both for the better: the printed formula drops the temperature in its denominator, and the
+released code uses scale 1, which makes the probabilities almost uniform. Here the scale is an argument; callers pass
+the model's own.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.method.rows import (  # fmt: skip
-    BLOCK_IMAGES,
-    Index,
-    Labels,
-    Matrix,
-    Matrix64,
-    Rows,
-    row_blocks,
-    take,
-    unit_rows,
-)
+from pipeline.method.rows import BLOCK_IMAGES, Index, Labels, Matrix, Matrix64, Rows, row_blocks, take, unit_rows
 
 
 def softmax(logits: Matrix) -> Matrix64:
@@ -35,29 +25,8 @@ def softmax(logits: Matrix) -> Matrix64:
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
-def branch_probabilities(logits: Matrix, classes: Labels, *, over_all: bool = False) -> Matrix64:
-    """Return the softmax of logits (n, C) over ``classes`` (c,), (n, c).
-
-    ``over_all``: over all C classes, then the columns of ``classes``, which do not sum to 1, as the released
-    code's CLIP branch has it at test.
-    """
-    if over_all:
-        return softmax(logits)[:, classes]
-    return softmax(logits[:, classes])
-
-
 def cosines(images: Matrix, texts: Matrix) -> Matrix64:
-    """Return cos(v(x), t(c)) of CLIP's image and text embeddings.
-
-    Parameters
-    ----------
-    images : ndarray of shape (n, d)
-    texts : ndarray of shape (C, d)
-
-    Returns
-    -------
-    ndarray of shape (n, C)
-    """
+    """Return cos(v(x), t(c)), (n, C), of CLIP's image (n, d) and text (C, d) embeddings."""
     return unit_rows(images) @ unit_rows(texts).T
 
 
@@ -79,14 +48,39 @@ class CosineRows:
     def __getitem__(self, index: Index) -> Matrix64:
         return cosines(self.images[index], self.texts)
 
-    def take(self, index: Index) -> CosineRows:
+    def take(self, index: Index) -> "CosineRows":
         """Return the rows at ``index`` without computing them."""
         return CosineRows(take(self.images, index), self.texts)
 
 
 def clip_probabilities(cosine: Rows, scale: float, classes: Labels, *, over_all: bool = False) -> Matrix64:
-    """Return p_VLM, (n, c), eq. (1), of cosines (n, C) at the model's ``scale`` s, see `branch_probabilities`."""
+    """Return p_VLM over ``classes`` (c,), (n, c), eq. (1), of cosines (n, C) at the model's ``scale`` s.
+
+    ``over_all``: the softmax is over all C classes, then sliced, as in the released code at test: rows do not sum to 1.
+    """
     p = np.empty((len(cosine), len(classes)))
     for block in row_blocks(len(cosine), BLOCK_IMAGES):
-        p[block] = branch_probabilities(scale * cosine[block], classes, over_all=over_all)
+        logits = scale * cosine[block]
+        p[block] = softmax(logits)[:, classes] if over_all else softmax(logits[:, classes])
     return p
+
+
+def class_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
+    """Return the class means (C, d) of unit rows (n, d), read in blocks; NaN for a class without rows.
+
+    Examples
+    --------
+    >>> class_means(np.array([[2.0, 0.0], [0.0, 3.0]]), np.array([0, 0]), 1)
+    array([[0.5, 0.5]])
+    """
+    sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
+    for block in row_blocks(len(rows), BLOCK_IMAGES):
+        sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])
+    return np.asarray(sums / np.where(counts > 0, counts, np.nan)[:, None])
+
+
+def nearest_mean(x: Matrix, means: Matrix64) -> npt.NDArray[np.intp]:
+    """Return for each row of ``x`` (n, d) the class (n,) whose mean is nearest in Euclidean distance."""
+    # ‖z − μ‖² = ‖z‖² − 2 z·μ + ‖μ‖², and ‖z‖² is the same for every class
+    scores = unit_rows(x) @ np.nan_to_num(means).T - 0.5 * np.einsum("cd,cd->c", means, means)
+    return np.asarray(np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=1))

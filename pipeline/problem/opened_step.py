@@ -15,12 +15,11 @@ import numpy as np
 from pipeline import paths
 from pipeline.datasets.manifest_files import is_private, read_images, rows_digest
 from pipeline.errors import ParamsError, did_you_mean, listed
+from pipeline.method.adaptation import Referee
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.referee import Referee
-from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Index, TargetTask, Vector64, as_array, take
+from pipeline.method.rows import Index, RowReduction, TargetTask, Vector64, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.method.adaptation import adapt_task, pseudo_label
+from pipeline.method.adaptation import Referee, adapt_task, pseudo_label
 from pipeline.method.kernel_directions import lifted, lowered
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.referee import Referee
-from pipeline.method.rejection import RejectionState
-from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Index
-from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.task_preparation import PreparedTask, prepared_tasks
+from pipeline.method.rejection import PreparedTask, RejectionState, prepared_tasks
+from pipeline.method.rows import Index, RowReduction
+from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
 from pipeline.store.target_store import TaskLabels

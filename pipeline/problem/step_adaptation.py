@@ -12,18 +12,15 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels, adapt_task, fused_labels, labelled_task
+from pipeline.method.adaptation import PseudoLabels, Referee, adapt_task, fused_labels, labelled_task
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_directions import lifted
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, klda_probabilities
-from pipeline.method.referee import Referee
 from pipeline.method.rejection import RejectionState, class_directions, empty_state, reject, rejector
-from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Index, Matrix, Matrix64, TargetTask, Vector64, row_blocks, unit_rows
+from pipeline.method.rows import Index, Matrix, Matrix64, RowReduction, TargetTask, Vector64, row_blocks, unit_rows
 from pipeline.method.source_model import SourceModel
-from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.task_statistics import ExactStatistics
+from pipeline.method.task_statistics import ExactStatistics, empty_statistics
 from pipeline.problem.opened_step import OpenedStep
 from pipeline.store.stream_state import StreamState
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import PseudoLabels
-from pipeline.method.confidence_quality import ranking_quality
-from pipeline.method.continual_metrics import average_incremental_accuracy, final_accuracy, forgetting
+from pipeline.method.continual_metrics import average_incremental_accuracy, final_accuracy, forgetting, ranking_quality
 from pipeline.method.evaluation import Scores
 from pipeline.method.label_space_measures import LabelSpaceScores
 from pipeline.report.figures import percent

@@ -10,8 +10,13 @@ import numpy as np
 
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
-from pipeline.method.confidence_quality import BINS, confidence_bins, weight_bins
-from pipeline.method.continual_metrics import accuracy_after_each_task, forgetting_per_task
+from pipeline.method.continual_metrics import (
+    BINS,
+    accuracy_after_each_task,
+    confidence_bins,
+    forgetting_per_task,
+    weight_bins,
+)
 from pipeline.method.evaluation import BRANCHES
 from pipeline.method.principal_plane import evenly, principal_plane
 from pipeline.report.figures import percent

@@ -23,7 +23,7 @@ from pipeline.problem.adapted_model import options_as_json
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed, label_seed
-from pipeline.stage import Context, stage
+from pipeline.stage import Context, embedding_settings, stage
 from pipeline.store.target_store import write_target
 
 
@@ -101,7 +101,7 @@ def refined_views(
     with refine_views(
         images_of(read_images(target.manifest)),
         views_to_refine(target.name, views, params.vision, model.library),
-        context.embedding_settings(params.vision),
+        embedding_settings(params, params.vision),
         ascent=Ascent(asked.steps, asked.step_size, asked.radius),
         attention=asked.mutual_attention,
         train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),

@@ -24,8 +24,7 @@ from pipeline.errors import InputError, RefereeError, StoreError, counted, one_l
 from pipeline.extraction.executor import Executor, for_each_item
 from pipeline.method.continual_metrics import image_covariance
 from pipeline.method.label_space_measures import LabelSpaceScores
-from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import as_array, take
+from pipeline.method.rows import RowReduction, as_array, take
 from pipeline.params import Params
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed

@@ -16,7 +16,7 @@ from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
 from pipeline.image_files.read import file_of
 from pipeline.params import Params
-from pipeline.stage import Context, stage
+from pipeline.stage import Context, embedding_settings, stage
 from pipeline.store.embedding_store import write_embeddings
 from pipeline.store.imported_embeddings import STORE, embeddings_file, import_store
 
@@ -40,7 +40,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     params = context.params
     spec = params.models[model]
     images = read_images(paths.manifest(domain))
-    views = views_in_both(domain, params.domains[domain].views, model, spec.views)
+    views = tuple(context.settings["views"])
     if spec.library != "imported":
         return embed_with_model(context, domain, model, images, views)
     file = embeddings_file(Path(spec.origin), domain)
@@ -67,7 +67,7 @@ def embed_with_model(context: Context, domain: str, model: str, images: list[Ima
     from pipeline.extraction.cluster import cluster_from_environment
     from pipeline.extraction.embed import embed_images  # imports torch
 
-    settings = context.embedding_settings(model)
+    settings = embedding_settings(context.params, model)
     needed = [Path(settings.backbone.origin), *(file_of(Path(image.path)) for image in images[:1])]
     with (
         cluster_from_environment(paths.SCRATCH, needed) as cluster,

@@ -11,13 +11,13 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import iterate_images
+from pipeline.method.adaptation import Referee
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.prediction import predict
-from pipeline.method.referee import Referee
 from pipeline.method.rejection import rejector
-from pipeline.method.row_reduction import RowReduction
+from pipeline.method.rows import RowReduction
 from pipeline.method.variants import MethodOptions
 from pipeline.params import Params
 from pipeline.problem.adapted_model import check_options

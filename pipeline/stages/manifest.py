@@ -55,7 +55,7 @@ def manifest(context: Context, name: str) -> str:
             found,
             domain=name,
             folder=how["images"],
-            class_names=how["class_names"] or found.classes,
+            class_names=how["class_names"],
             labelled=how["labels"] != "none",
             read_facts=read if found.has_bytes else None,
             unreadable=how["unreadable"],
@@ -71,18 +71,16 @@ def manifest(context: Context, name: str) -> str:
 
 def summary(report: dict[str, Any]) -> str:
     """Return what was found, and what was left out and why, in one line."""
-    copies, unreadable = sum(len(group["paths"]) - 1 for group in report["duplicates"]), len(report["unreadable"])
-    ignored = report["ignored_files"]
-    left_out = {
-        f"{counted(copies, 'copy')} of other images": copies,
-        f"{unreadable} unreadable": unreadable,
-        f"{counted(sum(ignored.values()), 'file')} of other kinds ({listed(ignored)})": ignored,
-    }
-    notes = [note for note, some in left_out.items() if some]
-    labelled = "" if report.get("labels") != "none" else ", no labels"
-    return f"{counted(report['images'], 'image')}, {counted(len(report['classes']), 'class')}{labelled}" + "".join(
-        f"; {note}" for note in notes
-    )
+    line = f"{counted(report['images'], 'image')}, {counted(len(report['classes']), 'class')}"
+    if report.get("labels") == "none":
+        line += ", no labels"
+    if copies := sum(len(group["paths"]) - 1 for group in report["duplicates"]):
+        line += f"; {counted(copies, 'copy')} of other images"
+    if unreadable := report["unreadable"]:
+        line += f"; {len(unreadable)} unreadable"
+    if ignored := report["ignored_files"]:
+        line += f"; {counted(sum(ignored.values()), 'file')} of other kinds ({listed(ignored)})"
+    return line
 
 
 def require_same_classes(params: Any, name: str) -> None:
@@ -93,8 +91,7 @@ def require_same_classes(params: Any, name: str) -> None:
     dataset = params.domains[name].dataset
     if params.datasets[dataset].class_names:
         return  # a class without images is then `data.empty_class`
-    domains = [key for key, domain in params.domains.items() if domain.dataset == dataset]
-    folders = [params.domains[key].images for key in domains]
+    folders = [domain.images for domain in params.domains.values() if domain.dataset == dataset]
     classes = {folder: {child.name for child in class_folders(Path(folder), ())} for folder in folders}
     own = params.domains[name].images
     for folder, names in classes.items():

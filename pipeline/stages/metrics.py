@@ -63,15 +63,16 @@ def _method_name(variant: str, options: Mapping[str, Any]) -> str:
 
 def _unknown_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
     """Return how well images of unknown classes are told apart, of the problems that have such."""
-    found = {
-        name: {
+    found = {}
+    for name, one in evaluated.items():
+        space = one.label_space
+        if space is None or space.unknown is None:
+            continue
+        found[name] = {
             **{measure: getattr(space, measure) for measure in MEASURES},
             **{
-                f"task {task + 1}": {m: space.per_task[m][task] for m in MEASURES}
+                f"task {task + 1}": {measure: space.per_task[measure][task] for measure in MEASURES}
                 for task in range(len(space.per_task["h_score"]))
             },
         }
-        for name, one in evaluated.items()
-        if (space := one.label_space) is not None and space.unknown is not None
-    }
     return {"unknown": found} if found else {}

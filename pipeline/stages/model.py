@@ -20,7 +20,7 @@ from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
 from pipeline.errors import ModelError
 from pipeline.params import Params
 from pipeline.stage import Context, stage
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_text
 
 NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
 
@@ -37,8 +37,7 @@ def model(context: Context, name: str) -> str:
     facts = {"library": spec.library, "name": spec.name, **weights(Path(spec.origin), spec.library)}
     if spec.library != "imported" and not os.environ.get(NEW_WEIGHTS):
         require_weights_of_features(name, spec.origin, facts)
-    with write_aside(paths.model_identity(name)) as aside:
-        aside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(paths.model_identity(name), json.dumps(facts, indent=2, sort_keys=True) + "\n")
     return facts.get("file") or ", ".join(facts.get("files", ())) or "weights come from the hub"
 
 

@@ -13,10 +13,9 @@ import numpy as np
 from pipeline import paths
 from pipeline.datasets.task_files import is_labelled
 from pipeline.errors import counted
-from pipeline.method.nearest_mean import class_means, nearest_mean
 from pipeline.method.rows import unit_rows
-from pipeline.method.zero_shot import cosines
-from pipeline.problem.domain import Domain, LabelledDomain
+from pipeline.method.zero_shot import class_means, cosines, nearest_mean
+from pipeline.problem.domain import LabelledDomain
 from pipeline.report.results import ProbeFigures, guessing
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import EmbeddingStore
@@ -29,7 +28,15 @@ def probe(context: Context, name: str) -> str:
     # not opened by the project, which opens problems too: code of the method would be code of this stage
     domain = LabelledDomain(name, context.params.vision, context.params.language)
     labelled = is_labelled(domain.manifest)
-    figures = probe_figures(domain) if labelled else unlabelled_figures(domain)
+    figures: dict[str, Any] = {
+        "images": domain.vision.rows,
+        "test_images": 0,
+        "classes": len(domain.classes),
+        **dict.fromkeys(("zero_shot", "nearest_mean", "nearest_mean_sd")),
+        "view_cosine": view_cosines(domain.vision),
+    }
+    if labelled:
+        figures |= accuracies(domain)
     write_json(paths.probe(context.suite, name), figures)
     if not labelled:
         return f"{counted(figures['images'], 'image')}, no labels: no accuracy"
@@ -41,31 +48,16 @@ def probe(context: Context, name: str) -> str:
     )
 
 
-def probe_figures(domain: LabelledDomain) -> dict[str, Any]:
-    """Return the figures of a domain as JSON values."""
-    labels = domain.labels
+def accuracies(domain: LabelledDomain) -> dict[str, Any]:
+    """Return the figures that need labels."""
     # the logit scale of eq. (1) does not change which class is largest
     zero_shot = cosines(domain.clip.read("original"), domain.prompts.text).argmax(axis=1)
     nearest = [nearest_mean_accuracy(domain, seed) for seed in domain.seeds]
     return {
-        "images": len(labels),
         "test_images": max(len(domain.test_index(seed)) for seed in domain.seeds),
-        "classes": len(domain.classes),
-        "zero_shot": round(float(np.mean(zero_shot == labels)), 4),
+        "zero_shot": round(float(np.mean(zero_shot == domain.labels)), 4),
         "nearest_mean": round(float(np.mean(nearest)), 4),
         "nearest_mean_sd": round(float(np.std(nearest)), 4),
-        "view_cosine": view_cosines(domain.vision),
-    }
-
-
-def unlabelled_figures(domain: Domain) -> dict[str, Any]:
-    """Return the figures of a domain without labels, of which those of accuracy are None."""
-    return {
-        "images": domain.vision.rows,
-        "test_images": 0,
-        "classes": len(domain.classes),
-        **dict.fromkeys(("zero_shot", "nearest_mean", "nearest_mean_sd")),
-        "view_cosine": view_cosines(domain.vision),
     }
 
 

@@ -48,13 +48,13 @@ def prompts(context: Context, name: str) -> str:
 
 def embed_prompts(context: Context, domain: str, classes: Sequence[str]) -> Prompts:
     """Embed every class in every template; average the unit vectors and normalise again."""
-    from pipeline.encoders.backbone import build_clip  # imports torch
+    from pipeline.encoders import clip_encoder  # imports torch
 
     params = context.params
     templates = params.domains[domain].templates
     names = params.datasets[params.domains[domain].dataset].class_names
     texts = [text for name in classes for text in sentences(names.get(name) or spoken(name), templates)]
-    encoder = build_clip(params.models[params.language], params.runtime.device)
+    encoder = clip_encoder.build(params.models[params.language], params.runtime.device)
     vectors = encoder.embed_texts(texts).cpu().numpy()
     means = vectors.reshape(len(classes), len(templates), -1).mean(axis=1)
     provenance = {

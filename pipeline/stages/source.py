@@ -19,8 +19,7 @@ from pipeline.extraction.executor import Executor
 from pipeline.method.backbone_weights import FEATURES, column_factors
 from pipeline.method.kernel_directions import lifted
 from pipeline.method.random_fourier_features import KernelError, kernel_error
-from pipeline.method.row_reduction import RowReduction
-from pipeline.method.rows import Matrix, take, unit_rows
+from pipeline.method.rows import Matrix, RowReduction, take, unit_rows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.bases import basis_recipe

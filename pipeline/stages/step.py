@@ -19,7 +19,7 @@ from pipeline.problem.step_adaptation import adapt_step
 from pipeline.problem.step_results import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
-from pipeline.write_aside import write_aside, write_json
+from pipeline.write_aside import write_json, write_text
 
 
 @stage(per=("steps",), reads=("language", "method", "steps", "vision"))
@@ -52,8 +52,7 @@ def step(context: Context, name: str) -> str:
     figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
     table = images_csv(opened.images, result.prediction, names, result.weight, list(opened.corrected))
     state = replace(result.state, summary=figures)
-    with write_aside(paths.step_images(context.suite, name)) as aside:
-        aside.write_text(table, encoding="utf-8")
+    write_text(paths.step_images(context.suite, name), table)
     content = {"step": name, "steps_before": list(state.steps_before), **figures}
     write_json(paths.step_figures(context.suite, name), content)
     write_stream_state(paths.stream_state(name), state)

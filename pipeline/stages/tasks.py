@@ -12,7 +12,7 @@ from pipeline.datasets import kept_order, manifest_files
 from pipeline.datasets.label_spaces import label_space, target_tasks
 from pipeline.datasets.task_files import write_tasks
 from pipeline.datasets.tasks import arrange
-from pipeline.errors import counted
+from pipeline.errors import InputError, counted
 from pipeline.params import Params
 from pipeline.stage import Context, stage
 
@@ -37,7 +37,10 @@ def tasks(context: Context, name: str) -> str:
     how = dict(context.settings)
     spaces = how.pop("label_spaces", {})
     names = manifest_files.read_class_names(folder)
-    order = kept_order.present(kept_order.in_force(paths.order(name)), names)
+    orders = kept_order.read_orders(paths.order(name))
+    if not orders:
+        raise InputError(f"{paths.order(name)}: no such file, or it is empty; run dvc repro order@{name}")
+    order = kept_order.present(orders[-1].tasks, names)
     rows = list(manifest_files.iterate_labelled(folder))
     labels, contents = [row.class_name for row in rows], [row.sha256 for row in rows]
     classes, arranged = arrange(name, order, labels, contents, **how)

@@ -29,7 +29,8 @@ from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.method.rows import Matrix64
-from pipeline.method.task_statistics import Arithmetic, ExactStatistics
+from pipeline.method.task_statistics import ExactStatistics
+from pipeline.method.variants import Arithmetic
 from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.seal import unusable

@@ -55,7 +55,7 @@ def test_the_predictions_are_those_that_evaluate_counted(lookalike, capsys, monk
     assert run_stage(["evaluate", "mnist-uci"]) == 0
     capsys.readouterr()
     images, labels = read_images(MANIFEST), read_labels(MANIFEST)[0].astype(str)
-    tasks, file, wrong = read_tasks(MANIFEST, rows=len(images)), tmp_path / "deep" / "labels.csv", 0
+    tasks, file, wrong = read_tasks(MANIFEST), tmp_path / "deep" / "labels.csv", 0
     for seed, scores in enumerate(counted):
         test = np.flatnonzero(tasks.is_test(seed))
         chosen = ("--seed", str(seed), "--format", "csv")

@@ -10,7 +10,7 @@ from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import sweep
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.comparison.sweep import Run, outcomes_of, runs_over
-from pipeline.method import swept_features
+from pipeline.method import kernel_rows
 from pipeline.method.random_fourier_features import phases
 from pipeline.method.variants import CALIBRATED, VARIANTS
 from pipeline.store.basis_file import BasisRecipe
@@ -62,7 +62,7 @@ def test_bases_share_features_and_neighbours_and_predict_as_on_their_own(problem
     settings = [(12, 1e-4), (40, 1e-4), (60, 1e-4), (50, 1e-5), (60, 0.3)]
     runs = [Run(recipe(None, D=D, sigma=sigma, convention="gamma"), CALIBRATED) for D, sigma in settings][::order]
     mapped = []
-    monkeypatch.setattr(swept_features, "phases", lambda basis, x: mapped.append(len(x)) or phases(basis, x))
+    monkeypatch.setattr(kernel_rows, "phases", lambda basis, x: mapped.append(len(x)) or phases(basis, x))
     for run in runs:
         outcomes_of(problem, [], 0, opened, [run], recipes=[one.recipe for one in runs])
     assert len(mapped) == 3 * (3 + 3 + 1)  # once per view of each task of source and target and of the test images

@@ -9,7 +9,7 @@ from pipeline.errors import InputError
 from small_manifests import TWO_CLASSES, arranged, build_manifest, images, sha256
 
 
-def test_rows_are_in_the_order_of_the_paths():
+def test_rows_are_in_the_order_of_the_paths_or_for_a_private_domain_of_the_contents():
     manifest = build_manifest()
     assert [row.path for row in manifest.images] == [image.path.as_posix() for image in TWO_CLASSES.images]
     assert manifest.images[0] == ("data/d/a/a0.png", sha256("a0.png"), 4, 3)
@@ -17,11 +17,9 @@ def test_rows_are_in_the_order_of_the_paths():
     classes, tasks = arranged(manifest)
     assert tasks.task.tolist() == [0] * 10 + [1] * 5
     assert classes == [(0, "a", 0), (1, "b", 1)]
-
-
-def test_rows_of_a_private_domain_are_in_the_order_of_their_contents():
-    digests = [row.sha256 for row in build_manifest(by_content=True).images]
-    assert digests == sorted(digests)
+    private = build_manifest(by_content=True)
+    assert [row.sha256 for row in private.images] == sorted(row.sha256 for row in manifest.images)
+    assert [Path(row.path).parent.name for row in private.images] == private.labels
 
 
 def test_the_report():

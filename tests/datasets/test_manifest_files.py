@@ -39,7 +39,7 @@ def test_what_is_written_is_read(tmp_path):
     labels, digest = read_labels(tmp_path / "d")
     assert [classes[label].class_name for label in labels] == manifest.labels
     assert digest == rows_digest(row.sha256 for row in manifest.images)
-    tasks = read_tasks(tmp_path / "d", rows=15)
+    tasks = read_tasks(tmp_path / "d")
     assert tasks.seeds == (0, 7)
     np.testing.assert_array_equal(tasks.task, expected.task)
     np.testing.assert_array_equal(tasks.test, expected.test)
@@ -69,28 +69,21 @@ def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
         subprocess.run(["sha256sum", "--strict", "-c", *sums], cwd=tmp_path / folder, check=True)
 
 
-def test_the_same_images_give_the_same_bytes_whatever_the_workers(tmp_path):
-    for name, workers in (("x", 1), ("y", 8)):
-        write_all(tmp_path / name, workers=workers)
-    assert contents(tmp_path / "x") == contents(tmp_path / "y")
-
-
-def test_seeds_and_tasks_leave_images_and_labels_alone(tmp_path):
-    write_all(tmp_path / "x")
-    changes = {"seeds": (1, 2, 3), "classes_per_task": 2, "test_fraction": 0.5}
-    write_all(tmp_path / "y", arrangement=changes)
-    before, after = contents(tmp_path / "x"), contents(tmp_path / "y")
-    changed = {name for name in FILES if before[name] != after[name]}
-    assert changed == {name for name in FILES if name.startswith("tasks/")}
-
-
-def test_tasks_and_their_digest_do_not_change_with_the_labels(tmp_path):
-    """`adapt` depends on tasks.csv and its digest: a label must not reach it through either."""
-    write_all(tmp_path / "x", images(a=["1.png", "2.png"], b=["3.png"]))
-    write_all(tmp_path / "y", images(a=["1.png", "2.png"], c=["3.png"]))
-    for name in ("tasks/tasks.csv", "tasks/tasks.csv.sha256"):
-        assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "y" / name).read_bytes()
-    assert "png" not in (tmp_path / "x/tasks/tasks.csv").read_text()
+def test_files_change_only_with_what_they_hold(tmp_path):
+    """And `adapt` depends on tasks.csv and its digest: a label must not reach it through either."""
+    made = images(a=["1.png", "2.png"], b=["3.png"]), images(a=["1.png", "2.png"], c=["3.png"])
+    asked = {"seeds": (1, 2, 3), "classes_per_task": 2, "test_fraction": 0.5}
+    write_all(tmp_path / "first", made[0], workers=1)
+    write_all(tmp_path / "again", made[0], workers=8)
+    write_all(tmp_path / "other tasks", made[0], arrangement=asked)
+    write_all(tmp_path / "other classes", made[1])
+    first, again, tasks, classes = (contents(tmp_path / n) for n in ("first", "again", "other tasks", "other classes"))
+    assert again == first
+    of_tasks = {name for name in FILES if name.startswith("tasks/")}
+    assert {name for name in FILES if tasks[name] != first[name]} == of_tasks
+    changed = {name for name in FILES if classes[name] != first[name]}
+    assert of_tasks - changed == {"tasks/tasks.csv", "tasks/tasks.csv.sha256"}
+    assert b"png" not in first["tasks/tasks.csv"]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +122,6 @@ def test_files_of_two_manifests_are_not_read_together(tmp_path):
     fewer = FoundImages(TWO_CLASSES.images[1:], {})
     write_all(tmp_path / "x")
     write_all(tmp_path / "y", fewer)
-    with pytest.raises(StoreError, match=r"tasks\.csv: has 14 rows, but images\.csv has 15"):
-        read_tasks(tmp_path / "y", rows=15)
     for name in ("labels/labels.csv", "labels/labels.csv.sha256"):
         (tmp_path / "x" / name).write_bytes((tmp_path / "y" / name).read_bytes())
     with pytest.raises(StoreError, match=r"labels\.csv: row 0 is data/d/a/a1\.png"):
@@ -159,7 +150,7 @@ def kept(folder: Path) -> Path:
     return folder.parents[2] / "private/wards"
 
 
-def test_of_a_private_domain_dvc_gets_no_path_and_no_label(private):
+def test_of_a_private_domain_dvc_gets_no_path_and_no_label_and_the_owner_reads_all(private):
     files = contents(private)
     assert sorted(files) == FILES
     secret = (b"ill", b"png", sha256("7.png").encode())
@@ -167,48 +158,34 @@ def test_of_a_private_domain_dvc_gets_no_path_and_no_label(private):
         assert not any(word in files[name] for word in secret)
     assert files["images/images.csv"].startswith(b"kept_private,sha256\nimages.csv,")
     assert json.loads(files["report.json"])["kept_private"] == "report.json"
-
-
-def test_the_owner_of_a_private_domain_reads_it_as_any_other(private):
     assert len(read_images(private)) == 2
     assert read_labels(private)[0].tolist() == [0, 1]
     assert json.loads((kept(private) / "report.json").read_text())["images"] == 2
 
 
-def test_who_does_not_own_a_private_domain_is_told_so(private):
-    (kept(private) / "labels.csv").unlink()
-    with pytest.raises(StoreError, match=r"labels\.csv: kept private .*owner runs `dvc repro`"):
-        read_labels(private)
-
-
-def test_another_version_of_a_private_file_is_refused(private):
+def test_a_private_file_that_is_absent_or_another_is_refused(private):
     file = kept(private) / "labels.csv"
     file.write_text(file.read_text().replace(",ill", ",well"))
     with pytest.raises(StoreError, match=r"labels\.csv: points to another version .*--force manifest@wards"):
         read_labels(private)
-
-
-def test_a_change_of_a_private_file_changes_its_pointer(private):
-    before = contents(private)
-    write_manifest(build_manifest(images(ill=["7.png"], well=["2.png"])), private, private=True)
-    assert contents(private) == before
-    write_manifest(build_manifest(images(ill=["7.png"], unwell=["2.png"])), private, private=True)
-    assert contents(private)["labels/labels.csv"] != before["labels/labels.csv"]
-
-
-def test_a_pointer_that_comes_back_finds_the_former_version(private):
-    """DVC's run-cache brings pointers back, of an image that was added, removed and added again."""
-    before, owner = contents(private), read_images(private)
-    write_manifest(build_manifest(images(ill=["8.png"], well=["2.png"])), private, private=True)
-    assert read_images(private) != owner
-    for name, content in before.items():
-        (private / name).write_bytes(content)
-    assert read_images(private) == owner
-
-
-def test_a_pointer_leads_to_no_other_file(private):
-    """What a pointer says is compared and never opened: a file name in it has no effect."""
+    # what a pointer says is compared and never opened: a file name in it has no effect
     (private / "labels/labels.csv").write_text("kept_private,sha256\n../../../../secret,00\n")
     seal(private / "labels/labels.csv")
     with pytest.raises(StoreError, match="points to another version"):
         read_labels(private)
+    file.unlink()
+    with pytest.raises(StoreError, match=r"labels\.csv: kept private .*owner runs `dvc repro`"):
+        read_labels(private)
+
+
+def test_a_pointer_changes_with_its_file_and_one_that_comes_back_finds_the_former_version(private):
+    """DVC's run-cache brings pointers back, of an image that was added, removed and added again."""
+    before, owner = contents(private), read_images(private)
+    write_manifest(build_manifest(images(ill=["7.png"], well=["2.png"])), private, private=True)
+    assert contents(private) == before
+    write_manifest(build_manifest(images(ill=["8.png"], well=["2.png"])), private, private=True)
+    assert contents(private)["labels/labels.csv"] != before["labels/labels.csv"]
+    assert read_images(private) != owner
+    for name, content in before.items():
+        (private / name).write_bytes(content)
+    assert read_images(private) == owner

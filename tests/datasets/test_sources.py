@@ -66,30 +66,29 @@ def test_class_folders_at_any_depth(tmp_path, folder, paths, others, class_names
     assert len(find(tmp_path / folder, labelled=False).images) == len(paths)
 
 
-def test_visda_by_its_list(tmp_path):
-    put(tmp_path, "train/aeroplane/src_1.png", "train/bus/a photo 2.png")
-    assert listed(tmp_path, "train", "aeroplane/src_1.png 0\r\n\r\nbus/a photo 2.png   2\r\naeroplane/src_1.png 0") == [
-        ("train/aeroplane/src_1.png", "aeroplane"),
-        ("train/bus/a photo 2.png", "bus"),
-    ]
+DOMAINNET = {"clipart/The_Mona_Lisa/clipart_1.jpg": "The_Mona_Lisa", "clipart/t-shirt/clipart_2.jpg": "t-shirt"}
+DOMAINNET_TEXT = "clipart/t-shirt/clipart_2.jpg 1\nclipart/The_Mona_Lisa/clipart_1.jpg 0\n"
 
 
-def test_visda_test_set_has_classes_only_in_its_list(tmp_path):
-    put(tmp_path, "test/trunc00/a.jpg", "test/b.jpg")
-    assert listed(tmp_path, "test", "trunc00/a.jpg 2\nb.jpg 0\n") == [
-        ("test/b.jpg", "aeroplane"),
-        ("test/trunc00/a.jpg", "bus"),
-    ]
-
-
-def test_domainnet_lists_name_the_domain_and_number_classes_their_own_way(tmp_path):
-    put(tmp_path, "clipart/The_Mona_Lisa/clipart_1.jpg", "clipart/t-shirt/clipart_2.jpg")
-    put(tmp_path, "clipart/t-shirt/not_listed.jpg")
-    text = "clipart/t-shirt/clipart_2.jpg 1\nclipart/The_Mona_Lisa/clipart_1.jpg 0\n"
-    names = ["t-shirt", "The_Mona_Lisa"]  # label 0 is not the first name
-    expected = [("clipart/The_Mona_Lisa/clipart_1.jpg", "The_Mona_Lisa"), ("clipart/t-shirt/clipart_2.jpg", "t-shirt")]
-    for class_names in (names, ()):
-        assert listed(tmp_path, ".", text, class_names=class_names) == expected
+@pytest.mark.parametrize(
+    ("folder", "text", "class_names", "images"),
+    [
+        (
+            "train",
+            "aeroplane/src_1.png 0\r\n\r\nbus/a photo 2.png   2\r\naeroplane/src_1.png 0",
+            VISDA,
+            {"train/aeroplane/src_1.png": "aeroplane", "train/bus/a photo 2.png": "bus"},
+        ),
+        # VisDA's test set has classes only in its list
+        ("test", "trunc00/a.jpg 2\nb.jpg 0\n", VISDA, {"test/b.jpg": "aeroplane", "test/trunc00/a.jpg": "bus"}),
+        # DomainNet's lists name the domain and number classes their own way: label 0 is not the first name
+        (".", DOMAINNET_TEXT, ["t-shirt", "The_Mona_Lisa"], DOMAINNET),
+        (".", DOMAINNET_TEXT, (), DOMAINNET),
+    ],
+)
+def test_a_list_names_the_images_and_where_folders_do_not_the_classes(tmp_path, folder, text, class_names, images):
+    put(tmp_path, *images, f"{folder}/not_listed.jpg")
+    assert listed(tmp_path, folder, text, class_names=class_names) == list(images.items())
 
 
 def test_files_that_are_no_images_are_left_out_and_counted(tmp_path):
@@ -110,13 +109,10 @@ def test_links_are_followed_but_not_in_a_circle(tmp_path):
     assert found(tmp_path, "d") == [("d/a/1.png", "a")]
 
 
-def test_a_missing_folder_or_a_file_in_its_place(tmp_path):
+def test_a_missing_folder_a_file_in_its_place_or_an_unknown_class_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
     for name in ("amazon", "file"):
         refused(rf"{name}: .*domains\.\*\.images", tmp_path / name)
-
-
-def test_an_unknown_class_folder_names_the_nearest(tmp_path):
     put(tmp_path, "d/backpack/1.png")
     names = ("back_pack", "bike")
     refused(r"d/backpack: .*class_names.*did you mean 'back_pack'", tmp_path / "d", class_names=names)
@@ -153,9 +149,9 @@ def test_a_bad_list_names_file_and_line(tmp_path, text, message):
 
 
 def test_a_list_that_names_no_class_is_refused(tmp_path):
-    put(tmp_path, "d/1.png")
+    put(tmp_path, "1.png")
     with pytest.raises(InputError, match=r"datasets\.\*\.class_names"):
-        listed(tmp_path, "d", "1.png 2\n", class_names=())
+        listed(tmp_path, ".", "1.png 2\n", class_names=())
 
 
 def save(tmp_path, **arrays):
@@ -247,12 +243,9 @@ def test_tables_of_paths(tmp_path):
         ]
         everything = settings | {"columns": columns | {"domain": ""}}
         assert find(tmp_path / "data" / name, **everything).tasks() == [["bicycle"], ["bus"]]
-
-
-def test_a_hub_s_metadata_csv_named_as_the_images(tmp_path):
-    put(tmp_path, "d/bus/1.png")
-    (tmp_path / "d/metadata.csv").write_text("file_name,label\nbus/1.png,bus\n")
-    assert found(tmp_path, "d/metadata.csv", class_names=VISDA) == [("d/bus/1.png", "bus")]
+    # as the hub's datasets of images have it, with the hub's name of the column
+    (tmp_path / "data/metadata.csv").write_text("file_name,label\nx/1.png,bus\n")
+    assert found(tmp_path, "data/metadata.csv", class_names=VISDA) == [("data/x/1.png", "bus")]
 
 
 @pytest.mark.parametrize("form", ["tar", "parquet", "csv"])

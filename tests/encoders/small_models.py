@@ -4,11 +4,13 @@ import json
 from typing import Any
 
 import open_clip
+import pytest
 import timm
 import torch
 
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.errors import ModelError
 
 VIT = "vit_tiny_patch16_224"
 VIT_KWARGS: dict[str, Any] = {"img_size": 32, "patch_size": 4, "embed_dim": 48, "depth": 2, "num_heads": 3}
@@ -43,11 +45,13 @@ def encoder_of(module):
     return ImageEncoder(module, module, description={"library": "timm", "name": "tiny"}, **ON_CPU)
 
 
-def clip_config(folder, **changes):
-    path = folder / "open_clip_config.json"
-    path.write_text(json.dumps({**CLIP_CONFIG, **changes}))
-    return path
-
-
 def pictures(n, size=32):
     return torch.rand((n, 3, size, size), generator=torch.Generator().manual_seed(7))
+
+
+def refused(expected, build, *args, **changes):
+    """Build what cannot be built; return the message, which is one line."""
+    with pytest.raises(ModelError, match=expected) as error:
+        build(*args, **changes)
+    assert "\n" not in str(error.value)
+    return str(error.value)

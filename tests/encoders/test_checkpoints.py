@@ -12,17 +12,14 @@ from pipeline.errors import ModelError
 
 
 class Small(torch.nn.Module):
+    """A state of several types and shapes."""
+
     def __init__(self):
         super().__init__()
-        self.linear = torch.nn.Linear(3, 2)
-        self.layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        self.layers = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
         self.scale = torch.nn.Parameter(torch.tensor(2.5))
         self.low = torch.nn.Parameter(torch.randn(4).half())
         self.register_buffer("resolution", torch.tensor(32))
-        self.plain = torch.ones(2)  # an attribute, no part of the state
-
-    def forward(self, x):
-        return self.layers(self.linear(x)) * self.scale * self.plain + self.low.sum()
 
 
 @pytest.fixture
@@ -63,16 +60,10 @@ def test_wrappers_and_prefixes_of_training_scripts_are_removed(tmp_path, model, 
 @pytest.mark.parametrize("content", [[1, 2], {"a": 1}, {}, {"state_dict": {"a": "b"}}, torch.ones(2)])
 def test_a_file_without_a_state_dict_is_refused(tmp_path, content):
     torch.save(content, tmp_path / "w.pth")
-    with pytest.raises(ModelError, match="holds no state dict"):
-        load_state_dict(tmp_path / "w.pth")
-
-
-def test_missing_files_and_unknown_suffixes_are_refused(tmp_path):
-    with pytest.raises(ModelError, match="no such checkpoint"):
-        load_state_dict(tmp_path / "w.pth")
     (tmp_path / "w.npz").touch()
-    with pytest.raises(ModelError, match="unknown kind of checkpoint"):
-        load_state_dict(tmp_path / "w.npz")
+    for name, reason in (("w.pth", "no state dict"), ("x.pth", "no such checkpoint"), ("w.npz", "unknown kind")):
+        with pytest.raises(ModelError, match=rf"{name}: .*{reason}"):
+            load_state_dict(tmp_path / name)
 
 
 def test_fingerprint_is_of_the_weights_not_of_the_file(tmp_path, model):
@@ -85,7 +76,7 @@ def test_fingerprint_is_of_the_weights_not_of_the_file(tmp_path, model):
         prints.append(state_fingerprint(copy))
     assert prints == [state_fingerprint(model)] * 2
     with torch.no_grad():
-        model.linear.bias[0] += 1e-6
+        model.layers[0].bias[0] += 1e-6
     assert state_fingerprint(model) != prints[0]
 
 

@@ -6,35 +6,31 @@ import json
 import open_clip
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from encoders import small_models
-from encoders.small_models import CLIP_CONFIG, pictures
+from encoders.small_models import CLIP_CONFIG, pictures, refused
 from pipeline.encoders import clip_encoder
 from pipeline.encoders.backbone import Backbone
-from pipeline.errors import ModelError
+from pipeline.encoders.preprocessing import Preprocessing
 
 QUICK = open_clip.transformer.QuickGELU
 
 
+def write(folder, state=None, name="w", **config):
+    """Write weights, the config beside them; return the folder."""
+    folder.mkdir(exist_ok=True)
+    torch.save(state or small_models.clip().state_dict(), folder / f"{name}.pt")
+    (folder / "open_clip_config.json").write_text(json.dumps({**CLIP_CONFIG, **config}))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("clip")
-    save_file(small_models.clip().state_dict(), path / "tiny.safetensors")
-    small_models.clip_config(path)
-    return path
+    return write(tmp_path_factory.mktemp("clip"))
 
 
 def build(origin, name="tiny", **changes):
-    backbone = Backbone(library="open_clip", name=name, origin=str(origin), **changes)
-    return clip_encoder.build(backbone, torch.device("cpu"))
-
-
-def refused(expected, origin, **changes):
-    with pytest.raises(ModelError, match=expected) as error:
-        build(origin, **changes)
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return clip_encoder.build(Backbone(library="open_clip", name=name, origin=str(origin), **changes), "cpu")
 
 
 def activations(encoder):
@@ -75,50 +71,38 @@ def test_texts_do_not_depend_on_their_neighbours(folder):
     assert torch.equal(encoder.embed_texts(texts[::-1]).flip(0), whole)
 
 
-def test_preprocessing_and_description(folder):
+def test_preprocessing_and_description(folder, tmp_path):
     encoder = build(folder)
-    ours = encoder.preprocessing
-    assert (ours.height, ours.width, ours.crop_pct) == (32, 32, 1.0)
-    assert (ours.interpolation, ours.resize_mode) == ("bicubic", "shortest")
-    assert ours.mean == open_clip.OPENAI_DATASET_MEAN
-    other = build(folder, preprocessing={"std": [1, 1, 1]})
-    assert other.preprocessing.std == (1.0, 1.0, 1.0)
-    text = json.dumps(encoder.description)
-    assert str(folder) not in text
+    clip = (open_clip.OPENAI_DATASET_MEAN, open_clip.OPENAI_DATASET_STD)
+    assert encoder.preprocessing == Preprocessing(32, 32, 1.0, "shortest", "bicubic", *clip)
+    assert build(folder, preprocessing={"std": [1, 1, 1]}).preprocessing.std == (1.0, 1.0, 1.0)
+    assert str(folder) not in json.dumps(encoder.description)
     assert encoder.description["config"]["quick_gelu"] is False
-
-
-def test_hub_form_of_a_config_brings_its_preprocessing(tmp_path):
-    preprocessing = {"mean": [0.5] * 3, "resize_mode": "squash"}
-    save_file(small_models.clip().state_dict(), tmp_path / "w.safetensors")
-    content = {"model_cfg": CLIP_CONFIG, "preprocess_cfg": preprocessing}
-    (tmp_path / "open_clip_config.json").write_text(json.dumps(content))
+    # the hub's form of a config
+    content = {"model_cfg": CLIP_CONFIG, "preprocess_cfg": {"mean": [0.5] * 3, "resize_mode": "squash"}}
+    (write(tmp_path) / "open_clip_config.json").write_text(json.dumps(content))
     ours = build(tmp_path).preprocessing
-    assert ours.mean == (0.5, 0.5, 0.5)
-    assert ours.resize_mode == "squash"
+    assert (ours.mean, ours.resize_mode) == ((0.5, 0.5, 0.5), "squash")
 
 
 MARKS = {key: torch.tensor(32) for key in ("input_resolution", "context_length", "vocab_size")}
 
 
 @pytest.mark.parametrize(
-    ("file", "marks", "config", "choice", "expected"),
+    ("folder", "file", "marks", "config", "choice", "expected"),
     [
-        ("plain/w", {}, {}, "auto", torch.nn.GELU),
-        ("plain/w", {}, {}, True, QUICK),  # the user says so
-        ("clip_openai/w", {}, {}, "auto", QUICK),  # the folder's name
-        ("plain/vit_b.openai", {}, {}, "auto", QUICK),  # the file's name
-        ("plain/w", MARKS, {}, "auto", QUICK),  # OpenAI's own settings are in the file
-        ("plain/w", {}, {"quick_gelu": True}, "auto", QUICK),
-        ("plain/w", MARKS, {"quick_gelu": True}, False, torch.nn.GELU),
+        ("plain", "w", {}, {}, "auto", torch.nn.GELU),
+        ("plain", "w", {}, {}, True, QUICK),  # the user says so
+        ("clip_openai", "w", {}, {}, "auto", QUICK),
+        ("plain", "vit_b.openai", {}, {}, "auto", QUICK),
+        ("plain", "w", MARKS, {}, "auto", QUICK),  # OpenAI's own settings are in the file
+        ("plain", "w", {}, {"quick_gelu": True}, "auto", QUICK),
+        ("plain", "w", MARKS, {"quick_gelu": True}, False, torch.nn.GELU),
     ],
 )
-def test_quick_gelu_is_recognised_by_config_names_and_settings(tmp_path, file, marks, config, choice, expected):
-    path = tmp_path / f"{file}.safetensors"
-    path.parent.mkdir()
-    small_models.clip_config(path.parent, **config)
-    save_file({**small_models.clip().state_dict(), **marks}, path)
-    assert activations(build(path.parent, quick_gelu=choice)) == {expected}
+def test_quick_gelu_is_recognised_by_config_names_and_settings(tmp_path, folder, file, marks, config, choice, expected):
+    origin = write(tmp_path / folder, {**small_models.clip().state_dict(), **marks}, file, **config)
+    assert activations(build(origin, quick_gelu=choice)) == {expected}
 
 
 def test_quick_gelu_by_tag_and_by_name(tmp_path, monkeypatch):
@@ -126,27 +110,24 @@ def test_quick_gelu_by_tag_and_by_name(tmp_path, monkeypatch):
     configs = {"ViT-B-32": CLIP_CONFIG, "ViT-B-32-quickgelu": {**CLIP_CONFIG, "quick_gelu": True}}
     assert open_clip.get_model_config("ViT-B-32-quickgelu")["quick_gelu"] is True
     monkeypatch.setattr(open_clip, "get_model_config", lambda name: copy.deepcopy(configs[name]))
-    save_file(small_models.clip().state_dict(), tmp_path / "w.safetensors")
-
-    def of(name, tag):
-        return activations(build(tmp_path, name, pretrained=tag))
-
-    assert of("ViT-B-32", "openai") == {QUICK}
-    assert of("ViT-B/32", "openai") == {QUICK}
-    assert of("ViT-B-32", "laion2b_s34b_b79k") == {torch.nn.GELU}
-    assert of("ViT-B-32", "") == {torch.nn.GELU}
-    assert of("ViT-B-32-quickgelu", "") == {QUICK}
-    tagged = build(tmp_path, "ViT-B-32", pretrained="openai")
-    assert tagged.preprocessing.mean == open_clip.OPENAI_DATASET_MEAN
+    torch.save(small_models.clip().state_dict(), tmp_path / "w.pt")
+    for name, tag, expected in (
+        ("ViT-B-32", "openai", QUICK),
+        ("ViT-B/32", "openai", QUICK),
+        ("ViT-B-32", "laion2b_s34b_b79k", torch.nn.GELU),
+        ("ViT-B-32", "", torch.nn.GELU),
+        ("ViT-B-32-quickgelu", "", QUICK),
+    ):
+        encoder = build(tmp_path, name, pretrained=tag)
+        assert activations(encoder) == {expected}
+        assert encoder.preprocessing.mean == open_clip.OPENAI_DATASET_MEAN
 
 
 def test_state_dict_of_an_original_openai_file(tmp_path):
     """Half precision, settings among the weights: as OpenAI published them."""
     model = small_models.clip(quick_gelu=True).half().float()  # values that half precision holds
     state = {key: tensor.half() for key, tensor in model.state_dict().items()}
-    save_file({**state, **MARKS}, tmp_path / "w.safetensors")
-    small_models.clip_config(tmp_path)
-    encoder = build(tmp_path)
+    encoder = build(write(tmp_path, {**state, **MARKS}))
     assert activations(encoder) == {QUICK}
     assert encoder.module.logit_scale.dtype == torch.float32
     assert torch.equal(encoder.embed(pictures(2)), own_embedding(model, pictures(2)))
@@ -161,10 +142,9 @@ def test_state_dict_of_an_original_openai_file(tmp_path):
     ],
 )
 def test_every_key_and_shape_must_agree(tmp_path, key, tensor, expected):
-    small_models.clip_config(tmp_path)
     state = {**small_models.clip().state_dict(), key: tensor}
-    torch.save({name: value for name, value in state.items() if value is not None}, tmp_path / "w.pt")
-    refused(expected, tmp_path)
+    write(tmp_path, {name: value for name, value in state.items() if value is not None})
+    refused(expected, build, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -178,9 +158,8 @@ def test_every_key_and_shape_must_agree(tmp_path, key, tensor, expected):
     ],
 )
 def test_a_bad_config_is_one_line(tmp_path, text, expected):
-    save_file(small_models.clip().state_dict(), tmp_path / "w.safetensors")
-    (tmp_path / "open_clip_config.json").write_text(text)
-    refused(expected, tmp_path)
+    (write(tmp_path) / "open_clip_config.json").write_text(text)
+    refused(expected, build, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -194,14 +173,14 @@ def test_a_bad_config_is_one_line(tmp_path, text, expected):
     ],
 )
 def test_wrong_names_tags_and_weights_are_one_line(tmp_path, changes, expected):
-    refused(expected, changes.pop("origin", tmp_path), **changes)
+    refused(expected, build, changes.pop("origin", tmp_path), **changes)
 
 
 @pytest.mark.parametrize("name", ["ViT-B-32", "hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K"])
 def test_an_unreachable_hub_is_one_line(tmp_path, monkeypatch, capfd, name):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    message = refused("HF_HUB_OFFLINE is set", tmp_path, name=name, pretrained="" if ":" in name else "openai")
+    message = refused("HF_HUB_OFFLINE is set", build, tmp_path, name=name, pretrained="" if ":" in name else "openai")
     file = "open_clip_config.json" if ":" in name else "open_clip_model.safetensors"
     assert f"put it at {tmp_path / file}" in message
     assert "https://huggingface.co/" in message

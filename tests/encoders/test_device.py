@@ -1,6 +1,5 @@
 """Devices that are there and devices that are not."""
 
-import os
 import signal
 
 import pytest
@@ -46,15 +45,13 @@ def test_absent_devices(monkeypatch):
 
 def test_a_precision_that_kills_its_process_is_one_line_with_the_remedy(monkeypatch):
     deadly = f"import os; os.kill(os.getpid(), {int(signal.SIGILL)})"
-    check_on_cpu.cache_clear()
+    check = check_on_cpu.__wrapped__  # without its cache
     with monkeypatch.context() as patch:
         patch.setattr(device, "PROBE", deadly)
         with pytest.raises(ModelError, match=r"'bfloat16'.*signal 4.*float32, or set ONEDNN_MAX"):
-            check_on_cpu("bfloat16")
+            check("bfloat16")
         # an ordinary error will come with its own message
         patch.setattr(device, "PROBE", "{precision!r}; raise SystemExit(1)")
-        check_on_cpu("float16")
-    check_on_cpu.cache_clear()
-    monkeypatch.setitem(os.environ, "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
-    check_on_cpu("bfloat16")  # the remedy works here
-    check_on_cpu.cache_clear()
+        check("float16")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+    check("bfloat16")  # the remedy works here

@@ -1,22 +1,25 @@
 """Images in, rows out: through the progress log, for new images and for refinement, by the same code."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from dask_cluster import RealCluster
 from pipeline.errors import InputError, ModelError, StoreError
 from pipeline.extraction import embed
 from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
-from pipeline.extraction.embedding_settings import EmbeddingSettings, settings_of_view
+from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.images import find_images, read_images
-from pipeline.extraction.refine import refine_views, task_to_refine, views_to_refine
-from pipeline.method.adversarial_refinement import Ascent
+from pipeline.extraction.refine import TaskToRefine, refine_views, tasks_to_refine, views_to_refine
+from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.variants import MethodOptions
 from pipeline.store.embedding_store import open_embeddings, write_embeddings
 from shards import write_tar
 
@@ -40,11 +43,12 @@ def rows_of(images, settings, folder, views=VIEWS, cluster=None):
     return rows, embedded.summary
 
 
-def store_of(images, settings, folder):
-    with embed_images(images, VIEWS, settings, progress=folder / "log", writer="w") as embedded:
+@pytest.fixture
+def store(images, settings, tmp_path):
+    with embed_images(images, VIEWS, settings, progress=tmp_path / "log", writer="w") as embedded:
         attributes = {"domain": "a", **embedded.backbone, "rows_digest": "0"}
-        write_embeddings(folder / "vit.zarr", embedded.views, attributes)
-    return open_embeddings(folder / "vit.zarr")
+        write_embeddings(tmp_path / "vit.zarr", embedded.views, attributes)
+    return open_embeddings(tmp_path / "vit.zarr")
 
 
 def same(one, other):
@@ -83,26 +87,6 @@ def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     assert same(rows, here)
 
 
-def test_a_run_that_is_interrupted_goes_on_where_it_stopped(images, settings, tmp_path, monkeypatch):
-    whole, _ = rows_of(images, settings, tmp_path / "whole")
-    append = embed.ProgressLog.append
-    calls = []
-
-    def interrupted(log, digests, rows):
-        if len(calls) == 3:  # all views of the first batch are recorded
-            raise KeyboardInterrupt
-        calls.append(len(digests))
-        append(log, digests, rows)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(embed.ProgressLog, "append", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            rows_of(images, settings, tmp_path / "log")
-    rows, summary = rows_of(images, settings, tmp_path / "log")
-    assert f"{20 - calls[0]} embedded now" in summary
-    assert same(rows, whole)
-
-
 def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings, weights, tmp_path):
     rows_of(images, settings, tmp_path)
     louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
@@ -116,15 +100,9 @@ def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings,
         assert f"; {count} embedded now" in summary
 
 
-def test_new_images_get_the_rows_of_the_store(images, settings, tmp_path):
-    store = store_of(images, settings, tmp_path)
+def test_new_images_get_the_rows_of_the_store_or_are_refused(images, settings, store, monkeypatch):
     rows = embed_new_images(images[3:7], VIEWS, settings, store=store, model="vit")
     assert same(rows, {view: store.read(view, 3, 7) for view in VIEWS})
-
-
-def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, settings, tmp_path):
-    store = store_of(images, settings, tmp_path)
-
     cropped = settings.backbone.model_copy(update={"preprocessing": {"crop_pct": 0.5}})
     for change, message in (
         ({"backbone": cropped}, rf"models\.vit \({cropped.origin}\): its preprocessing.*{store.path}.*dvc repro"),
@@ -132,10 +110,6 @@ def test_another_backbone_or_other_views_than_the_store_s_are_refused(images, se
     ):
         with pytest.raises(StoreError, match=message):
             embed_new_images(images, VIEWS, dataclasses.replace(settings, **change), store=store, model="vit")
-
-
-def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_path, monkeypatch):
-    store = store_of(images, settings, tmp_path)
     real = embed.ImageEmbedder.embed
 
     def damaged(self, batches):
@@ -144,15 +118,8 @@ def test_an_embedding_that_is_not_finite_names_the_image(images, settings, tmp_p
             yield batch, rows
 
     monkeypatch.setattr(embed.ImageEmbedder, "embed", damaged)
-    with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit"):
+    with pytest.raises(ModelError, match=f"{images[1].path.name}: models.vit .* not finite"):
         embed_new_images(images[:3], ("original",), settings, store=store, model="vit")
-
-
-def test_a_view_depends_on_its_own_settings_only():
-    settings = ViewSettings(seed=3)
-    assert settings_of_view("original", settings) == {}
-    assert settings_of_view("zeros", settings) == {"wavelet": "haar", "level": 1}
-    assert settings_of_view("rand", settings)["seed"] == 3
 
 
 def test_what_cannot_be_refined_is_refused():
@@ -191,11 +158,10 @@ def test_refinement_without_steps_and_attention_gives_the_rows_of_embed(images, 
 def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, settings, tmp_path, classifier):
     plain, _ = rows_of(images, settings, tmp_path / "log")
     basis = draw_basis(24, 40, 1.0, "gamma", seed=0)
-    classes = np.array([1, 4, 5])
 
     def tasks_of(seed):
         rows = np.arange(6 + seed, 12 + seed)
-        yield task_to_refine(rows, classes[rows % 3], classes, basis=basis, classifier=classifier)
+        yield TaskToRefine(rows, SourceBranch(basis, classifier, np.array([1, 4, 5])), rows % 3)
 
     views, _ = refined(images, settings, tmp_path / "scratch", tasks_of, steps=2)
     for view, rows in views.items():
@@ -206,6 +172,13 @@ def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, setti
 
 
 def test_with_clip_in_the_kernel_labels_carry_the_image_s_number(classifier):
-    kernel = {"basis": draw_basis(24, 40, 1, "gamma", 0, d_clip=16), "clip_rows": np.ones((2, 16)), "clip_weight": 0.5}
-    task = task_to_refine(np.array([7, 9]), np.array([5, 1]), np.array([1, 4, 5]), classifier=classifier, **kernel)
+    basis = draw_basis(24, 40, 1.0, "gamma", seed=0, d_clip=16)
+    problem = SimpleNamespace(
+        target=SimpleNamespace(class_sets=[np.array([1, 4, 5])], clip_rows=np.ones((10, 16))),
+        bases=SimpleNamespace(basis=lambda _index: basis),
+        source_models=lambda _index: [SimpleNamespace(classifier=classifier)],
+    )
+    labels = [(np.array([7, 9]), SimpleNamespace(label=np.array([5, 1])))]
+    (task,) = tasks_to_refine(problem, MethodOptions(clip_in_kernel=0.5), labels, 0)
     assert task.labels.tolist() == [[2, 0], [0, 1]]
+    assert task.branch.scores(torch.ones(2, 24), torch.arange(2)).shape == (2, 3)

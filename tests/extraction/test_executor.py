@@ -1,6 +1,5 @@
 """Who computes the seeds of a stage, and with how many threads."""
 
-import threading
 import time
 import weakref
 
@@ -18,7 +17,7 @@ from pipeline.extraction.executor import (
     reduce_on_device,
     side_by_side,
 )
-from pipeline.method.row_reduction import reduce_here
+from pipeline.method.rows import reduce_here
 
 SMALL = {"D": 10, "images": 100, "views": 1}
 LARGE = {"D": 10_000, "images": 10**7, "views": 3}
@@ -34,23 +33,6 @@ class RecordingCluster:
         return [function(item) for item in items]
 
 
-@pytest.mark.parametrize(("D", "most"), [(10, 2), (6000, 2), (10_000, 1)])
-def test_as_many_seeds_run_at_once_as_memory_holds(D, most):
-    running, counts, lock = 0, [], threading.Lock()
-
-    def work(index):
-        nonlocal running
-        with lock:
-            running += 1
-            counts.append(running)
-        time.sleep(0.02)
-        with lock:
-            running -= 1
-
-    side_by_side(work, 6, D=D, workers=2)
-    assert max(counts) == most
-
-
 @pytest.mark.parametrize("D", [10, 10_000])  # the second: memory holds one seed at a time
 def test_each_seed_has_one_blas_thread(D):
     np.ones((2, 2)) @ np.ones((2, 2))
@@ -63,32 +45,24 @@ def test_each_seed_has_one_blas_thread(D):
     assert {n for each in counts for n in each} == {1}
 
 
-def test_the_items_of_a_seed_run_side_by_side_while_it_is_open():
-    opened = []
-
-    def run(index, seed, item):
-        assert seed is opened[index]
-        return index, item
-
-    results = for_each_item(lambda index: opened.append([]) or opened[-1], run, 3, "ab", D=10)
-    assert results == [[(index, item) for item in "ab"] for index in range(3)]
-    assert len(opened) == 3
-
-
-def test_no_more_seeds_are_open_than_memory_holds():
-    opened = []
-
-    def run(index, seed, item):
-        time.sleep(0.01)
-        return seed.number
+@pytest.mark.parametrize(("D", "most"), [(10, 2), (6000, 2), (10_000, 1)])
+def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D, most):
+    opened, open_at_once = [], []
 
     class Opened:
         def __init__(self, number):
             self.number = number
             opened.append(weakref.ref(self))
-            assert sum(other() is not None for other in opened) == 1
+            open_at_once.append(sum(seed() is not None for seed in opened))
 
-    assert for_each_item(Opened, run, 3, "ab", D=10_000, workers=4) == [[0, 0], [1, 1], [2, 2]]
+    def run(index, seed, item):
+        time.sleep(0.01)
+        return index, seed.number, item
+
+    results = for_each_item(Opened, run, 4, "ab", D=D, workers=2)
+    assert results == [[(index, index, item) for item in "ab"] for index in range(4)]
+    assert len(opened) == 4
+    assert max(open_at_once) == most
 
 
 def test_without_a_cluster_this_process_reduces(tmp_path, monkeypatch):
@@ -119,8 +93,5 @@ def test_a_gpu_that_is_absent_is_refused_before_any_work(tmp_path, monkeypatch):
         pass
     with pytest.raises(ModelError, match="'cuda:7'"):  # as on a worker
         reduce_on_device("cuda:7", len, None, [], None)
-
-
-def test_a_device_reduces_what_it_knows_and_passes_on_the_rest():
-    total = reduce_on_device("cpu", lambda shared, rows: shared + sum(rows), 1, [2, 3], None)
-    assert total == 6
+    # a device reduces what it knows and passes on the rest
+    assert reduce_on_device("cpu", lambda shared, rows: shared + sum(rows), 1, [2, 3], None) == 6

@@ -1,6 +1,7 @@
-"""Views through a model in batches: same rows whatever the batch, and memory that runs out halves it."""
+"""Batches of images through a model: each content once, rows in order, the same whatever the batch."""
 
 import hashlib
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,8 @@ import torch
 from encoders.small_models import encoder_of
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ModelError
-from pipeline.extraction.batches import Batch
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.image_embedder import CPU_ROWS, ImageEmbedder
+from pipeline.extraction.image_embedder import CPU_ROWS, Batch, ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.method.frequency_views import ViewSettings, frequency_views
 
@@ -40,13 +40,19 @@ def crops_of(n, side=8):
     return np.random.default_rng(0).integers(0, 256, (n, side, side, 3), dtype=np.uint8)
 
 
+SETTINGS = EmbeddingSettings(Backbone(library="timm", name="tiny", origin="", stored_as="float32"), ViewSettings())
+
+
+def images(numbers):
+    return [Image(Path("x.png"), hashlib.sha256(bytes([i])).digest()) for i in numbers]
+
+
 def batch(numbers, views=("original",)):
-    return Batch(tuple(Image(Path("x.png"), hashlib.sha256(bytes([i])).digest()) for i in numbers), views)
+    return Batch(tuple(images(numbers)), views)
 
 
 def embedder(encoder, rows=None):
-    settings = EmbeddingSettings(Backbone(library="timm", name="tiny", origin="", stored_as="float32"), ViewSettings())
-    embeds = ImageEmbedder(encoder, settings)
+    embeds = ImageEmbedder(encoder, SETTINGS)
     if rows is not None:  # the accelerator's path, on tensors of the CPU: no GPU here
         embeds.is_thread_parallel, embeds.batch_size = False, rows
     return embeds
@@ -57,11 +63,52 @@ def start(embeds, crops, numbers, views=("original",)):
     return embeds.start(planned, embeds.prepare(planned, crops[list(numbers)]))
 
 
+def test_only_missing_views_are_planned_and_each_content_once():
+    one, two, three, four = images(range(1, 5))
+    done = {("original", one.digest), ("rand", one.digest), ("original", two.digest)}
+    views = ("original", "rand")
+    batches = plan_batches([one, two, three, three, two, four], views, 8, lambda *key: key in done)
+    assert batches == [Batch((two,), ("rand",)), Batch((three, four), views)]
+
+
+class Recorder(ImageEmbedder):
+    """Embeds numbers in place of batches, and writes down when it does what."""
+
+    def __init__(self, *, on_cpu):
+        super().__init__(Encoder(), SETTINGS)
+        self.is_thread_parallel, self.events = on_cpu, []
+
+    def load(self, number):
+        if number == 10:
+            raise ValueError("unreadable")
+        time.sleep(0.02 if number % 3 == 0 else 0)  # some end after their successors
+        return -number
+
+    def start(self, number, loaded):
+        self.events.append(("start", number))
+        return lambda: self.events.append(("wait", number)) or {"original": loaded}
+
+
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_every_batch_comes_in_order_until_one_is_unreadable(on_cpu):
+    recorder, done = Recorder(on_cpu=on_cpu), []
+    with pytest.raises(ValueError, match="unreadable"):
+        done.extend(recorder.embed(range(12), workers=3))
+    # extend() keeps what came before the error
+    assert done == [(number, {"original": -number}) for number in range(10)]
+
+
+def test_an_accelerator_gets_its_next_batch_before_the_last_one_is_waited_for():
+    recorder = Recorder(on_cpu=False)
+    assert len(list(recorder.embed(range(3), workers=2))) == 3
+    assert recorder.events == [*(("start", 0), ("start", 1), ("wait", 0)), *(("start", 2), ("wait", 1), ("wait", 2))]
+
+
 def test_every_view_goes_through_the_model():
     crops = crops_of(5)
     got = start(embedder(Encoder()), crops, range(5), VIEWS)()
-    images = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
-    for view, pixels in frequency_views(images, VIEWS, ViewSettings(), batch(range(5)).digests).items():
+    whole = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
+    for view, pixels in frequency_views(whole, VIEWS, ViewSettings(), batch(range(5)).digests).items():
         expected = torch.nn.functional.adaptive_avg_pool2d(pixels, 2).flatten(1).numpy()
         assert np.array_equal(got[view], expected)
         assert got[view].dtype == np.float32

@@ -166,7 +166,7 @@ def manifest(folder: Path, _: Any) -> TinyStore:
 
     def read() -> bytes:
         images = read_images(path)
-        tasks = read_tasks(path, rows=len(images))
+        tasks = read_tasks(path)
         labels, digest = read_labels(path)
         classes = read_classes(path)
         names = read_class_names(path)

@@ -10,6 +10,7 @@ from reference import adversarial_refinement as oracle
 
 D, SIZE, PIXELS = 12, (1, 2, 3), 6
 CLASSES = np.array([1, 2, 4])
+LABELS = torch.arange(7) % 3
 
 
 def model(seed=0, *, sigma=1.0, scale=20.0):
@@ -37,6 +38,13 @@ def labelled_odds(branch, positions):
     return lambda embeddings: branch.log_odds(embeddings, positions)
 
 
+@pytest.fixture
+def climbed():
+    """The forward pass and the loss that is climbed, of the seven images."""
+    basis, classifier, _, forward = model()
+    return forward, labelled_loss(SourceBranch(basis, classifier, CLASSES), LABELS)
+
+
 @pytest.mark.parametrize("sigma", [1e-4, 1.0])
 def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
     basis, classifier, _, _ = model(sigma=sigma)
@@ -51,80 +59,52 @@ def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
 
 
 def naive(basis, classifier, projection, label):
-    def function(pixels):
-        return oracle.loss(
-            pixels,
-            projection.tolist(),
-            omega=basis.omega.tolist(),
-            beta=basis.beta.tolist(),
-            W=classifier.W[:, CLASSES].tolist(),
-            b=classifier.b[CLASSES].tolist(),
-            label=label,
-        )
-
-    return function
+    b, W = classifier.b[CLASSES].tolist(), classifier.W[:, CLASSES].tolist()
+    phases = {"omega": basis.omega.tolist(), "beta": basis.beta.tolist()}
+    return lambda pixels: oracle.loss(pixels, projection.tolist(), **phases, W=W, b=b, label=label)
 
 
 @pytest.mark.parametrize("height", [labelled_loss, labelled_odds])
-def test_the_gradient_is_that_of_the_oracle_up_to_a_positive_factor(height):
+def test_gradient_and_steps_are_those_of_the_oracle(height):
+    """Of the log-odds up to a positive factor."""
     basis, classifier, projection, forward = model()
-    branch, positions = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
-    pictures = images(3)
-    found = pixel_gradient(pictures, forward, height(branch, positions)).flatten(1).numpy()
-    for i, label in enumerate(positions.tolist()):
-        slopes = oracle.gradient(naive(basis, classifier, projection, label), pictures[i].flatten().tolist())
+    pictures, climb = images(3), height(SourceBranch(basis, classifier, CLASSES), LABELS[:3])
+    found = pixel_gradient(pictures, forward, climb).flatten(1).numpy()
+    refined = ascend(pictures, forward, climb, Ascent(4, 0.03, 0.08)).flatten(1)
+    for i, pixels in enumerate(pictures.flatten(1).tolist()):
+        loss = naive(basis, classifier, projection, int(LABELS[i]))
+        slopes = oracle.gradient(loss, pixels)
         unit = np.array(slopes) / np.linalg.norm(slopes)
         np.testing.assert_allclose(found[i] / np.linalg.norm(found[i]), unit, atol=1e-6)
         if height is labelled_loss:
             np.testing.assert_allclose(found[i], slopes, rtol=1e-5)
+        expected = oracle.ascend(loss, pixels, steps=4, step_size=0.03, radius=0.08)
+        np.testing.assert_allclose(refined[i].numpy(), expected, atol=1e-9)
 
 
-def test_the_steps_are_those_of_the_oracle():
-    basis, classifier, projection, forward = model()
-    branch, positions = SourceBranch(basis, classifier, CLASSES), torch.tensor([0, 1, 2])
-    pictures = images(3)
-    loss = labelled_loss(branch, positions)
-    found = ascend(pictures, forward, loss, Ascent(4, 0.03, 0.08)).flatten(1)
-    for i, label in enumerate(positions.tolist()):
-        expected = oracle.ascend(
-            naive(basis, classifier, projection, label),
-            pictures[i].flatten().tolist(),
-            steps=4,
-            step_size=0.03,
-            radius=0.08,
-        )
-        np.testing.assert_allclose(found[i].numpy(), expected, atol=1e-9)
-
-
-def test_no_steps_return_the_input_bit_for_bit():
-    basis, classifier, _, forward = model()
-    loss = labelled_loss(SourceBranch(basis, classifier, CLASSES), torch.zeros(7, dtype=torch.long))
+def test_no_steps_return_the_input_bit_for_bit(climbed):
     pictures = images(dtype=torch.float32)
     before = pictures.clone()
-    assert torch.equal(ascend(pictures, forward, loss, Ascent(0, 0.1, 0.1)), before)
-    ascend(pictures, forward, loss, Ascent(3, 0.1, 0.1))
+    assert torch.equal(ascend(pictures, *climbed, Ascent(0, 0.1, 0.1)), before)
+    ascend(pictures, *climbed, Ascent(3, 0.1, 0.1))
     assert torch.equal(pictures, before)  # and steps leave it alone
 
 
 @pytest.mark.parametrize("radius", [0.004, 0.3, 5.0])
-def test_the_ball_and_the_range_of_pixels_hold(radius):
-    basis, classifier, _, forward = model()
-    loss = labelled_loss(SourceBranch(basis, classifier, CLASSES), torch.arange(7) % 3)
+def test_the_ball_and_the_range_of_pixels_hold(radius, climbed):
     pictures = images(dtype=torch.float32)
-    refined = ascend(pictures, forward, loss, Ascent(9, 0.2, radius))
+    refined = ascend(pictures, *climbed, Ascent(9, 0.2, radius))
     assert refined.dtype == torch.float32
     assert 0 <= refined.min() <= refined.max() <= 1
     assert (refined - pictures).abs().max() <= radius + 1e-6
     assert not torch.equal(refined, pictures)
 
 
-def test_an_image_does_not_depend_on_its_neighbours():
+def test_an_image_does_not_depend_on_its_neighbours(climbed):
     basis, classifier, _, forward = model()
-    branch, pictures, positions = (SourceBranch(basis, classifier, CLASSES), images(), torch.arange(7))
-    ascent = Ascent(3, 0.02, 0.1)
-    together = ascend(pictures, forward, labelled_loss(branch, positions % 3), ascent)
-    alone = ascend(pictures[2:3], forward, labelled_loss(branch, positions[2:3]), ascent)
-    torch.testing.assert_close(together[2:3], alone)
+    alone = labelled_loss(SourceBranch(basis, classifier, CLASSES), LABELS[2:3])
+    together = ascend(images(), *climbed, Ascent(3, 0.02, 0.1))
+    torch.testing.assert_close(together[2:3], ascend(images()[2:3], forward, alone, Ascent(3, 0.02, 0.1)))
 
 
 def test_a_sure_image_still_moves_in_float32():
@@ -143,6 +123,5 @@ def test_a_sure_image_still_moves_in_float32():
 
 def test_a_single_class_leaves_the_views_alone():
     basis, classifier, _, forward = model()
-    branch, positions = (SourceBranch(basis, classifier, CLASSES[:1]), torch.zeros(7, dtype=torch.long))
-    odds = labelled_odds(branch, positions)
+    odds = labelled_odds(SourceBranch(basis, classifier, CLASSES[:1]), torch.zeros(7, dtype=torch.long))
     assert torch.equal(ascend(images(), forward, odds, Ascent(3, 0.1, 0.1)), images())

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from pipeline.method import relabelling
-from pipeline.method.adaptation import adapt_task, pseudo_label
+from pipeline.method.adaptation import Referee, adapt_task, pseudo_label
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.referee import Referee
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.source_model import fit_source
-from pipeline.method.statistics_kinds import empty_statistics
+from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import VARIANTS
 from pipeline.method.zero_shot import cosines
 from reference import calibrated as oracle

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import InputError, ParamsError
+from pipeline.errors import InputError
 from pipeline.method import class_statistics as cs
 from pipeline.method.random_fourier_features import deviations, draw_basis
 
@@ -28,32 +28,19 @@ def assert_same(a, b, rtol=1e-9):
         np.testing.assert_allclose(found[name], expected, rtol=rtol, atol=atol, err_msg=name)
 
 
-def test_the_scatter_about_other_centres_is_the_sum_over_rows():
-    rows, labels, weights = rows_of(1)
-    centres = np.random.default_rng(9).normal(size=(4, 9))
-    expected = sum(w * np.outer(r - centres[c], r - centres[c]) for r, c, w in zip(rows, labels, weights, strict=True))
-    found = cs.symmetric(summed(rows, labels, weights).scatter_about(centres))
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-
-
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 999), cuts=st.lists(st.integers(0, 60), max_size=5))
 def test_any_batching_order_and_merge_gives_the_same_numbers(seed, cuts):
     rows, labels, weights = rows_of(seed)
     whole = summed(rows, labels, weights)
-    order = np.random.default_rng(seed).permutation(60)
-    batches = np.split(order, sorted(cuts))
-    parts = [summed(rows[i], labels[i], weights[i]) for i in batches]
-    merged = parts[-1]
-    for part in parts[:-1]:
+    merged, in_place, updated = (cs.zeros(4, 9) for _ in range(3))
+    for i in np.split(np.random.default_rng(seed).permutation(60), sorted(cuts)):
+        part = summed(rows[i], labels[i], weights[i])
         merged = part + merged
-    assert_same(merged, whole)
-    in_place, updated = cs.zeros(4, 9), cs.zeros(4, 9)
-    for part, i in zip(parts, batches, strict=True):
         in_place += part
         updated.update(rows[i], labels[i], weights[i])
-    assert_same(in_place, whole)
-    assert_same(updated, whole)
+    for statistics in (merged, in_place, updated):
+        assert_same(statistics, whole)
 
 
 def test_statistics_are_pickled_as_one_triangle_and_keep_every_bit():
@@ -104,22 +91,18 @@ def test_mistakes_are_named():
         summed(rows, labels, -weights)
     with pytest.raises(InputError, match="do not merge"):
         cs.zeros(2, 3) + cs.zeros(2, 4)
-    with pytest.raises(ParamsError, match="shrink to 1"):
-        cs.zeros(2, 3).grown(1)
 
 
 def test_rows_of_several_classes_enter_each_by_their_share():
     rows, labels, weights = rows_of(5)
     hard, shares = np.eye(4)[labels], np.random.default_rng(5).dirichlet(np.ones(4), len(rows))
-    assert_same(cs.zeros(4, 9).update(rows, hard, weights), summed(rows, labels, weights))
-    soft = cs.zeros(4, 9).update(rows[:20], shares[:20], weights[:20])
-    soft += cs.zeros(4, 9).update(rows[20:], shares[20:], weights[20:])
-    scatter, total = np.zeros((9, 9)), 0.0
+    assert_same(summed(rows, hard, weights), summed(rows, labels, weights))
+    soft = summed(rows, shares, weights)
+    scatter = np.zeros((9, 9))
     for c in range(4):
         w = weights * shares[:, c]
         mean = w @ rows / w.sum()
         np.testing.assert_allclose(soft.means()[c], mean)
         scatter += (w[:, None] * (rows - mean)).T @ (rows - mean)
-        total += w.sum()
     np.testing.assert_allclose(cs.symmetric(soft.within_scatter()), scatter, atol=1e-10)
-    assert soft.total_weight == pytest.approx(total)
+    assert soft.total_weight == pytest.approx(weights.sum())

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 from pipeline.method import device_statistics
-from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.device_statistics import reduce_on
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.referee import Referee
-from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import LabelledRows
+from pipeline.method.rows import LabelledRows, reduce_here
 from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import VARIANTS
-from shifted_problem import SCALE, Problem
+from shifted_problem import Problem
 
 ON_CPU = partial(reduce_on, "cpu")
 
@@ -38,11 +35,7 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
 
 def test_a_whole_problem_is_the_same_on_a_device():
     problem, options = Problem(0, D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
-    sources = problem.sources(options)
-    on_device, here = (
-        adapt_tasks(Referee(problem.basis, options, SCALE, by), problem.tasks(), sources)
-        for by in (ON_CPU, reduce_here)
-    )
+    on_device, here = (problem.adapted(options, reduce_rows=by) for by in (ON_CPU, reduce_here))
     for mine, theirs in zip(on_device, here, strict=True):
         np.testing.assert_array_equal(mine.labels.label, theirs.labels.label)
         np.testing.assert_allclose(mine.classifier.b, theirs.classifier.b, rtol=1e-3)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.adaptation import PseudoLabels, Referee
 from pipeline.method.evaluation import pseudo_label_quality, score
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.referee import Referee
 from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import MethodOptions
@@ -15,7 +14,7 @@ from pipeline.method.zero_shot import cosines
 OPTIONS = MethodOptions(views=("original",))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scored():
     generator = np.random.default_rng(0)
     labels = np.repeat(np.arange(4), 30)
@@ -30,16 +29,13 @@ def scored():
     return score(Referee(basis, OPTIONS, 10.0), rows, labels, labels // 2, source, classifiers)
 
 
-def test_references_are_scored_beside_the_method(scored):
+def test_references_are_scored_beside_the_method_and_calibration_is_that_of_each_branch(scored):
     assert scored.references["source"][1].tolist() == [1.0, 1.0]
     assert scored.references["clip"][1].tolist() == [0.0, 0.0]
     assert np.isnan(scored.accuracy[0, 1])
-
-
-def test_calibration_is_that_of_each_branch(scored):
+    assert set(scored.ece) == {"klda", "clip", "fused"}
     assert scored.ece["clip"] > 0.5  # sure and wrong
     assert scored.ece["klda"] < 0.2
-    assert set(scored.ece) == {"klda", "clip", "fused"}
 
 
 def test_quality_of_pseudo_labels_counts_the_kept_ones():

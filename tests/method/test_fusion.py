@@ -1,25 +1,41 @@
-"""Limits of the fusion; the formulas themselves are held to the oracles of `calibrated` and `released`."""
+"""Limits of the fusion and of nearest neighbours; the formulas themselves are held to `calibrated` and `released`."""
 
 import numpy as np
 
-from pipeline.method.fusion import fuse, fusion_weight, gate
+from pipeline.method import fusion
+from pipeline.method.fusion import fuse, fusion_weight, gate, nearest_neighbours, smoothed
 
 
-def test_margins_are_clamped_and_ties_share():
+def test_margins_are_clamped_ties_share_and_one_branch_may_decide_alone():
     sure, unsure = np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])
     assert fusion_weight(sure, unsure, "margin") == 0.8
     assert fusion_weight(unsure, sure, "margin") == 0.2
     assert fusion_weight(unsure, unsure, "margin") == 0.5
     assert fusion_weight(np.ones((1, 1)), np.ones((1, 1)), "margin") == 0.5
-
-
-def test_one_branch_alone():
-    p, q = np.random.default_rng(0).dirichlet(np.ones(3), (2, 8))
-    np.testing.assert_array_equal(fuse(p, q, "klda"), p)
-    np.testing.assert_array_equal(fuse(p, q, "clip"), q)
+    np.testing.assert_array_equal(fuse(sure, unsure, "klda"), sure)
+    np.testing.assert_array_equal(fuse(sure, unsure, "clip"), unsure)
 
 
 def test_the_gate_keeps_what_passes():
     fused = np.array([[0.5, 0.5], [0.1, 0.9]])
     assert gate(fused, 0.0).all()
     np.testing.assert_array_equal(gate(fused, 0.6), [False, True])
+
+
+def test_neighbours_are_those_of_the_largest_cosines(monkeypatch):
+    monkeypatch.setattr(fusion, "BLOCK_IMAGES", 7)
+    x = np.random.default_rng(0).normal(size=(30, 5))
+    p = np.random.default_rng(1).dirichlet(np.ones(3), 30)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    expected = []
+    for i in range(30):
+        others = sorted(set(range(30)) - {i}, key=lambda j: -unit[i] @ unit[j])[:4]
+        expected.append(0.5 * p[i] + 0.5 * p[others].mean(axis=0))
+    np.testing.assert_allclose(smoothed(p, nearest_neighbours(10 * x, 4)), expected, atol=1e-12)
+
+
+def test_copies_of_an_image_are_neighbours_and_an_image_alone_has_none():
+    copies = np.ones((3, 2))
+    assert np.sort(nearest_neighbours(copies, 5)).tolist() == [[1, 2], [0, 2], [0, 1]]
+    for k in (0, 5):
+        assert nearest_neighbours(copies[:1], k).tolist() == [[0]]

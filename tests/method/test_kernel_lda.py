@@ -5,7 +5,7 @@ from pipeline.errors import InputError
 from pipeline.method import class_statistics as cs
 from pipeline.method.kernel_lda import Regularisation, discriminants, filled_means, solve
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.method.within_scatter import DenseScatter, shrink, shrinkage_intensity
+from pipeline.method.within_scatter import DenseScatter, shrinkage_intensity
 from pipeline.method.zero_shot import softmax
 from reference import class_statistics as statistics_oracle
 from reference import kernel_lda as oracle
@@ -17,24 +17,22 @@ def data():
     labels = np.arange(90) % 3
     x = rng.normal(size=(90, 8)) + 1.5 * np.eye(8)[labels]
     basis = draw_basis(8, 20, 1.0, "bandwidth", 0)
-    delta = deviations(basis, x).astype(np.float64)
-    return delta, labels, rng.uniform(0.2, 1, 90), delta + basis.pivot
+    delta, weights = deviations(basis, x).astype(np.float64), rng.uniform(0.2, 1, 90)
+    return delta, labels, weights, delta + basis.pivot, cs.zeros(3, 20).update(delta, labels, weights)
 
 
 def fitted(statistics, regularisation, priors=None):
     """Solve as the method does: the ridge is that of the statistics."""
-    degrees = statistics.degrees_of_freedom()
-    scatter = DenseScatter(statistics.within_scatter(), statistics.total_weight, degrees)
+    scatter = DenseScatter(statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom())
     means = statistics.means()
     ridge = regularisation.absolute_ridge(scatter, means, means.shape[1])
     return solve(means, scatter, regularisation, ridge=ridge, priors=priors)
 
 
 def test_deviation_coordinates_change_no_probability(data):
-    delta, labels, weights, z = data
+    delta, labels, weights, z, statistics = data
     mu = statistics_oracle.means(z, labels, weights, 3)
     A = oracle.regularised(statistics_oracle.covariance(z, labels, weights, 3), 0.1)
-    statistics = cs.zeros(3, 20).update(delta, labels, weights)
     ours, theirs = fitted(statistics, Regularisation(0.1)).scores(delta), oracle.scores(z, mu, A)
     np.testing.assert_allclose(softmax(ours), softmax(theirs), atol=1e-9)
     difference = ours - theirs  # the pivot's bracket: one constant per sample
@@ -42,8 +40,7 @@ def test_deviation_coordinates_change_no_probability(data):
 
 
 def test_twice_the_scores_of_the_raw_scatter_are_the_released_codes_logits(data):
-    delta, labels, weights, z = data
-    statistics = cs.zeros(3, 20).update(delta, labels, weights)
+    delta, labels, weights, z, statistics = data
     classifier = fitted(statistics, Regularisation(1e-6, relative=False, divide=False))
     mu = statistics_oracle.means(z, labels, weights, 3)
     S = statistics_oracle.covariance(z, labels, weights, 3) * weights.sum() + 1e-6 * np.eye(20)
@@ -52,8 +49,7 @@ def test_twice_the_scores_of_the_raw_scatter_are_the_released_codes_logits(data)
 
 
 def test_an_absolute_ridge_is_added_to_the_covariance(data):
-    delta, labels, weights, _ = data
-    statistics = cs.zeros(3, 20).update(delta, labels, weights)
+    statistics = data[-1]
     covariance = statistics.within_scatter() / statistics.total_weight
     expected = discriminants(statistics.means(), covariance, ridge=0.01)
     found = fitted(statistics, Regularisation(0.01, relative=False))
@@ -62,19 +58,19 @@ def test_an_absolute_ridge_is_added_to_the_covariance(data):
 
 @pytest.mark.parametrize(("name", "formula"), [("oas", oracle.oas), ("ledoit_wolf", oracle.rao_blackwell_ledoit_wolf)])
 def test_shrinkage_is_the_published_formula_whatever_the_scale(data, name, formula):
-    statistics = cs.zeros(3, 20).update(*data[:3])
-    scatter = statistics.within_scatter()
-    full = cs.symmetric(scatter)
-    rho = shrinkage_intensity(scatter, name, 87)
+    statistics = data[-1]
+    scatter = DenseScatter(statistics.within_scatter(), statistics.total_weight, 87)
+    full = cs.symmetric(scatter.triangle)
+    rho = shrinkage_intensity(scatter.triangle, name, 87)
     assert rho == pytest.approx(formula(full / statistics.total_weight, 87))
     assert 0 < rho < 1
-    shrink(scatter, name, 87)
+    scatter.shrink(name)
     expected = (1 - rho) * full + rho * np.trace(full) / 20 * np.eye(20)
-    np.testing.assert_allclose(cs.symmetric(scatter), expected, atol=1e-13)
+    np.testing.assert_allclose(cs.symmetric(scatter.triangle), expected, atol=1e-13)
 
 
 def test_priors_shift_the_scores_by_their_logarithm(data):
-    statistics = cs.zeros(3, 20).update(*data[:3])
+    statistics = data[-1]
     plain = fitted(statistics, Regularisation(0.1))
     with_priors = fitted(statistics, Regularisation(0.1), np.array([1.0, 2.0, 1.0]))
     np.testing.assert_allclose(with_priors.b - plain.b, np.log([0.25, 0.5, 0.25]))
@@ -93,7 +89,7 @@ def test_an_empty_class_is_an_error_or_falls_back():
 
 def test_mistakes_are_named(data):
     few = cs.zeros(2, 20).update(data[0][:6].astype(np.float32), np.arange(6) % 2)
-    with pytest.raises(InputError, match="singular"):  # fewer rows than features
+    with pytest.raises(InputError, match="singular: give a larger ridge"):  # fewer rows than features
         fitted(few, Regularisation(0.0))
     with pytest.raises(InputError, match="no row has any weight"):
         fitted(cs.zeros(2, 20), Regularisation(0.1, relative=False))

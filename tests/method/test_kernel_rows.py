@@ -1,5 +1,6 @@
 """The kernel's input rows: CLIP beside the vision model, features kept in memory or computed again."""
 
+import itertools
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,12 @@ import torch
 from pipeline.errors import InputError
 from pipeline.method import kernel_rows as module
 from pipeline.method.adversarial_refinement import SourceBranch
-from pipeline.method.kernel_rows import JointRows, KeptFeatures, joined_rows, kernel_rows
+from pipeline.method.kernel_directions import reduced
+from pipeline.method.kernel_rows import JointRows, KeptFeatures, SweptFeatures, joined_rows, kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
-from pipeline.method.variants import VARIANTS
+from pipeline.method.variants import CALIBRATED, VARIANTS
 
 
 def unit(x):
@@ -26,6 +28,11 @@ def unit(x):
 def rows(seed, n=40, d=6, d_clip=4):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)), rng.normal(size=(n, d_clip))
+
+
+@pytest.fixture
+def basis():
+    return draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
 
 
 def test_the_joint_kernel_is_the_printed_one():
@@ -41,17 +48,15 @@ def test_the_joint_kernel_is_the_printed_one():
             assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + clip_weight**2)), abs=0.01)
 
 
-def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone():
+def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone(basis):
     g, c = rows(1)
-    basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
     plain = deviations(draw_basis(6, 30, 0.3, "gamma", 0), g)
     for clip, clip_weight in ((c, 0.0), (None, 0.5)):
         features = joined_rows(basis, {"original": g}, clip, clip_weight)
         np.testing.assert_array_equal(features.deviations("original", np.arange(40)), plain)
 
 
-def test_a_nested_basis_keeps_the_clip_part_and_a_basis_without_one_says_so():
-    basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
+def test_a_nested_basis_keeps_the_clip_part_and_a_basis_without_one_says_so(basis):
     np.testing.assert_array_equal(basis.nested(7).joint().omega, basis.joint().omega[:, :7])
     with pytest.raises(InputError, match="dvc repro"):
         draw_basis(6, 30, 0.3, "gamma", 0).joint()
@@ -67,9 +72,9 @@ def test_joint_rows_of_other_images_are_refused_and_taken_rows_are_the_same():
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept):
+def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept, basis):
     monkeypatch.setattr(module, "KEPT_BYTES", 10**9 if kept else 0)
-    basis, (g, c) = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4), rows(3)
+    g, c = rows(3)
     features, index = joined_rows(basis, {"original": g}, c, 0.5), np.array([1, 4, 8])
     view, inputs = features.views["original"], JointRows(g, c, 0.5)
     assert isinstance(view, module.KeptFeatures) == kept
@@ -82,9 +87,8 @@ def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept):
     np.testing.assert_array_equal(sent[index], inputs[index + 3])
 
 
-def test_refinement_uses_the_same_joint_features():
+def test_refinement_uses_the_same_joint_features(basis):
     g, c = rows(3)
-    basis = draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
     labels = np.arange(40) % 3
     options = replace(VARIANTS["calibrated"], views=("original",))
     (source,) = fit_source(basis, {"original": g}, labels, [np.arange(3)], options, clip=c)
@@ -93,17 +97,14 @@ def test_refinement_uses_the_same_joint_features():
     features = joined_rows(basis, {"original": g}, c, 0.5).deviations("original", np.arange(40))
     np.testing.assert_allclose(branch.deviation(torch.from_numpy(g), images).numpy(), features, atol=1e-6)
     positions = torch.stack([torch.from_numpy(labels), images], dim=1)
-    np.testing.assert_allclose(
-        branch.log_odds(torch.from_numpy(g)[5:9], positions[5:9]).numpy(),
-        branch.log_odds(torch.from_numpy(g), positions).numpy()[5:9],
-        rtol=1e-9,
-    )
+    some, every = (branch.log_odds(torch.from_numpy(g)[i], positions[i]).numpy() for i in (slice(5, 9), slice(40)))
+    np.testing.assert_allclose(some, every[5:9], rtol=1e-9)
     with pytest.raises(InputError, match="which images"):
         branch.scores(torch.from_numpy(g))
 
 
-def test_images_that_are_gone_are_not_taken_for_others():
-    basis, kept = draw_basis(6, 30, 0.3, "gamma", 0), {}
+def test_images_that_are_gone_are_not_taken_for_others(basis):
+    kept = {}
     for seed in range(3):  # the second would be at the address of the first, were that freed
         images = UnlabelledRows({"original": rows(seed)[0]}, np.zeros((40, 2)))
         features = kernel_rows(basis, images, 0.0, lambda key, make: kept.setdefault(key, make()))
@@ -112,14 +113,32 @@ def test_images_that_are_gone_are_not_taken_for_others():
         del images
 
 
-def test_threads_compute_features_once():
+def test_threads_compute_features_once(basis):
     calls = []
 
     def slow(basis, rows):
         calls.append(time.sleep(0.05))
         return deviations(basis, rows)
 
-    features = KeptFeatures(draw_basis(6, 30, 0.3, "gamma", 0), rows(0)[0], mapped=slow)
+    features = KeptFeatures(basis, rows(0)[0], mapped=slow)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(features.deviations, [np.arange(3), np.arange(4)]))
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_features_of_a_sweep_are_those_of_each_basis_in_whatever_order_they_are_asked_for(order):
+    x = np.random.default_rng(0).normal(size=(20, 10)).astype(np.float32)
+    widest = draw_basis(10, 64, 1e-4, "gamma", 0)
+    bases = [draw_basis(10, D, gamma, "gamma", 0) for D, gamma in ((30, 1e-4), (64, 1e-4), (47, 1e-5))]
+    narrow = [reduced(basis, CALIBRATED) for basis in bases]
+    assert [basis.width for basis in narrow] == [11, 11, 11]
+    swept = SweptFeatures(widest, (8, 30, 47, 64))
+    found = {i: (swept.deviations(narrow[i], x), swept.deviations(bases[i], x)) for i in order}
+    for i, both in found.items():
+        for basis, features in zip((narrow[i], bases[i]), both, strict=True):
+            expected = deviations(basis, x)
+            np.testing.assert_allclose(features, expected, atol=2e-6 * np.abs(expected).max())
+    again = SweptFeatures(widest, (8, 30, 47, 64))
+    for i in range(3):  # to the bit
+        np.testing.assert_array_equal(again.deviations(narrow[i], x), found[i][0])

@@ -5,19 +5,22 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
+from pipeline.method.adaptation import Referee
 from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
-from pipeline.method.referee import Referee
 from pipeline.method.rejection import (
     EDGES,
+    ITERATIONS,
+    LEAST,
     RejectionState,
     class_directions,
     empty_state,
     otsu_threshold,
+    prepared_tasks,
+    present_classes,
     reject,
     rejector,
 )
 from pipeline.method.rows import TargetTask, UnlabelledRows
-from pipeline.method.task_preparation import ITERATIONS, LEAST, prepared_tasks, present_classes
 from pipeline.method.variants import VARIANTS
 from tests.reference import rejection as oracle
 
@@ -46,6 +49,8 @@ def test_the_score_is_that_of_the_equations(images):
 
 def test_unknown_images_are_rejected_and_known_ones_stay(images):
     rows, label, directions = images
+    _, nobody = reject(empty_state(8), rows.take(np.flatnonzero(label < 3)), directions)
+    assert nobody.mean() < 0.1  # where all images are known few are rejected
     state, unknown = reject(empty_state(8), rows, directions)
     assert unknown[label == 3].mean() > 0.9
     assert unknown[label < 3].mean() < 0.1
@@ -69,16 +74,7 @@ def test_no_other_threshold_parts_the_values_better():
     binned = np.repeat(centres, histogram.astype(int)).tolist()
     best = oracle.between_variance(binned, otsu_threshold(histogram))
     assert best == pytest.approx(max(oracle.between_variance(binned, edge) for edge in EDGES))
-
-
-def test_where_all_images_are_known_few_are_rejected(images):
-    rows, label, directions = images
-    _, unknown = reject(empty_state(8), rows.take(np.flatnonzero(label < 3)), directions)
-    assert unknown.mean() < 0.1
-
-
-def test_nothing_is_rejected_where_all_images_are_alike():
-    assert otsu_threshold(np.zeros(480)) == np.inf
+    assert otsu_threshold(np.zeros(480)) == np.inf  # where all images are alike, nothing is rejected
 
 
 def test_states_add(images):

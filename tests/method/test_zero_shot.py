@@ -1,30 +1,33 @@
+"""The two classifiers that need no training: CLIP zero-shot (1) and the nearest class mean."""
+
 import numpy as np
 
-from pipeline.method.zero_shot import CosineRows, branch_probabilities, clip_probabilities, cosines, softmax
-from reference import zero_shot as oracle
+from pipeline.method.zero_shot import CosineRows, class_means, clip_probabilities, cosines, nearest_mean, softmax
+from reference import nearest_class_mean, zero_shot
 
 
 def test_clip_probabilities_agree_with_the_oracle_at_both_scales():
     rng = np.random.default_rng(0)
-    images, texts = rng.normal(size=(7, 5)), rng.normal(size=(4, 5))
+    images, texts, classes = rng.normal(size=(7, 5)), rng.normal(size=(4, 5)), np.array([1, 3])
     for scale in (1.0, 100.0):
-        expected = oracle.zero_shot(images, texts, scale)
+        expected = zero_shot.zero_shot(images, texts, scale)
+        of_two = zero_shot.zero_shot(images, texts[classes], scale)
         for cosine in (cosines(images, texts), CosineRows(images, texts)):
-            found = clip_probabilities(cosine, scale, np.arange(4))
-            np.testing.assert_allclose(found, expected)
+            np.testing.assert_allclose(clip_probabilities(cosine, scale, np.arange(4)), expected)
+            np.testing.assert_allclose(clip_probabilities(cosine, scale, classes), of_two)
+            over_all = clip_probabilities(cosine, scale, classes, over_all=True)
+            np.testing.assert_array_equal(over_all, softmax(scale * cosine[np.arange(7)])[:, classes])
+    rows = CosineRows(images, texts).take(np.array([1, 6]))
+    assert rows.shape == (2, 4)
+    np.testing.assert_allclose(rows[np.arange(2)], cosines(images, texts)[[1, 6]])
 
 
-def test_cosine_rows_are_taken_without_being_computed():
-    rng = np.random.default_rng(2)
-    images, texts, index = rng.normal(size=(7, 5)), rng.normal(size=(4, 5)), np.array([1, 6])
-    rows = CosineRows(images, texts)
-    assert rows.shape == (7, 4)
-    np.testing.assert_allclose(rows.take(index)[np.arange(2)], cosines(images, texts)[index])
-
-
-def test_softmax_over_seen_classes_or_over_all():
-    logits = np.random.default_rng(0).normal(size=(4, 5))
-    classes = np.array([1, 3])
-    np.testing.assert_allclose(branch_probabilities(logits, classes).sum(axis=1), 1)
-    over_all = branch_probabilities(logits, classes, over_all=True)
-    np.testing.assert_array_equal(over_all, softmax(logits)[:, [1, 3]])
+def test_nearest_means_are_the_oracles_and_a_class_without_rows_is_never_the_nearest():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(40) % 4)
+    rows = rng.normal(size=(40, 6)) + 2 * np.eye(6)[labels]
+    expected = nearest_class_mean.means([(range(4), rows, labels, np.ones(40))])
+    means = class_means(rows, labels, 5)
+    np.testing.assert_allclose(means[:4], expected)
+    assert np.isnan(means[4]).all()
+    np.testing.assert_array_equal(nearest_mean(rows, means), nearest_class_mean.predict(rows, expected))

@@ -78,7 +78,7 @@ def leaks(content, images, labels, parts=()):
 
 def of_each_side(project, domain, labels):
     """Return the labels of each seed's train and test rows."""
-    tasks = read_tasks(project.folder / f"cache/manifests/{domain}", rows=len(labels))
+    tasks = read_tasks(project.folder / f"cache/manifests/{domain}")
     sides = [side for seed in tasks.seeds for side in (tasks.is_test(seed), ~tasks.is_test(seed))]
     return [[labels[row] for row in side.nonzero()[0]] for side in sides]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
-from benchmarks.imported_project import ImportedProject, rff
+from benchmarks.imported_project import FEATURES, ImportedProject, rff
 from dask_cluster import RealCluster
 from pipeline import paths
 from pipeline.extraction.executor import ClusterReduction
@@ -23,12 +23,6 @@ from small_project import tree_digest
 pytestmark = pytest.mark.slow
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
-FEATURES = (
-    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in "ab"),
-    *(("model", "vit"), ("model", "clip")),
-    *(("embed", "a", "vit"), ("embed", "a", "clip"), ("embed", "b", "vit"), ("embed", "b", "clip")),
-    *(("prompts", "a"), ("prompts", "b")),
-)
 STAGES = (*(("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"), ("compare", "a-b")),)
 OUTPUTS = ("cache/source", "cache/target", "results/toy/problems")
 TARGET = paths.target_model("a-b")

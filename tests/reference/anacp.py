@@ -5,9 +5,7 @@ import math
 import numpy as np
 from scipy.linalg import sqrtm
 
-
-def unit(row):
-    return np.asarray(row, dtype=float) / np.sqrt(np.sum(np.asarray(row, dtype=float) ** 2))
+from reference.basics import unit
 
 
 def gelu(row):

@@ -12,12 +12,9 @@ import math
 
 import numpy as np
 
+from reference.basics import fused, ratio, softmax, unit, weight
+
 CLIP_WEIGHT, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT = 0.5, 5.0, 3, 0.3, 0.1, 5, 0.3
-
-
-def unit(row):
-    row = np.asarray(row, dtype=np.float64)
-    return row / math.sqrt(sum(v * v for v in row))
 
 
 def feature(vision, clip, omega, beta):
@@ -25,20 +22,6 @@ def feature(vision, clip, omega, beta):
     x = unit(np.concatenate([unit(vision), CLIP_WEIGHT * unit(clip)]))
     D = len(beta)
     return np.array([math.sqrt(2 / D) * math.cos(x @ omega[:, j] + beta[j]) for j in range(D)])
-
-
-def softmax(values):
-    powers = [math.exp(v - max(values)) for v in values]
-    return [p / sum(powers) for p in powers]
-
-
-def fuse(p, q):
-    alpha = max(p) / (max(p) + max(q))
-    return [alpha * a + (1 - alpha) * b for a, b in zip(p, q, strict=True)]
-
-
-def entropy_weight(p):
-    return max(LEAST_WEIGHT, 1 - sum(-v * math.log(v) for v in p if v > 0) / math.log(len(p)))
 
 
 def weighted_mean(rows):
@@ -102,13 +85,14 @@ def label(task, means, A, scale):
     classes, views, cosines, vision = task
     n, own = len(cosines), [means[c] for c in classes]
     p_vlm = [softmax([scale * cosine[c] for c in classes]) for cosine in cosines]
-    fused = [fuse(vote(views, i, own, A), p_vlm[i]) for i in range(n)]
+    klda = [vote(views, i, own, A) for i in range(n)]
+    mixed = [fused(p, q, ratio(p, q)) for p, q in zip(klda, p_vlm, strict=True)]
     smoothed = []
     for i in range(n):
-        near = [fused[j] for j in neighbours(i, vision, len(classes))]
-        smoothed.append((0.5 * np.array(fused[i]) + 0.5 * np.mean(near, axis=0)).tolist())
+        near = [mixed[j] for j in neighbours(i, vision, len(classes))]
+        smoothed.append((0.5 * np.array(mixed[i]) + 0.5 * np.mean(near, axis=0)).tolist())
     labels = [classes[p.index(max(p))] for p in smoothed]
-    return labels, [entropy_weight(p) for p in smoothed], smoothed
+    return labels, [weight(p, LEAST_WEIGHT) for p in smoothed], smoothed
 
 
 class Target:

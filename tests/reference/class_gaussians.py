@@ -2,9 +2,7 @@
 
 import numpy as np
 
-
-def unit(row):
-    return np.asarray(row, dtype=float) / np.sqrt(np.sum(np.asarray(row, dtype=float) ** 2))
+from reference.basics import unit
 
 
 def affinities(rows):

@@ -5,9 +5,7 @@ tukey: embeddings are nonnegative (the authors' ResNet program); otherwise signe
 
 import numpy as np
 
-
-def unit(row):
-    return np.array(row, dtype=float) / np.sqrt(sum(float(v) ** 2 for v in row))
+from reference.basics import unit
 
 
 def root(row):

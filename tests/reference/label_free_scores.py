@@ -2,9 +2,7 @@
 
 import math
 
-
-def entropy(p):
-    return -sum(x * math.log(x) for x in p if x > 0)
+from reference.basics import entropy
 
 
 def neighbourhood_density(p, temperature=0.05):

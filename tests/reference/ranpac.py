@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from reference.basics import unit
+
 
 def lift(row, projection):
-    unit = np.array(row, dtype=float) / np.sqrt(sum(float(v) ** 2 for v in row))
-    return np.array([max(float(unit @ column), 0.0) for column in projection.T])
+    return np.array([max(float(unit(row) @ column), 0.0) for column in projection.T])
 
 
 def lifted_rows(tasks, c, projection):

@@ -2,10 +2,7 @@
 
 import math
 
-
-def unit(x):
-    norm = math.sqrt(sum(v * v for v in x))
-    return [v / norm for v in x]
+from reference.basics import unit
 
 
 def dot(x, y):

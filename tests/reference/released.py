@@ -4,10 +4,11 @@ Rows are features z (lists of float64 vectors). Nothing is vectorised over sampl
 program calls its update once per task, with all rows of the task.
 """
 
+import copy
+
 import numpy as np
 
-from reference.fusion import fused, margin_ratio, ratio, weight
-from reference.zero_shot import softmax
+from reference.basics import fused, margin_ratio, ratio, softmax, weight
 
 RIDGE, FLOOR, WARM_START, SCALE = 1e-6, 0.2, 25.0, 1.0
 
@@ -40,10 +41,7 @@ def source_models(tasks):
     model, models = Model(len(tasks[0][0][0])), []
     for rows, labels in tasks:
         model.batch(rows, labels, [1.0] * len(rows))
-        snapshot = Model(len(rows[0]))
-        snapshot.means = {c: m.copy() for c, m in model.means.items()}
-        snapshot.S = model.S.copy()
-        models.append(snapshot)
+        models.append(copy.deepcopy(model))
     return models
 
 
@@ -68,9 +66,7 @@ def adapt(models, tasks):
         rows = [z for view in views for z in view]
         target.batch(rows, labels * len(views), weights * len(views))
         results.append((labels, fusions, weights))
-        copy = Model(len(target.S))
-        copy.means, copy.S = dict(target.means), target.S.copy()
-        snapshots.append(copy)
+        snapshots.append(copy.deepcopy(target))
     return results, snapshots
 
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-
-def unit(row):
-    return np.array(row, dtype=float) / np.sqrt(sum(float(v) ** 2 for v in row))
+from reference.basics import unit
 
 
 def stream(tasks, *, shrinkage, fallback=None):

@@ -2,14 +2,7 @@
 
 import math
 
-
-def softmax(scores):
-    weights = [math.exp(s - max(scores)) for s in scores]
-    return [w / sum(weights) for w in weights]
-
-
-def entropy(p):
-    return -sum(x * math.log(x) for x in p if x > 0)
+from reference.basics import entropy, softmax
 
 
 def otsu(values):

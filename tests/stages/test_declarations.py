@@ -7,10 +7,11 @@ import pytest
 from ruamel.yaml import YAML
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pipeline import paths
+from pipeline import code_fingerprints, paths
+from pipeline.code_fingerprints import fingerprints
 from pipeline.params import load_params
 from pipeline.settings import Method, RandomFourierFeatures, Settings
-from pipeline.stage import BY_NAME, DeclaredParams, entries_of, find_stage, main, stage_names
+from pipeline.stage import BY_NAME, DeclaredParams, entries_of, find_stage, main, stage, stage_names
 from pipeline.stages import code
 
 ROOT = Path(__file__).parents[2]
@@ -36,10 +37,17 @@ def test_every_stage_of_the_graph_is_a_module_and_the_other_way_round():
 
 
 @pytest.mark.parametrize(("name", "body"), GRAPH)
-def test_dvc_tracks_by_name_what_a_stage_reads_and_its_settings_do_not_hold(name, body):
+def test_the_graph_runs_a_stage_as_it_is_declared(name, body):
+    """With its keys, after a change of its own code or version, and of what it reads that its settings do not hold."""
     declared = find_stage(name)
+    assert body["cmd"].startswith(f"python -m pipeline.stages {name}")
+    keys = body["cmd"].split()[4:]
+    assert len(keys) == len(declared.per)
     by_name = set(declared.reads) - {"language", "vision"}
     assert sections_in_graph(body) == (by_name & set(BY_NAME) if declared.settings else by_name)
+    if name != "code":
+        own = [dep for dep in body["deps"] if str(dep).startswith("cache/code")]
+        assert own == [paths.stage_code(name, *keys if declared.settings else ()).as_posix()]
 
 
 @pytest.mark.parametrize(("name", "body"), GRAPH)
@@ -66,19 +74,6 @@ def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name
     assert set(code.code.reads) == set(Settings.model_fields) - {*BY_NAME, "runtime"}
 
 
-@pytest.mark.parametrize(("name", "body"), [(name, body) for name, body in GRAPH if name != "code"])
-def test_a_stage_depends_on_its_own_code_or_version(name, body):
-    keys = body["cmd"].split()[4:] if find_stage(name).settings else ()
-    own = [dep for dep in body["deps"] if str(dep).startswith("cache/code")]
-    assert own == [paths.stage_code(name, *keys).as_posix()]
-
-
-@pytest.mark.parametrize(("name", "body"), GRAPH)
-def test_a_stage_is_run_by_the_one_runner_with_its_keys(name, body):
-    assert body["cmd"].startswith(f"python -m pipeline.stages {name}")
-    assert len(body["cmd"].split()[4:]) == len(find_stage(name).per)
-
-
 def test_a_section_that_is_not_declared_cannot_be_read(monkeypatch):
     monkeypatch.chdir(ROOT)
     params = DeclaredParams(load_params(), ["rff"])
@@ -100,7 +95,7 @@ def test_stages_that_cost_hours_follow_a_version_and_no_code(monkeypatch):
 def test_a_fingerprint_is_that_of_every_version_of_python():
     """Teammates share results: `ast.dump` differs between 3.11, 3.12 and 3.13, in fields that are empty."""
     source = "class A:\n    def f(self, x: int = 1) -> str:\n        return f'{x!r}' if x else None\n"
-    assert code.fingerprint(source)[:16] == "aa93d18e45395203"
+    assert code_fingerprints.fingerprint(source)[:16] == "aa93d18e45395203"
 
 
 @pytest.fixture
@@ -119,17 +114,19 @@ def package(tmp_path, monkeypatch):
         file = tmp_path / "pipeline" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
-    monkeypatch.setattr(code, "SOURCE", tmp_path)
-    code._imports.cache_clear()
-    yield tmp_path / "pipeline"
-    code._imports.cache_clear()
+    monkeypatch.setattr(code_fingerprints, "SOURCE", tmp_path)
+    code_fingerprints._files_used.cache_clear()
+    yield
+    code_fingerprints._files_used.cache_clear()
 
 
-def test_imports_are_followed_through_functions_and_modules(package):
-    found = [path.as_posix() for path in code.imported_files("one")]
-    assert found == ["pipeline/method/far.py", "pipeline/method/farther.py", "pipeline/stages/one.py"]
-    assert [path.as_posix() for path in code.imported_files("two")] == ["pipeline/stages/two.py"]
-    assert package.parent.joinpath(code.imported_files("three")[0]) == package / "problem/project.py"
+@pytest.mark.usefixtures("package")
+def test_imports_are_followed_through_functions_and_modules():
+    assert list(fingerprints("one")) == [
+        f"pipeline/{name}.py" for name in ("method/far", "method/farther", "stages/one")
+    ]
+    assert list(fingerprints("two")) == ["pipeline/stages/two.py"]
+    assert list(fingerprints("three")) == ["pipeline/problem/project.py", "pipeline/stages/three.py"]
 
 
 def test_a_stage_has_one_blas_thread(monkeypatch, capsys):
@@ -137,33 +134,27 @@ def test_a_stage_has_one_blas_thread(monkeypatch, capsys):
         return str({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
 
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("pipeline.stage.find_stage", lambda _name: code.stage()(count))
+    monkeypatch.setattr("pipeline.stage.find_stage", lambda _name: stage()(count))
     with threadpool_limits(limits=2):
         assert main(["count"]) == 0
     assert capsys.readouterr().out == "count: {1}\n"
 
 
 @pytest.mark.parametrize("name", ["source", "adapt", "step", "evaluate", "compare"])
-def test_sums_on_a_gpu_and_on_a_cluster_are_part_of_the_code_of_stages_that_may_use_them(name):
-    files = {path.as_posix() for path in code.imported_files(name)}
+def test_sums_on_a_gpu_and_methods_found_by_name_are_part_of_the_code_of_stages_that_may_use_them(name):
+    files = set(fingerprints(name))
     assert {"pipeline/method/device_statistics.py", "pipeline/extraction/executor.py"} <= files
     assert "pipeline/extraction/cluster.py" not in files  # who sends work changes no number
-
-
-def test_compare_depends_on_methods_that_are_found_by_name():
-    files = {path.as_posix() for path in code.imported_files("compare")}
-    assert "pipeline/comparison/methods/ranpac.py" in files
-    assert "pipeline/comparison/methods/ranpac.py" not in {path.as_posix() for path in code.imported_files("adapt")}
+    assert ("pipeline/comparison/methods/ranpac.py" in files) == (name == "compare")
 
 
 def test_what_the_report_draws_with_is_part_of_its_code():
-    of_report, of_tables = (code.dependencies(find_stage(name))["files"] for name in ("report", "tables"))
+    of_report, of_tables = map(fingerprints, ("report", "tables"))
     assert {"pipeline/report/published.csv", "pipeline/report/page/page.py"} <= set(of_report)
-    assert any(name.startswith("pipeline/report/page/templates/charts/") for name in of_report)
-    assert any(name.startswith("pipeline/report/page/assets/") for name in of_report)
-    of_tables = {name for name in of_tables if not name.endswith(".py")}
+    for folder in ("templates/charts", "assets"):
+        assert any(name.startswith(f"pipeline/report/page/{folder}/") for name in of_report)
     assert "pipeline/report/published.csv" in of_tables
-    assert not [name for name in of_tables if "/page/" in name]
+    assert not [name for name in of_tables if "/page/" in name and not name.endswith(".py")]
 
 
 @pytest.fixture
@@ -174,47 +165,37 @@ def write_code_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run():
-        code._imports.cache_clear()
+        code_fingerprints._files_used.cache_clear()
         assert main(["code"]) == 0
         return {file.stem: file.read_bytes() for file in Path("cache/code").glob("*.json")}
 
     return run
 
 
-def test_every_stage_has_its_files_and_the_folder_of_results_exists(write_code_files):
-    files = set(write_code_files())
-    assert {"source", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= files
-    assert {file.split("-")[0] for file in files} == set(stage_names()) - {"code"}
+def test_every_stage_has_its_files_with_all_defaults_and_the_folders_of_results_exist(write_code_files, monkeypatch):
+    before = write_code_files()
+    assert {"source", "tables", "embed-uci-vit", "evaluate-mnist-uci"} <= set(before)
+    assert {file.split("-")[0] for file in before} == set(stage_names()) - {"code"}
     assert Path("results/digits/problems/README.md").is_file()
     assert Path("results/digits/evaluations/README.md").is_file()
-
-
-def test_a_default_that_is_not_in_params_yaml_is_part_of_what_a_stage_depends_on(write_code_files, monkeypatch):
-    before = write_code_files()
-    monkeypatch.setattr(Method.model_fields["variant"], "default", "paper")
-    after = write_code_files()
-    assert "source" in [name for name in before if after[name] != before[name]]
     assert "stored_as" not in (ROOT / "suite.yaml").read_text()
     assert b'"stored_as": "float16"' in before["embed-uci-vit"]  # settings hold all values
+    monkeypatch.setattr(Method.model_fields["variant"], "default", "paper")
+    assert write_code_files()["source"] != before["source"]
 
 
-def test_a_view_or_a_setting_that_a_store_does_not_have_extracts_nothing_again(write_code_files):
+def test_a_change_of_settings_runs_only_what_reads_them(write_code_files):
     suite, params = Path("suite.yaml"), Path("params.yaml")
     head, _, tail = suite.read_text().rpartition("[original, zeros, rand]")  # of the domain `print`
     suite.write_text(f"{head}[original, zeros]{tail}")
-    before = write_code_files()
+    first = write_code_files()
+    # a view or a setting that a store does not have extracts nothing again
     suite.write_text(suite.read_text().replace("    library:", "    views: [rand, zeros, original]\n    library:"))
     params.write_text(params.read_text().replace("noise: matched", "noise: unit"))
-    after = write_code_files()
-    changed = {name for name in before if after[name] != before[name]}
+    second = write_code_files()
+    changed = {name for name in first if second[name] != first[name]}
     costly = {name for name in changed if name.startswith(("embed", "model", "prompts"))}
     assert costly == {f"embed-{domain}-{model}" for domain in ("mnist", "uci") for model in ("vit", "clip")}
-
-
-def test_settings_that_only_manifest_reads_run_nothing_else(write_code_files):
-    before = write_code_files()
-    text = Path("params.yaml").read_text()
-    Path("params.yaml").write_text(text.replace("unreadable: stop", "unreadable: skip"))
-    after = write_code_files()
-    changed = {name.split("-")[0] for name in before if after[name] != before[name]}
-    assert changed == {"manifest", "report"}
+    params.write_text(params.read_text().replace("unreadable: stop", "unreadable: skip"))
+    third = write_code_files()
+    assert {name.split("-")[0] for name in first if third[name] != second[name]} == {"manifest", "report"}

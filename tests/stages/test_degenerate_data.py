@@ -5,18 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.imported_project import ImportedProject, rff
+from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, rff
 from pipeline.stage import main
 
 CLASSES, WIDTH = 4, 6
 NAMES = tuple(f"c{c:04d}" for c in range(CLASSES))
-BEFORE = (
-    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in "ab"),
-    *(("model", model) for model in ("vit", "clip")),
-    *(("embed", domain, model) for domain in "ab" for model in ("vit", "clip")),
-    *(("prompts", domain) for domain in "ab"),
-)
-STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
 def rows(per_class, seed, spread=0.3):
@@ -57,7 +50,7 @@ def project(tmp_path, monkeypatch):
 
 
 def metrics(project):
-    for stage in (*BEFORE, *STATISTICS):
+    for stage in (*FEATURES, *STATISTICS):
         assert main(stage) == 0, stage
     found = json.loads((project.folder / "results/toy/evaluations/a-b.json").read_text())
     assert np.isfinite([value for value in found.values() if isinstance(value, float)]).all()
@@ -97,7 +90,7 @@ def test_a_threshold_that_no_label_reaches(project, capsys):
 
 def test_constant_features_are_refused_with_a_remedy_that_works(project, refused):
     project.give(rows(8, 0, spread=0), rows(8, 1, spread=0))
-    line = refused(*BEFORE, STATISTICS[0])
+    line = refused(*FEATURES, STATISTICS[0])
     assert "no feature varies within a class" in line
     assert "method.options.ridge_kind: absolute" in line
     project.change(method={"variant": "calibrated", "options": {"ridge_kind": "absolute"}})
@@ -105,32 +98,30 @@ def test_constant_features_are_refused_with_a_remedy_that_works(project, refused
         assert main(stage) == 0, stage
 
 
-def test_one_image_per_class_of_the_target_adapts_and_cannot_be_scored(project, refused):
-    project.give(rows(8, 0), rows(1, 1))
-    line = refused(*BEFORE, *STATISTICS)
-    assert "task 1 of 2 has no test image to score" in line
-    assert "data.test_fraction" in line
-
-
-def test_a_task_without_images_keeps_the_source_s_means(project, refused):
-    named = {"classes_per_task": 1, "class_names": {name: name for name in NAMES}}
+@pytest.mark.parametrize(
+    ("per_class", "of_b", "per_task", "task"), [(1, NAMES, 2, "task 1 of 2"), (12, NAMES[:3], 1, "task 4 of 4")]
+)
+def test_a_task_without_a_test_image_is_adapted_to_and_cannot_be_scored(
+    project, refused, per_class, of_b, per_task, task
+):
+    """One image per class, or a class without images."""
     project.give(
-        rows(12, 0),
-        rows(12, 1)[:36],
-        of_b=NAMES[:3],
-        datasets={"toy": named},
+        rows(8, 0),
+        rows(per_class, 1)[: per_class * len(of_b)],
+        of_b=of_b,
+        datasets={"toy": {"classes_per_task": per_task, "class_names": {name: name for name in NAMES}}},
         data={"seeds": [0], "test_fraction": 0.25, "empty_class": "report"},
     )
-    line = refused(*BEFORE, *STATISTICS)
-    assert "task 4 of 4 has no test image to score" in line
-    assert "task 4 of 4 has no test image to score" in refused(("compare", "a-b"))
+    for line in (refused(*FEATURES, *STATISTICS), refused(("compare", "a-b"))):
+        assert f"{task} has no test image to score" in line
+        assert "data.test_fraction" in line
 
 
 def test_a_method_that_asks_for_a_view_that_is_not_there_fails_alone(project, capsys):
     project.give(rows(12, 0), rows(12, 1), compare={"methods": ["calibrated", "no_augmentation"]})
     domains = project.read()["domains"]
     project.change(domains=domains | {"b": domains["b"] | {"views": ["original"]}})
-    for stage in (*BEFORE, ("source", "a")):
+    for stage in (*FEATURES, ("source", "a")):
         assert main(stage) == 0, stage
     assert main(["compare", "a-b"]) == 0
     file = project.folder / "results/toy/problems/a-b/comparison.json"

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.prompt_store import open_prompts
-from small_project import SmallProject
+from small_project import FEATURES, SmallProject
 
 pytestmark = pytest.mark.slow
 
@@ -25,23 +25,19 @@ def second(finished, tmp_path):
     for key in ("vit", "clip"):
         params["models"][key] = {"library": "imported", "name": key, "origin": f"features/{key}"}
     second.write_params(params)
-    stores = {
-        "embeddings/left/vit": "vit/left",
-        "embeddings/left/clip": "clip/left",
-        "prompts/left": "clip/prompts/left",
-    }
-    for path, copy in stores.items():
+    for path, copy in (
+        ("embeddings/left/vit", "vit/left"),
+        ("embeddings/left/clip", "clip/left"),
+        ("prompts/left", "clip/prompts/left"),
+    ):
         (second.folder / "features" / copy).parent.mkdir(parents=True, exist_ok=True)
-        second.run(
-            *("dvc", "get", "--quiet", str(theirs.folder), f"cache/{path}.zarr"), *("-o", f"features/{copy}.zarr")
-        )
+        source, target = (str(theirs.folder), f"cache/{path}.zarr"), f"features/{copy}.zarr"
+        second.run("dvc", "get", "--quiet", *source, "-o", target)
     return second
 
 
-def test_a_store_of_another_project_is_taken_with_its_provenance(second, finished, capsys):
-    second.run_here(("manifest", "left"), ("order", "left"), ("tasks", "left"))
-    second.run_here(("model", "vit"), ("model", "clip"))
-    second.run_here(("embed", "left", "vit"), ("embed", "left", "clip"), ("prompts", "left"))
+def test_a_store_of_another_project_is_taken_with_its_provenance(second, finished):
+    second.run_here(*(stage for stage in FEATURES if "right" not in stage))
     for model in ("vit", "clip"):
         theirs, ours = (
             open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for folder in (finished, second.folder)

@@ -18,7 +18,7 @@ from pipeline.store.exported_classifier import EXAMPLE
 from small_project import PROBLEM, tree_digest
 from stream_project import step_entry
 
-JOINED = [{"name": "both", "first": "vit", "second": "other"}]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def joined(project_copy):
     """The small project with a second vision model, which sees other pixels, beside the first."""
     params = project_copy.read_params()
     params["models"]["other"] = {**params["models"]["vit"], "preprocessing": {"mean": [0.1] * 3}}
-    params |= {"joined": JOINED, "vision": "both"}
+    params |= {"joined": [{"name": "both", "first": "vit", "second": "other"}], "vision": "both"}
     project_copy.write_params(params)
     domains = ("left", "right")
     project_copy.run_here(
@@ -38,7 +38,6 @@ def joined(project_copy):
     return project_copy
 
 
-@pytest.mark.slow
 def test_weights_of_the_seeds_are_chosen_side_by_side_and_are_the_same(joined, monkeypatch):
     before = read_bases(joined.folder / paths.bases("left"))
     both, chosen = Barrier(2, timeout=60), bases.chosen_weights  # passes when two threads are there
@@ -53,7 +52,6 @@ def test_weights_of_the_seeds_are_chosen_side_by_side_and_are_the_same(joined, m
     assert read_bases(joined.folder / paths.bases("left")) == before
 
 
-@pytest.mark.slow
 def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
     folder = joined.folder
     stores = {name: open_embeddings(folder / paths.embeddings("right", name)) for name in ("vit", "other", "both")}
@@ -87,7 +85,6 @@ def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
     assert by_path == dict(zip(rows.paths, classes, strict=True))
 
 
-@pytest.mark.slow
 def test_joined_models_are_exported_and_label_a_stream(joined):
     from pipeline.cli.main import main
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.method.fusion import fuse
-from pipeline.method.row_reduction import reduce_here
-from pipeline.method.rows import unit_rows
+from pipeline.method.rows import reduce_here, unit_rows
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import StepSettings, open_step

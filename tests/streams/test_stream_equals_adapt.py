@@ -10,13 +10,12 @@ import pytest
 
 from pipeline import paths
 from pipeline.datasets.manifest_files import read_images
-from pipeline.method.adaptation import adapt_task
+from pipeline.method.adaptation import Referee, adapt_task
 from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
-from pipeline.method.referee import Referee
-from pipeline.method.statistics_kinds import empty_statistics
-from pipeline.method.task_preparation import prepared_tasks
+from pipeline.method.rejection import prepared_tasks
+from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.zero_shot import cosines
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options

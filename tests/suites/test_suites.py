@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.use import use
+from pipeline.datasets.kept_order import order_of_arrival
 from pipeline.datasets.label_spaces import PARTS, parts_of
 from pipeline.datasets.prompts import prompts
-from pipeline.datasets.tasks import class_order, task_of_classes
 from pipeline.params import load_params
 
 ROOT = Path(__file__).parents[2]
@@ -93,10 +93,9 @@ def test_classes_tasks_and_problems(dataset, params_of):
     params = params_of(dataset)
     classes, tasks, problems = TABLE[dataset]
     chosen = params.datasets[dataset]
-    order = class_order((), chosen.class_names)
-    assert list(order) == list(chosen.class_names) == sorted(chosen.class_names)
-    assert len(order) == classes
-    assert max(task_of_classes(order, chosen.classes_per_task).values()) + 1 == tasks
+    assert list(chosen.class_names) == sorted(chosen.class_names)
+    assert len(chosen.class_names) == classes
+    assert len(order_of_arrival(chosen.class_names, classes_per_task=chosen.classes_per_task)) == tasks
     assert len(params.problems) == problems
     names = list(chosen.class_names.values())
     assert len(set(names)) == len(names)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
-from pipeline.method.nearest_mean import nearest_mean
 from pipeline.method.rows import Labels, Matrix64, unit_rows
+from pipeline.method.zero_shot import nearest_mean
 from pipeline.problem.seed import Seed
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, require_text
+from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES
 
@@ -27,13 +27,16 @@ def find_in_folder(folder: Path, settings: DomainSettings) -> FoundImages:
         problem = "is no source of images" if folder.exists() else "no such file or folder"
         raise InputError(f"{folder}: {problem}; put the images there, or correct domains.*.images")
     collected = Collected(settings)
-    classes = class_folders(folder, settings.class_names) if settings.labelled else []
-    for child in classes if settings.labelled else [folder]:
+    if not settings.labelled:
+        classes = {folder: ""}
+    else:
+        classes = {child: child.name for child in class_folders(folder, settings.class_names)}
+    for child, name in classes.items():
         for path in _images_below(child, (child.resolve(),), collected.ignored):
-            if settings.labelled:
-                settings.require_known(str(child), child.name)
-            collected.add(path, child.name if settings.labelled else "")
-    return collected.found(folder, [child.name for child in classes])
+            if name:
+                settings.require_known(str(child), name)
+            collected.add(path, name)
+    return collected.found(folder, [name for name in classes.values() if name])
 
 
 def is_hidden(name: str) -> bool:
@@ -64,7 +67,7 @@ def _images_below(folder: Path, ancestors: tuple[Path, ...], ignored: Counter[st
             if is_hidden(child.name):
                 continue
             if suffix in IMAGE_SUFFIXES and child.is_file():
-                yield require_text(folder / child.name)
+                yield folder / child.name
             elif child.is_dir():
                 resolved = Path(child.path).resolve()
                 if resolved not in ancestors:

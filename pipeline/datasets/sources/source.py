@@ -28,6 +28,10 @@ class FoundImages(NamedTuple):
     classes: tuple[str, ...] = ()  # the classes that the source names, those without images too
     has_bytes: bool = True  # False: only paths are known
 
+    def class_names(self) -> list[str]:
+        """Return the classes that the source names, else those of its images; sorted: capitals come first."""
+        return sorted(set(self.classes) or {image.class_name for image in self.images})
+
     def tasks(self) -> list[list[str]] | None:
         """Return the classes of each task where the source says them; None where it does not."""
         task_of: dict[str, int] = {}
@@ -78,26 +82,23 @@ class DomainSettings:
         text = "" if label is None else text.strip()
         if not text:
             raise InputError(f"{where}: has no label; add it, or set labels: none for the domain")
-        if re.fullmatch(r"-?\d{1,9}", text) and not (text in self.class_names and not names):
-            known = names or self.class_names
-            if known or not isinstance(label, str):  # else a class may be called "7"
-                text = self._numbered(int(text), where, known)
+        known = names or self.class_names
+        is_number = re.fullmatch(r"-?\d{1,9}", text) and (names or text not in self.class_names)
+        if is_number and not known and not isinstance(label, str):  # a class may be called "7"
+            raise InputError(
+                f"{where}: label {int(text)} has no name; name the classes in datasets.*.class_names, "
+                "in the order of the label numbers"
+            )
+        if is_number and known:
+            if not 0 <= int(text) < len(known):
+                raise InputError(
+                    f"{where}: label {int(text)} is out of range; there are {len(known)} classes, 0 to {len(known) - 1}"
+                )
+            text = known[int(text)]
         same = [name for name in self.class_names if _folded(name) == _folded(text)]
         text = same[0] if len(same) == 1 else text
         self.require_known(where, text)
         return text
-
-    def _numbered(self, number: int, where: str, names: Sequence[str]) -> str:
-        if not names:
-            raise InputError(
-                f"{where}: label {number} has no name; name the classes in datasets.*.class_names, "
-                "in the order of the label numbers"
-            )
-        if not 0 <= number < len(names):
-            raise InputError(
-                f"{where}: label {number} is out of range; there are {len(names)} classes, 0 to {len(names) - 1}"
-            )
-        return names[number]
 
 
 def _folded(name: str) -> str:
@@ -122,8 +123,9 @@ class Collected:
 
     def add(self, path: Path, class_name: str, task: object = None, *, where: str = "") -> None:
         """Add an image; one that was added before must be of the same class."""
-        number = None if task is None else _task_number(task, where or str(path))
-        image = LabelledImage(path, class_name, number)
+        if task is not None and not re.fullmatch(r"[1-9]\d{0,8}", str(task).strip()):
+            raise InputError(f"{where or path}: task {str(task).strip()!r} is not a whole number from 1")
+        image = LabelledImage(require_text(path), class_name, None if task is None else int(str(task)))
         before = self._images.setdefault(path, image)
         if before.class_name != class_name:
             listed_at = f"{where}: " if where else ""
@@ -139,13 +141,6 @@ class Collected:
             )
         images = sorted(self._images.values(), key=lambda image: image.path.as_posix())
         return FoundImages(images, dict(sorted(self.ignored.items())), tuple(classes), has_bytes)
-
-
-def _task_number(task: object, where: str) -> int:
-    text = str(task).strip()
-    if not re.fullmatch(r"[1-9]\d{0,8}", text):
-        raise InputError(f"{where}: task {text!r} is not a whole number from 1")
-    return int(text)
 
 
 def require_text(path: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.datasets.sources.folder import is_hidden
-from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, require_text
+from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES, unreadable
 from pipeline.image_files.tar_file import members, read_member
@@ -31,7 +31,7 @@ def find_in_tars(files: Sequence[Path], settings: DomainSettings) -> FoundImages
             if collected.is_other_domain(described.get("domain")):
                 continue
             for name in images:
-                path = require_text(file / name)
+                path = file / name
                 class_name = _class_of(path, name, described, settings) if settings.labelled else ""
                 collected.add(path, class_name, described.get("task"))
     return collected.found(files[0])

@@ -1,6 +1,7 @@
 """Refined views through real small models: what is left alone has the bits of `embed`, what is refined is harder."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ import torch
 
 from encoders import small_models
 from encoders.small_models import encoder_of
+from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.clip_encoder import ClipEncoder
 from pipeline.errors import ModelError
-from pipeline.extraction.view_refiner import TokenModel, ViewRefiner, attend, mutual_attention
+from pipeline.extraction.embedding_settings import EmbeddingSettings
+from pipeline.extraction.images import Image
+from pipeline.extraction.refine import BatchToRefine, TaskToRefine, TokenModel, ViewRefiner, attend, mutual_attention
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
@@ -35,11 +39,6 @@ def vit():
     return encoder_of(small_models.vit())
 
 
-def batch(n):
-    crops = np.random.default_rng(0).integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
-    return crops, [hashlib.sha256(bytes([i])).digest() for i in range(n)]
-
-
 def branch_of(encoder, C=3):
     rng = np.random.default_rng(0)
     basis = draw_basis(encoder.width, 40, 1.0, "gamma", seed=0)
@@ -47,11 +46,17 @@ def branch_of(encoder, C=3):
     return SourceBranch(basis, classifier, np.arange(C))
 
 
-def refined(encoder, n, ascent, *, attention=False, branch=None):
-    crops, digests = batch(n)
-    refiner = ViewRefiner(encoder, ViewSettings(), ascent, attention=attention, rows=64)
-    labels = np.arange(n) % 3
-    return refiner(crops, digests, VIEWS, branch=branch, labels=labels, dtype="float32")
+SETTINGS = EmbeddingSettings(Backbone(library="timm", name="tiny", origin="", stored_as="float32"), ViewSettings())
+
+
+def refined(encoder, n, ascent, *, attention=False, branch=None, rows=None):
+    refiner = ViewRefiner(encoder, SETTINGS, ascent, attention=attention)
+    if rows:  # the accelerator's way, on tensors of the CPU: no GPU here
+        refiner.is_thread_parallel, refiner.batch_size = False, rows
+    crops = np.random.default_rng(0).integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+    images = tuple(Image(Path("x.png"), hashlib.sha256(bytes([i])).digest()) for i in range(n))
+    batch = BatchToRefine(images, VIEWS, TaskToRefine(np.arange(n), branch, np.arange(n) % 3))
+    return refiner.start(batch, refiner.prepare(batch, crops))()
 
 
 @pytest.mark.parametrize("make", [lambda: encoder_of(small_models.vit()), clip_encoder])
@@ -105,44 +110,24 @@ def test_a_model_without_patch_tokens_is_named_with_the_remedy():
 
 
 def test_memory_that_runs_out_halves_the_batch(vit, monkeypatch):
-    refiner = ViewRefiner(vit, ViewSettings(), Ascent(0, 0.1, 0.1), attention=False, rows=64)
-    refiner.is_thread_parallel = False  # the accelerator's way, on tensors of the CPU: no GPU here
-    passes = []
+    ascent, branch, embed = Ascent(2, 0.01, 0.03), branch_of(vit), vit.embed
+    whole = refined(vit, 5, ascent, branch=branch)
 
-    def limited(original, view, branch, labels, most):
-        if len(view) > most:
+    def limited(images):
+        if len(images) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        passes.append(len(view))
-        return vit.embed(view)
+        return embed(images)
 
-    crops, digests = batch(5)
-    options = {"branch": None, "labels": np.zeros(5, dtype=np.intp), "dtype": "float32"}
-    monkeypatch.setattr(refiner, "_refined", lambda *args: limited(*args, most=2))
-    assert refiner(crops, digests, ("zeros",), **options)["zeros"].shape == (5, 48)
-    assert passes == [2, 1, 2]
-    monkeypatch.setattr(refiner, "_refined", lambda *args: limited(*args, most=0))
-    with pytest.raises(ModelError, match="does not hold one image"):
-        refiner(crops, digests, ("zeros",), **options)
+    monkeypatch.setattr(vit, "embed", limited)
+    halves = refined(vit, 5, ascent, branch=branch, rows=4)
+    assert all(np.allclose(halves[view], whole[view], atol=1e-4) for view in VIEWS)
 
 
-def tokens(seed, n=3, length=5, d=4):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn((n, length, d), generator=generator, dtype=torch.float64)
-
-
-def test_both_agree_with_the_oracle():
-    original, view, other = tokens(0), tokens(1), tokens(2, length=7)
+def test_attention_agrees_with_the_oracle():
+    generator = torch.Generator().manual_seed(0)
+    original, view, other = (torch.randn((3, n, 4), generator=generator, dtype=torch.float64) for n in (5, 5, 7))
     for i in range(3):
         np.testing.assert_allclose(attend(original, other)[i], oracle.attend(original[i].tolist(), other[i].tolist()))
         np.testing.assert_allclose(
             mutual_attention(original, view)[i], oracle.mutual(original[i].tolist(), view[i].tolist())
         )
-
-
-def test_it_is_symmetric_and_moves_with_a_common_permutation():
-    original, view = tokens(0), tokens(1)
-    order = torch.tensor([3, 0, 4, 1, 2])
-    shared = mutual_attention(original, view)
-    torch.testing.assert_close(mutual_attention(view, original), shared)
-    permuted = mutual_attention(original[:, order], view[:, order])
-    torch.testing.assert_close(permuted, shared[:, order])

@@ -1,0 +1,100 @@
+"""Fingerprints of the code that a stage may run: a change of what Python executes changes them, a comment does not.
+
+DVC sees no imports. So the stage `code` writes the fingerprint of every module that a stage may import, directly or
+through others, and the sha256 of the files of the package that these modules read.
+"""
+
+import ast
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parents[1]  # the folder in which the package is: a clone, or site-packages
+PACKAGE = Path("pipeline")
+# What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
+# how a stage is started or handed to a cluster, which gives the same numbers.
+WITHOUT_EFFECT = frozenset(
+    PACKAGE / f"{name}.py"
+    for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside", "extraction/cluster")
+)
+# What the runner gives to a stage that asks for it; the executor imports who sums on a GPU and on a cluster.
+GIVEN = {"context.project": PACKAGE / "problem/project.py", "context.executor": PACKAGE / "extraction/executor.py"}
+# Files of the package that a module uses without importing them: compared methods, which are found by their names, and
+# files that are not Python.
+FILES = {
+    PACKAGE / "comparison/registry.py": "comparison/methods/*.py",
+    PACKAGE / "report/published.py": "report/published.csv",
+    PACKAGE / "report/table_formats.py": "report/templates/**/*",
+    PACKAGE / "report/page/page.py": "report/page/assets/*",
+    PACKAGE / "report/page/chart.py": "report/page/templates/**/*",
+}
+
+
+def fingerprints(stage_name: str) -> dict[str, str]:
+    """Return the fingerprints of a stage's module and of all files of ours that it may use, by their paths."""
+    found: set[Path] = set()
+    stage = PACKAGE / "stages" / f"{stage_name}.py"
+    attributes = {ast.unparse(node) for node in ast.walk(_parsed(stage)) if isinstance(node, ast.Attribute)}
+    waiting = [stage, *(path for asked, path in GIVEN.items() if asked in attributes)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found | WITHOUT_EFFECT:
+            found.add(path)
+            waiting += _files_used(path)
+    modules, data = ([path for path in sorted(found) if (path.suffix == ".py") == python] for python in (True, False))
+    return {path.as_posix(): fingerprint(_read(path)) for path in modules} | {
+        path.as_posix(): hashlib.sha256((SOURCE / path).read_bytes()).hexdigest() for path in data
+    }
+
+
+@functools.cache  # stages share most of their modules
+def _files_used(path: Path) -> frozenset[Path]:
+    """Return the modules of ours that a file imports, at the top or inside a function, and its other `FILES`."""
+    names: set[str] = set()
+    for node in ast.walk(_parsed(path)) if path.suffix == ".py" else ():
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    files = {SOURCE.joinpath(*name.split(".")).with_suffix(".py") for name in names if name.startswith("pipeline.")}
+    if path in FILES:
+        files |= set((SOURCE / PACKAGE).glob(FILES[path]))
+    return frozenset(file.relative_to(SOURCE) for file in files if file.is_file())
+
+
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(_read(path))
+
+
+def _read(path: Path) -> str:
+    return (SOURCE / path).read_text("utf-8")
+
+
+@functools.cache
+def fingerprint(source: str) -> str:
+    """Return the sha256 of what Python would execute of ``source``: no comments, docstrings or layout.
+
+    Examples
+    --------
+    >>> fingerprint("x = 1  # one") == fingerprint("x = 1")
+    True
+    >>> fingerprint("x = 1") == fingerprint("x = 2")
+    False
+    """
+    tree = ast.parse(source)
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
+
+
+def _plain(node: Any) -> Any:
+    """Return a node as nested tuples without empty fields, of which every version of Python has others."""
+    if isinstance(node, list):
+        return tuple(map(_plain, node))
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if value is not None and value != [])
+    return type(node).__name__, *fields

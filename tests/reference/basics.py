@@ -1,0 +1,40 @@
+"""What the naive oracles share: unit rows, softmax, entropy; eq. (14), the released code's margins and eq. (18)."""
+
+import math
+
+import numpy as np
+
+
+def unit(row):
+    row = np.asarray(row, dtype=np.float64)
+    return row / math.sqrt(sum(v * v for v in row))
+
+
+def softmax(values):
+    top = max(values)
+    powers = [math.exp(v - top) for v in values]
+    return [p / sum(powers) for p in powers]
+
+
+def entropy(p):
+    return -sum(v * math.log(v) for v in p if v > 0)
+
+
+def ratio(p, q):
+    return max(p) / (max(p) + max(q))
+
+
+def margin_ratio(p, q):
+    a, b = ((sorted(r)[-1] - sorted(r)[-2]) for r in (p, q))
+    alpha = a / (a + b) if a + b > 0 else 0.5
+    return min(max(alpha, 0.2), 0.8)
+
+
+def fused(p, q, alpha):
+    return [alpha * a + (1 - alpha) * b for a, b in zip(p, q, strict=True)]
+
+
+def weight(p, floor=0.0):
+    if len(p) == 1:
+        return 1.0
+    return max(1 - entropy(p) / math.log(len(p)), floor)
