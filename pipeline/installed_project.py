@@ -19,7 +19,6 @@ from pipeline.write_aside import write_aside
 GRAPH = Path("dvc.yaml")
 REPLACED = ("docs", ".dvc/plots")  # with those of a new version; suites may have been edited
 MARK = "# The graph of referee-pipeline, copied from "
-OURS = "python -m pipeline.stages "
 
 
 def project_files() -> Path:
@@ -50,26 +49,25 @@ def write_graph(file: Path) -> None:
     del code["deps"]
     if file.is_file():
         before = commented_yaml.load(file.read_text(encoding="utf-8"))
-        stages = before["stages"].items()
-        own = {name: entry for name, entry in stages if not entry.get("do", entry).get("cmd", "").startswith(OURS)}
-        graph["stages"].update(own)
+        for name, entry in before["stages"].items():
+            if not entry.get("do", entry).get("cmd", "").startswith("python -m pipeline.stages "):
+                graph["stages"][name] = entry
         graph.update({key: value for key, value in before.items() if key not in graph})
     with write_aside(file) as aside:
         aside.write_bytes(f"{MARK}{_identity()}\n".encode() + commented_yaml.dump(graph))
 
 
-def require_current_graph(file: Path = GRAPH) -> None:
+def require_current_graph() -> None:
     """Refuse a dvc.yaml that was copied from another graph than the installed package's; one of a clone is its own."""
-    copied_from = _copied_from(file)
-    if copied_from not in (None, _identity()):
+    if _copied_from() not in (None, _identity()):
         raise InputError(
-            f"{file}: is of another version than the installed package; run `referee upgrade`, then dvc repro"
+            f"{GRAPH}: is of another version than the installed package; run `referee upgrade`, then dvc repro"
         )
 
 
 def bring_up_to_date() -> Iterator[str]:
     """Give the project in this folder the graph and pages of the installed package; a clone gets them from git."""
-    copied_from = _copied_from(GRAPH)
+    copied_from = _copied_from()
     if copied_from is None:
         return
     if copied_from != _identity():
@@ -80,12 +78,9 @@ def bring_up_to_date() -> Iterator[str]:
             copy_file(name, aside)
 
 
-def _copied_from(file: Path) -> str | None:
-    """Return which graph a project's dvc.yaml was copied from; None where it is a clone's own, or absent."""
-    try:
-        first = file.read_text(encoding="utf-8").partition("\n")[0]
-    except FileNotFoundError:
-        return None
+def _copied_from() -> str | None:
+    """Return which graph the dvc.yaml here was copied from; None where it is a clone's own, or absent."""
+    first = GRAPH.read_text(encoding="utf-8").partition("\n")[0] if GRAPH.exists() else ""
     return first.removeprefix(MARK) if first.startswith(MARK) else None
 
 

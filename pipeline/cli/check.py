@@ -12,31 +12,160 @@ examples:
   referee check --quiet && dvc repro
 """
 
-import argparse
-import sys
+import statistics
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import NamedTuple
 
-from pipeline.cli import inputs
-from pipeline.cli.inputs import MISSING, NOTE, Finding
-from pipeline.errors import InputError, counted
-from pipeline.params import load_params
+from pipeline.encoders.origin import find_checkpoint
+from pipeline.encoders.preprocessing import Preprocessing
+from pipeline.errors import InputError, ModelError, ParamsError, counted, did_you_mean, listed
+from pipeline.params import SUITE_FILE, Params, load_params
+from pipeline.problem.method_options import method_options
+from pipeline.stage import domain_images
+
+PRESENT, MISSING, NOTE, DETAIL = "✓", "✗", "·", " "  # a note is no obstacle
 
 
-def run(args: argparse.Namespace) -> int:
+class Finding(NamedTuple):
+    """A line of `referee check` and `referee doctor`: what was looked at, and what to do about it, if anything."""
+
+    mark: str
+    subject: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Return the line without its mark."""
+        return self.subject + (f" → {self.remedy}" if self.remedy else "")
+
+
+def from_error(key: str, error: Exception) -> Finding:
+    """Return an error, whose message ends in "; REMEDY", as a finding about a key."""
+    subject, _, remedy = str(error).partition("; ")
+    return Finding(MISSING, f"{key}: {subject}", remedy)
+
+
+def check_values(params: Params) -> None:
+    """Raise a `ParamsError` for values that only the modules using them can judge: methods, preprocessing, models."""
+    from pipeline.comparison.registry import compared_method  # scipy: half a second
+
+    method_options(params.method.variant, params.method.options)
+    for name in params.compare.methods:
+        compared_method(name)
+    known = [field.name for field in fields(Preprocessing)]
+    for key, model in params.models.items():
+        for name in model.preprocessing:
+            if name not in known:
+                near = did_you_mean(name, known)
+                raise ParamsError(f"{SUITE_FILE}: models.{key}.preprocessing.{name}: unknown key{near}")
+        try:
+            if model.library == "timm":
+                from pipeline.encoders.timm_encoder import parse_name
+
+                parse_name(model.name, model.kwargs)
+            elif model.library == "open_clip":
+                from pipeline.encoders.clip_encoder import HUB_PREFIX, read_configs
+
+                if not model.name.startswith(HUB_PREFIX):
+                    read_configs(model.name.replace("/", "-"), Path(model.origin))
+        except ModelError as error:
+            raise ParamsError(f"{SUITE_FILE}: models.{key}.name: {error}") from None
+
+
+def weights(params: Params) -> Iterator[Finding]:
+    """Yield one finding per model: its weights, or its file of embeddings."""
+    for key, model in params.models.items():
+        subject = f"models.{key}.origin: {model.origin}"
+        if model.library == "imported":
+            if Path(model.origin).exists():
+                yield Finding(PRESENT, f"{subject}, embeddings by {model.name}")
+            else:
+                yield Finding(MISSING, f"{subject}: no such file", "put the embeddings there")
+            continue
+        try:
+            checkpoint = find_checkpoint(Path(model.origin))
+        except ModelError as error:
+            yield from_error(f"models.{key}.origin", error)
+            continue
+        if checkpoint is None:
+            remedy = "downloaded from the hub at first use; without a network see weights/README.md"
+            yield Finding(NOTE, f"{subject}: holds no weights of {model.name}", remedy)
+        else:
+            megabytes = checkpoint.stat().st_size / 1e6
+            yield Finding(PRESENT, f"{subject}, {model.library} {model.name}, {megabytes:,.1f} MB")
+
+
+def images(params: Params, *, counts: bool = False) -> Iterator[Finding]:
+    """Yield a finding per domain, with ``counts`` also one per class, and one where domains of a dataset disagree."""
+    classes_of: dict[str, dict[str, tuple[str, ...]]] = {}
+    for key, domain in params.domains.items():
+        subject = f"domains.{key}.images: {domain.images}"
+        if key in params.generated and not Path(domain.images).exists():
+            yield Finding(NOTE, subject, "`dvc repro` writes it")
+            continue
+        try:
+            found = domain_images(params, key)
+        except InputError as error:
+            yield from_error(f"domains.{key}.images", error)
+            continue
+        if domain.labels == "none":
+            if found.images:
+                yield Finding(PRESENT, f"{subject}, {counted(len(found.images), 'image')}, no labels")
+            else:
+                yield Finding(MISSING, f"{subject}: no images", "put the images there, or remove it")
+            continue
+        counter = Counter(image.class_name for image in found.images)
+        classes = tuple(sorted(params.datasets[domain.dataset].class_names) or found.class_names())
+        classes_of.setdefault(domain.dataset, {})[key] = classes
+        per_class = {name: counter[name] for name in classes}
+        yield _labelled(subject, per_class, empty_is_fine=params.data.empty_class == "report")
+        if counts:
+            yield from (Finding(DETAIL, f"{count:>9,}  {name}") for name, count in per_class.items())
+    for dataset, by_domain in classes_of.items():
+        first, *others = by_domain
+        for other in others:  # their labels would not agree
+            if differ := sorted(set(by_domain[first]) ^ set(by_domain[other])):
+                yield Finding(
+                    MISSING,
+                    f"datasets.{dataset}: not both {first} and {other} have the classes {listed(differ)}",
+                    f"give class folders the same names, or name all classes in datasets.{dataset}.class_names",
+                )
+
+
+def _labelled(subject: str, per_class: dict[str, int], *, empty_is_fine: bool) -> Finding:
+    if not any(per_class.values()):
+        return Finding(MISSING, f"{subject}: no images", "one folder per class is expected there")
+    numbers = per_class.values()
+    subject += (
+        f", {counted(sum(numbers), 'image')}, {counted(len(per_class), 'class')} of "
+        f"{min(numbers):,} to {max(numbers):,}, median {statistics.median(numbers):,.0f}"
+    )
+    if len(per_class) == 1:
+        return Finding(NOTE, subject, "nothing to tell apart: name the folder above the class folders")
+    if all(numbers):
+        return Finding(PRESENT, subject)
+    subject += f"; no images of {listed(name for name, count in per_class.items() if not count)}"
+    if empty_is_fine:
+        return Finding(NOTE, subject)
+    return Finding(MISSING, subject, "add images, or set data.empty_class: report in params.yaml")
+
+
+def check(*, quiet: bool) -> Iterator[str]:
     """Validate both files and raise where something that they name is missing."""
     params = load_params()
-    inputs.check_values(params)
-    weights = list(inputs.weights(params))
-    found = [*weights, *inputs.images(params)]
-    lines = [str(line) for line in found if isinstance(line, Finding) and line.mark == MISSING]
-    if lines:
-        raise InputError("\n".join(lines))
-    if not args.quiet:
-        sys.stdout.writelines(f"note: {line}\n" for line in weights if line.mark == NOTE)
+    check_values(params)
+    of_weights = list(weights(params))
+    if missing := [str(line) for line in (*of_weights, *images(params)) if line.mark == MISSING]:
+        raise InputError("\n".join(missing))
+    if not quiet:
+        yield from (f"note: {line}" for line in of_weights if line.mark == NOTE)
         holds = f"{counted(len(params.domains), 'domain')}, {counted(len(params.models), 'model')}"
-        sys.stdout.write(f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing\n")
-    return 0
+        yield f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--quiet", action="store_true", help="print nothing when all is well")

@@ -12,30 +12,28 @@ examples:
   referee doctor --counts
 """
 
-import argparse
 import os
 import platform
 import re
 import shutil
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from pipeline.cli import inputs
-from pipeline.cli.inputs import MISSING, NOTE, PRESENT, Finding, from_error
-from pipeline.cli.remote import dvc_config
+from pipeline.cli.check import MISSING, NOTE, PRESENT, Finding, check_values, from_error, images, weights
 from pipeline.errors import ModelError, ParamsError, counted
 from pipeline.params import load_params
+from pipeline.revision_files import dvc_config
 
 PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "zarr", "dvc")
-GIGABYTE = 1e9
 LEAST_FREE = 2.0  # gigabytes
 REINSTALL = "run `make env`, or pip install -c constraints.txt -e ."
 
 
-def packages() -> Iterator[Finding]:
-    """Yield the versions of Python and of the packages that results depend on."""
+def machine() -> Iterator[Finding]:
+    """Yield findings about Python, packages that results depend on, free disk, git and DVC."""
     yield Finding(PRESENT, f"Python {platform.python_version()}, {counted(os.cpu_count() or 1, 'core')}")
     found, absent = [], []
     for package in PACKAGES:
@@ -46,27 +44,19 @@ def packages() -> Iterator[Finding]:
     yield Finding(PRESENT, ", ".join(found))
     if absent:
         yield Finding(MISSING, f"not installed: {', '.join(absent)}", REINSTALL)
-
-
-def device(name: str) -> Finding:
-    """Return the device that models will run on, with its memory."""
-    try:
-        from pipeline.encoders.device import choose_device, describe_device
-
-        return Finding(PRESENT, f"device {name}: {describe_device(choose_device(name))}")
-    except ModelError as error:
-        return Finding(MISSING, str(error), "change runtime.device in params.yaml")
-    except ImportError as error:
-        return Finding(MISSING, f"torch does not load: {error}", REINSTALL)
-
-
-def disk() -> Finding:
-    """Return the free disk space."""
-    free = shutil.disk_usage(Path()).free / GIGABYTE
+    free = shutil.disk_usage(Path()).free / 1e9
     subject = f"{free:,.1f} GB free on disk"
     if free >= LEAST_FREE:
-        return Finding(PRESENT, subject)
-    return Finding(MISSING, subject, f"free some space: {LEAST_FREE:.0f} GB or more")
+        yield Finding(PRESENT, subject)
+    else:
+        yield Finding(MISSING, subject, f"free some space: {LEAST_FREE:.0f} GB or more")
+    here, lock = Path().resolve(), Path("dvc.lock")
+    if not any((folder / ".git").exists() for folder in (here, *here.parents)):  # someone unpacked an archive
+        yield Finding(MISSING, "no git repository here, and DVC runs in one", "git init")
+    yield dvc_remote()
+    text = lock.read_text(encoding="utf-8", errors="replace") if lock.is_file() else ""
+    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):  # nothing can be pulled or run
+        yield Finding(MISSING, "dvc.lock: git left a conflict in it", "referee merge-lock")
 
 
 def dvc_remote() -> Finding:
@@ -87,21 +77,25 @@ def dvc_remote() -> Finding:
     return Finding(NOTE, "no DVC remote: caches stay on this machine", "referee share URL")
 
 
+def device(name: str) -> Finding:
+    """Return the device that models will run on, with its memory."""
+    try:
+        from pipeline.encoders.device import choose_device, describe_device
+
+        return Finding(PRESENT, f"device {name}: {describe_device(choose_device(name))}")
+    except ModelError as error:
+        return Finding(MISSING, str(error), "change runtime.device in params.yaml")
+    except ImportError as error:
+        return Finding(MISSING, f"torch does not load: {error}", REINSTALL)
+
+
 def examine(*, counts: bool) -> Iterator[str | Finding]:
     """Yield headings and findings of the machine and of what the two files name."""
     yield "machine"
-    yield from packages()
-    yield disk()
-    here, lock = Path().resolve(), Path("dvc.lock")
-    if not any((folder / ".git").exists() for folder in (here, *here.parents)):  # someone unpacked an archive
-        yield Finding(MISSING, "no git repository here, and DVC runs in one", "git init")
-    yield dvc_remote()
-    text = lock.read_text(encoding="utf-8", errors="replace") if lock.is_file() else ""
-    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):  # nothing can be pulled or run
-        yield Finding(MISSING, "dvc.lock: git left a conflict in it", "referee merge-lock")
+    yield from machine()
     try:
         params = load_params()
-        inputs.check_values(params)
+        check_values(params)
     except ParamsError as error:
         yield "settings"
         remedy = "correct the key, or `referee use digits` to start anew" if Path("params.yaml").is_file() else ""
@@ -109,15 +103,15 @@ def examine(*, counts: bool) -> Iterator[str | Finding]:
         return
     yield device(params.runtime.device)
     yield f"weights of suite {params.suite}"
-    yield from inputs.weights(params)
+    yield from weights(params)
     yield f"images of suite {params.suite}"
-    yield from inputs.images(params, counts=counts)
+    yield from images(params, counts=counts)
 
 
-def run(args: argparse.Namespace) -> int:
+def doctor(*, counts: bool) -> int:
     """Write the screen; return 1 where something needed is missing."""
     complete = True
-    for line in examine(counts=args.counts):
+    for line in examine(counts=counts):
         if isinstance(line, Finding):
             complete = complete and line.mark != MISSING
             sys.stdout.write(f"  {line.mark} {line}\n")
@@ -127,6 +121,6 @@ def run(args: argparse.Namespace) -> int:
     return 0 if complete else 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--counts", action="store_true", help="list every class with its images")

@@ -18,8 +18,8 @@ examples:
 
 from __future__ import annotations
 
-import argparse
-import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pipeline.problem.adapted_model import AdaptedModel
 
 
-def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
+def tensors_and_header(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return an adapted model as tensors and plain values, if it is a linear classifier."""
     from pipeline.method.prediction import logit_factor
     from pipeline.store.embedding_store import BACKBONE
@@ -85,23 +85,21 @@ def exported(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
     return tensors, about
 
 
-def run(args: argparse.Namespace) -> int:
-    """Write the file."""
+def export(*, output: Path, **chosen: Any) -> Iterator[str]:
+    """Write the file of the model that the options of `add_model_choice` choose."""
     from pipeline.store.exported_classifier import write_classifier
 
-    if args.output.suffix != ".safetensors" or args.output.is_dir():
-        raise InputError(f"--output {args.output}: name a file that ends in .safetensors")
-    model = open_model(args)
-    write_classifier(args.output, *exported(model))
-    size = args.output.stat().st_size
-    sys.stdout.write(
-        f"{args.output}: {counted(len(model.classes_seen), 'class')}, D {model.basis.D}, {size:,} bytes; "
-        "docs/how-to/prediction.md shows its use\n"
+    if output.suffix != ".safetensors" or output.is_dir():
+        raise InputError(f"--output {output}: name a file that ends in .safetensors")
+    model = open_model(**chosen)
+    write_classifier(output, *tensors_and_header(model))
+    yield (
+        f"{output}: {counted(len(model.classes_seen), 'class')}, D {model.basis.D}, {output.stat().st_size:,} bytes; "
+        "docs/how-to/prediction.md shows its use"
     )
-    return 0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_model_choice(parser)
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="ends in .safetensors")

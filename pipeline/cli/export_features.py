@@ -13,69 +13,51 @@ examples:
   referee export-features mnist clip --view zeros -o clip.safetensors
 """
 
-from __future__ import annotations
-
-import argparse
-import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError, counted
-
-if TYPE_CHECKING:
-    from pipeline.store.exported_features import ExportedFeatures
 
 SUFFIXES = ("npz", "parquet", "safetensors")
 
 
-def features_of(domain: str, model: str, view: str) -> ExportedFeatures:
-    """Return what of a domain's features may leave: of a private domain nothing that tells a class."""
+def export_features(domain: str, model: str, *, view: str, form: str | None, output: Path | None) -> Iterator[str]:
+    """Write what of a domain's features may leave: of a private domain nothing that tells a class."""
     from pipeline.datasets.manifest_files import is_private
     from pipeline.datasets.task_files import is_labelled
     from pipeline.feature_cache import open_cache
     from pipeline.paths import manifest
     from pipeline.store.embedding_store import BACKBONE
-    from pipeline.store.exported_features import ExportedFeatures
+    from pipeline.store.exported_features import ExportedFeatures, write_features
 
-    cache = open_cache(".")
-    rows = cache.rows(domain, model, view)
-    about = {"domain": domain, "model": model, "view": view}
-    backbone = {key: rows.provenance.get(key) for key in BACKBONE}
-    facts = {**about, "backbone": backbone}
-    folder = manifest(domain)
-    if domain in cache.params.data.private or is_private(folder):
-        return ExportedFeatures(rows, facts)
-    if not is_labelled(folder):
-        return ExportedFeatures(rows, facts, rows.paths)
-    return ExportedFeatures(rows, facts, rows.paths, rows.labels, rows.classes)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Write the file."""
-    from pipeline.store.exported_features import write_features
-
-    form, output = args.format, args.output
     if form is None:
         form = output.suffix.removeprefix(".") if output else "npz"
     if form not in SUFFIXES:
         raise InputError(f"--output {output}: name a .npz, .parquet or .safetensors file, or use --format")
-    path = output or Path(f"{args.domain}-{args.model}.{form}")
+    path = output or Path(f"{domain}-{model}.{form}")
     if path.is_dir():
         raise InputError(f"--output {path}: is a folder; name a file in it")
-    features = features_of(args.domain, args.model, args.view)
+    cache = open_cache(".")
+    rows = cache.rows(domain, model, view)
+    facts = {"domain": domain, "model": model, "view": view}
+    about = {**facts, "backbone": {key: rows.provenance.get(key) for key in BACKBONE}}
+    folder = manifest(domain)
+    if domain in cache.params.data.private or is_private(folder):
+        features, also = ExportedFeatures(rows, about), " (the domain is private: no paths, no labels)"
+    elif is_labelled(folder):
+        features, also = ExportedFeatures(rows, about, rows.paths, rows.labels, rows.classes), ", paths, labels"
+    else:
+        features, also = ExportedFeatures(rows, about, rows.paths), ", paths"
     write_features(path, form, features)
-    n, d = features.rows.shape
-    parts = {"paths": features.paths, "labels": features.labels}
-    held = "".join(f", {name}" for name, values in parts.items() if values is not None)
-    private = "" if features.paths is not None else " (the domain is private: no paths, no labels)"
-    sys.stdout.write(f"{path}: {counted(n, 'row')} of {d} numbers{held}{private}\n")
-    return 0
+    n, d = rows.shape
+    yield f"{path}: {counted(n, 'row')} of {d} numbers{also}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("domain", metavar="DOMAIN", help="a key of `domains` in suite.yaml")
     parser.add_argument("model", metavar="MODEL", help="a key of `models` in suite.yaml")
     parser.add_argument("--view", default="original", help="default: original")
-    parser.add_argument("--format", choices=SUFFIXES, help="default: by the suffix of --output")
+    parser.add_argument("--format", dest="form", choices=SUFFIXES, help="default: by the suffix of --output")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: DOMAIN-MODEL.FORMAT")

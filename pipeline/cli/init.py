@@ -12,10 +12,10 @@ examples:
   referee init photos --suite template
 """
 
-import argparse
 import logging
 import shlex
-import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cli.use import use
@@ -63,8 +63,8 @@ Next: [your own images](docs/how-to/own-data.md) ·
 """
 
 
-def init(folder: Path, suite: str) -> None:
-    """Make a project in a folder that does not exist yet."""
+def init(folder: Path, suite: str) -> Iterator[str]:
+    """Make a project in a folder that does not exist yet, and say what is next."""
     if folder.exists():
         raise InputError(f"{folder}: exists already; name a new folder")
     suites = [file.stem for file in (project_files() / "suites").glob("*.yaml")]
@@ -82,6 +82,9 @@ def init(folder: Path, suite: str) -> None:
         readme = README.format(name=folder.resolve().name, suite=chosen.suite)
         for file, text in (("README.md", readme), (".gitignore", IGNORED), (".dvc/config", CONFIG)):
             (aside / file).write_text(text, encoding="utf-8")
+    yield f"{folder}: a project of the suite {suite}"
+    quoted = shlex.quote(str(folder))
+    yield f'next: cd {quoted}, `git add . && git commit -m "New project"`, `referee doctor`, `dvc repro`'
 
 
 def _make_repositories(folder: Path) -> None:
@@ -94,18 +97,7 @@ def _make_repositories(folder: Path) -> None:
     Repo.init(str(folder)).close()
 
 
-def run(args: argparse.Namespace) -> int:
-    """Make the project and say what is next."""
-    init(args.folder, args.suite)
-    folder = shlex.quote(str(args.folder))
-    sys.stdout.write(
-        f"{args.folder}: a project of the suite {args.suite}\n"
-        f'next: cd {folder}, `git add . && git commit -m "New project"`, `referee doctor`, `dvc repro`\n'
-    )
-    return 0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a folder that does not exist")
     parser.add_argument("--suite", metavar="NAME", default="digits", help="one of suites/ (default: digits)")

@@ -15,18 +15,18 @@ examples:
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.errors import StoreError, counted, did_you_mean
+from pipeline.revision_files import RemoteOutputs
 
 if TYPE_CHECKING:
-    from pipeline.cli.remote import RemoteOutputs
     from pipeline.store.embedding_store import EmbeddingStore
 
 
@@ -35,26 +35,41 @@ def describe(path: Path) -> dict[str, Any]:
     from pipeline.store import embedding_store, prompt_store
     from pipeline.store.array_store import open_arrays
 
+    if not path.exists():
+        near = did_you_mean(str(path), map(str, Path("cache").rglob("*.zarr"))) or "; none is here yet"
+        raise StoreError(
+            f"{path}: no such store{near}; `dvc repro` makes the stores of dvc.yaml, "
+            "`dvc pull` fetches those of teammates"
+        )
     schema = _schema(path)
     if schema in (None, embedding_store.SCHEMA):
         store = embedding_store.open_embeddings(path)
         title = f"{counted(store.rows, 'row')}, width {store.width}"
-        views = {view: view_facts(store, view) for view in store.views}
+        arrays = {view: _view_facts(store, view) for view in store.views}
         provenance = {key: value for key, value in store.provenance.items() if key != "views"}
-        return {"title": title, "arrays": views, "provenance": provenance}
-    if schema == prompt_store.SCHEMA:
+    elif schema == prompt_store.SCHEMA:
         prompts = prompt_store.open_prompts(path)
         title = "text embeddings of {} classes, width {}".format(*prompts.text.shape)
         arrays = {"text": _array_facts(prompts.text)}
         provenance = {"logit_scale": prompts.logit_scale, **prompts.provenance}
-        return {"title": title, "arrays": arrays, "provenance": provenance}
-    group = open_arrays(path, schema)
-    arrays = {name: _array_facts(group.read(name)) for name in sorted(group.arrays)}
-    provenance = {"schema": schema, **group.attributes}
-    return {"title": f"{counted(len(arrays), 'array')}", "arrays": arrays, "provenance": provenance}
+    else:
+        group = open_arrays(path, schema)
+        arrays = {name: _array_facts(group.read(name)) for name in sorted(group.arrays)}
+        title = counted(len(arrays), "array")
+        provenance = {"schema": schema, **group.attributes}
+    return {"title": title, "arrays": arrays, "provenance": provenance}
 
 
-def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
+def _schema(path: Path) -> str | None:
+    """Return the kind of a store; None where that cannot be read, which `open_embeddings` then explains."""
+    try:
+        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        return str(attributes.get("schema"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return None
+
+
+def _view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
     """Return shape, type, norms and settings of a view of the embeddings, in bounded memory."""
     blocks = (np.linalg.norm(block.astype(np.float64), axis=1) for block in store.blocks(view))
     norms = np.concatenate([np.empty(0), *blocks])
@@ -67,6 +82,12 @@ def view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
         **dict(zip(("norm_min", "norm_median", "norm_max"), quantiles, strict=True)),
         "settings": store.settings(view),
     }
+
+
+def _array_facts(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return shape and type of an array, and how many values are not finite (NaN: there is none)."""
+    finite = np.isfinite(values).sum() if values.dtype.kind == "f" else values.size
+    return {"shape": list(values.shape), "dtype": str(values.dtype), "not_finite": int(values.size - finite)}
 
 
 def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
@@ -96,8 +117,7 @@ def as_text(path: str, facts: dict[str, Any]) -> str:
     for name, array in facts["arrays"].items():
         line = f"  {name:16}{array['dtype']:10}{array['shape']}"
         if "norm_median" in array:
-            norms = (array[f"norm_{key}"] for key in ("min", "median", "max"))
-            line += "  norms {:.3g}, median {:.3g}, to {:.3g}".format(*norms)
+            line += "  norms {norm_min:.3g}, median {norm_median:.3g}, to {norm_max:.3g}".format(**array)
         if array.get("not_finite"):
             line += f"  {array['not_finite']} not finite"
         settings = ", ".join(f"{key} {value}" for key, value in array.get("settings", {}).items())
@@ -105,51 +125,18 @@ def as_text(path: str, facts: dict[str, Any]) -> str:
     for key, value in facts["provenance"].items():
         text = value if isinstance(value, str) else json.dumps(value)
         lines.append(f"  {key:16}{text if len(text) <= 100 else text[:97] + '...'}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def _array_facts(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Return shape and type of an array, and how many values are not finite (NaN: there is none)."""
-    finite = np.isfinite(values).sum() if values.dtype.kind == "f" else values.size
-    facts = {"shape": list(values.shape), "dtype": str(values.dtype)}
-    return {**facts, "not_finite": int(values.size - finite)}
+def inspect(store: list[Path], *, as_json: bool, remote: bool) -> Iterator[str]:
+    """Yield the facts of each store, for people or as JSON."""
+    outputs = RemoteOutputs() if remote else None
+    facts = {str(path): describe_remote(path, outputs) if outputs else describe(path) for path in store}
+    yield json.dumps(facts, indent=2) if as_json else "\n\n".join(as_text(*item) for item in facts.items())
 
 
-def _schema(path: Path) -> str | None:
-    """Return the kind of a store; None where that cannot be read, which `open_embeddings` then explains."""
-    try:
-        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-        return str(attributes.get("schema"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return None
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the facts of each store, for people or as JSON."""
-    if args.remote:
-        from pipeline.cli.remote import RemoteOutputs
-
-        outputs = RemoteOutputs()
-        facts = {str(path): describe_remote(path, outputs) for path in args.store}
-    else:
-        for path in args.store:
-            if not path.exists():
-                known = sorted(map(str, Path("cache").rglob("*.zarr")))
-                near = did_you_mean(str(path), known) or "; none is here yet"
-                raise StoreError(
-                    f"{path}: no such store{near}; `dvc repro` makes the stores of dvc.yaml, "
-                    "`dvc pull` fetches those of teammates"
-                )
-        facts = {str(path): describe(path) for path in args.store}
-    if args.json:
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
-    else:
-        sys.stdout.write("\n".join(as_text(path, found) for path, found in facts.items()))
-    return 0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/")
-    parser.add_argument("--json", action="store_true", help="for programs, and uncut")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="for programs, and uncut")
     parser.add_argument("--remote", action="store_true", help="read from the DVC remote, pulling nothing")

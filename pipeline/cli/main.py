@@ -1,4 +1,8 @@
-"""`referee`: the commands beside `dvc`. Each is one module of this package, whose docstring is its help."""
+"""`referee`: the commands beside `dvc`.
+
+Each is one module of this package, whose docstring is its help, and in it a function of the same name that takes the
+options by their names and returns or yields the lines to print, or a status where it has printed them itself.
+"""
 
 import argparse
 import os
@@ -54,7 +58,8 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = referee.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name in COMMANDS:
-        module = import_module(f"pipeline.cli.{name.replace('-', '_')}")
+        function = name.replace("-", "_")
+        module = import_module(f"pipeline.cli.{function}")
         description = str(module.__doc__)
         command = commands.add_parser(
             name,
@@ -64,21 +69,24 @@ def parser() -> argparse.ArgumentParser:
         )
         if hasattr(module, "add_arguments"):
             module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=getattr(module, function))
     return referee
 
 
 @exits_cleanly
 def main(argv: list[str] | None = None) -> int:
     """Run one command; a `RefereeError` is one line on stderr and status 2."""
-    args = parser().parse_args(argv)
+    options = vars(parser().parse_args(argv))
+    del options["command"]
     try:
-        status = int(args.run(args))
+        done = options.pop("run")(**options)
+        if not isinstance(done, int):
+            sys.stdout.writelines(f"{line}\n" for line in done)
         sys.stdout.flush()
     except BrokenPipeError:  # `referee summary | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    return status
+    return done if isinstance(done, int) else 0
 
 
 if __name__ == "__main__":

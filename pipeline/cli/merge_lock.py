@@ -15,19 +15,18 @@ examples:
   git merge theirs && referee merge-lock && git add dvc.lock
 """
 
-import argparse
 import subprocess
 import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError, counted
 from pipeline.write_aside import write_aside
 
-LOCK = Path("dvc.lock")
 ATTRIBUTES = Path(".gitattributes")
 DRIVER = "dvc.lock merge=referee-lock"
-SCHEMA = "2.0"
 
 Stages = dict[str, Any]
 
@@ -46,14 +45,9 @@ def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]
     merged, both = {}, []
     for name in {**ours, **theirs}:
         before, mine, other = base.get(name), ours.get(name), theirs.get(name)
-        if other in (mine, before):
-            chosen = mine
-        elif mine == before:
-            chosen = other
-        else:
-            chosen = None
+        if before not in (mine, other) and mine != other:
             both.append(name)
-        if chosen is not None:
+        elif (chosen := other if mine == before else mine) is not None:
             merged[name] = chosen
     return merged, both
 
@@ -74,21 +68,19 @@ def write(stages: Stages, path: Path) -> None:
     from dvc.utils.serialize import dumps_yaml
 
     with write_aside(path) as aside:
-        aside.write_text(dumps_yaml({"schema": SCHEMA, "stages": stages}), encoding="utf-8")
+        aside.write_text(dumps_yaml({"schema": "2.0", "stages": stages}), encoding="utf-8")
 
 
 def conflicted() -> tuple[Stages, Stages, Stages]:
     """Return the stages of the ancestor and of both sides, as git keeps them of a conflict."""
-    sides = []
-    for number in (1, 2, 3):  # git's numbers of ancestor, ours, theirs
-        shown = _git("show", f":{number}:dvc.lock", check=False)
-        if shown.returncode and number > 1:
-            raise InputError("dvc.lock: git has no conflict in it; merge a branch first")
-        sides.append(read(shown.stdout, f"dvc.lock, side {number}"))
-    return sides[0], sides[1], sides[2]
+    shown = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]  # ancestor, ours, theirs
+    if any(side.returncode for side in shown[1:]):
+        raise InputError("dvc.lock: git has no conflict in it; merge a branch first")
+    base, ours, theirs = (read(side.stdout, f"dvc.lock, side {n}") for n, side in enumerate(shown, start=1))
+    return base, ours, theirs
 
 
-def install() -> None:
+def install_driver() -> None:
     """Let git merge dvc.lock by this command in this clone; the attribute is for everybody."""
     attributes = ATTRIBUTES.read_text(encoding="utf-8") if ATTRIBUTES.is_file() else ""
     if DRIVER not in attributes.splitlines():
@@ -98,34 +90,28 @@ def install() -> None:
 
 
 def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603  fixed arguments
-        ["git", *arguments],  # noqa: S607  the git of the user's path
-        capture_output=True,
-        text=True,
-        check=check,
-    )
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=check)  # noqa: S603, S607
 
 
-def run(args: argparse.Namespace) -> int:
+def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:
     """Merge, or install the merge driver."""
-    if args.install:
-        install()
-        sys.stdout.write(f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}\n")
-        return 0
-    if args.files:
-        base, ours, theirs = (read(file.read_text(encoding="utf-8"), str(file)) for file in args.files)
-        path = args.files[1]  # where git expects the result
+    if install:
+        install_driver()
+        yield f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}"
+        return
+    if files:
+        base, ours, theirs = (read(file.read_text(encoding="utf-8"), str(file)) for file in files)
+        path = files[1]  # where git expects the result
     else:
-        (base, ours, theirs), path = conflicted(), LOCK
+        (base, ours, theirs), path = conflicted(), Path("dvc.lock")
     merged, both = merge(base, ours, theirs)
     write(merged, path)
     for name in both:
         sys.stderr.write(f"referee: {name}: changed on both sides; the next dvc repro runs it\n")
-    sys.stdout.write(f"dvc.lock: {counted(len(merged), 'stage')}\n")
-    return 0
+    yield f"dvc.lock: {counted(len(merged), 'stage')}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--install", action="store_true", help="let git call it in this clone")
     parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="ancestor, ours, theirs: as git calls it")

@@ -21,9 +21,9 @@ examples:
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pipeline.extraction.images import ReadImages
     from pipeline.method.rows import Matrix
     from pipeline.problem.adapted_model import AdaptedModel
-
-FORMATS = ("table", "csv", "json")
 
 
 def output_format(asked: str | None, output: Path | None) -> str:
@@ -52,32 +50,34 @@ def output_format(asked: str | None, output: Path | None) -> str:
     return asked or {"txt": "table"}.get(suffix, suffix)
 
 
-def read_images(args: argparse.Namespace, params: Params) -> ReadImages:
-    """Decode the images once; stop where some are unreadable, or with ``--unreadable skip`` name them and go on."""
+def open_model(
+    *, problem: str | None, stream: str | None, after: str | None, after_task: int | None, seed: int | None
+) -> AdaptedModel:
+    """Return the adapted model that the options of `add_model_choice` choose."""
+    from pipeline.feature_cache import open_cache
+
+    cache = open_cache(".")
+    if problem is not None:
+        if after is not None:
+            raise ParamsError("--after: is for --stream; of a problem name a task with --after-task")
+        return cache.model(problem, after=after_task, seed=seed)
+    if seed is not None or after_task is not None:
+        raise ParamsError("--seed, --after-task: are for --problem; a stream has one seed, and --after names a step")
+    return cache.stream_model(str(stream), after=after)
+
+
+def read_images(named: list[Path], params: Params, *, skip: bool) -> ReadImages:
+    """Decode the images once; stop where some are unreadable, or with ``skip`` name them and go on."""
     from pipeline.extraction import images
 
     data, runtime = params.data, params.runtime
-    read = images.read_images(images.find_images(args.images), max_pixels=data.max_pixels, workers=runtime.workers)
-    if read.unreadable and (args.unreadable == "stop" or not read.images):
+    read = images.read_images(images.find_images(named), max_pixels=data.max_pixels, workers=runtime.workers)
+    if read.unreadable and not (skip and read.images):
         remedy = "; classify the others with --unreadable skip" if read.images else ""
         raise InputError("\n".join(read.unreadable.values()) + remedy)
     for reason in read.unreadable.values():
         sys.stderr.write(f"referee: skipped: {reason}\n")
     return read
-
-
-def open_model(args: argparse.Namespace) -> AdaptedModel:
-    """Return the adapted model that the options of `add_model_choice` choose."""
-    from pipeline.feature_cache import open_cache
-
-    cache = open_cache(".")
-    if args.stream is None:
-        if args.after is not None:
-            raise ParamsError("--after: is for --stream; of a problem name a task with --after-task")
-        return cache.model(args.problem, after=args.after_task, seed=args.seed)
-    if args.seed is not None or args.after_task is not None:
-        raise ParamsError("--seed, --after-task: are for --problem; a stream has one seed, and --after names a step")
-    return cache.stream_model(args.stream, after=args.after)
 
 
 def model_facts(model: AdaptedModel, params: Params) -> dict[str, Any]:
@@ -96,16 +96,19 @@ def model_facts(model: AdaptedModel, params: Params) -> dict[str, Any]:
     }
 
 
-def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
-    """Return the predictions as text in a format, and the number of images."""
+def predict(
+    images: list[Path], *, top: int, form: str | None, output: Path | None, unreadable: str, **chosen: Any
+) -> Iterator[str]:
+    """Classify the images and write the predictions to the terminal or to a file."""
     from pipeline.extraction.embed import embed_new_images
     from pipeline.method.backbone_weights import side_by_side
     from pipeline.report import predictions
     from pipeline.stage import embedding_settings
     from pipeline.store.embedding_store import open_embeddings
 
+    form = output_format(form, output)
     params = load_params()
-    model = open_model(args)
+    model = open_model(**chosen)
     target, language = model.problem.target, params.language
     vision_models = params.models_of(params.vision)
     for name in (*vision_models, language):
@@ -114,7 +117,7 @@ def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
                 f"suite.yaml: models.{name}: its embeddings were computed elsewhere, so images cannot be embedded "
                 "here; use `referee export` and embed them where the others were"
             )
-    read = read_images(args, params)  # refused before the backbones are loaded
+    read = read_images(images, params, skip=unreadable == "skip")  # refused before the backbones are loaded
 
     def embedded(name: str, views: Sequence[str]) -> dict[str, Matrix]:
         store = open_embeddings(target.root / paths.embeddings(target.name, name))
@@ -129,37 +132,36 @@ def classify(args: argparse.Namespace, form: str) -> tuple[str, int]:
         }
     prediction = model.predict(views, embedded(language, ("original",))["original"])
     names = [str(image.path) for image in read.images]
-    predicted = predictions.predicted_images(names, prediction, model.classes_seen, args.top)
+    predicted = predictions.predicted_images(names, prediction, model.classes_seen, top)
     if form == "csv":
-        return predictions.to_csv(predicted), len(names)
-    if form == "json":
-        unreadable = {str(path): reason for path, reason in read.unreadable.items()}
-        facts = model_facts(model, params)
-        return predictions.to_json(predicted, facts, unreadable), len(names)
-    after = "" if args.stream else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
-    title = f"{model.problem.name}{after}: {counted(len(model.classes_seen), 'class')}"
-    headings = (f"KLDA ({params.vision})", f"CLIP ({params.language})")
-    return f"{title}\n\n{predictions.to_text(predicted, headings)}", len(names)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Classify the images and write the predictions to the terminal or to a file."""
-    text, count = classify(args, output_format(args.format, args.output))
-    if args.output is None:
-        sys.stdout.write(text)
-        return 0
-    with write_aside(args.output) as aside:
+        text = predictions.to_csv(predicted)
+    elif form == "json":
+        reasons = {str(path): reason for path, reason in read.unreadable.items()}
+        text = predictions.to_json(predicted, model_facts(model, params), reasons)
+    else:
+        after = "" if chosen["stream"] else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
+        title = f"{model.problem.name}{after}: {counted(len(model.classes_seen), 'class')}"
+        table = predictions.to_text(predicted, (f"KLDA ({params.vision})", f"CLIP ({params.language})"))
+        text = f"{title}\n\n{table}"
+    if output is None:
+        yield text.removesuffix("\n")
+        return
+    with write_aside(output) as aside:
         aside.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"{args.output}: {counted(count, 'image')}\n")
-    return 0
+    yield f"{output}: {counted(len(names), 'image')}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("images", metavar="IMAGE", type=Path, nargs="+", help="image files, or folders of them")
     add_model_choice(parser)
     parser.add_argument("--top", metavar="K", type=_positive, default=3, help="classes per image (default: 3)")
-    parser.add_argument("--format", choices=FORMATS, help="default: by the suffix of --output, else a table")
+    parser.add_argument(
+        "--format",
+        dest="form",
+        choices=("table", "csv", "json"),
+        help="default: by the suffix of --output, else a table",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="a .csv, .json or .txt file")
     parser.add_argument(
         "--unreadable",
@@ -170,7 +172,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model_choice(parser: argparse.ArgumentParser) -> None:
+def add_model_choice(parser: ArgumentParser) -> None:
     """Add the options that choose an adapted model."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--problem", metavar="PROBLEM", help="a key of `problems` in suite.yaml")
@@ -185,5 +187,5 @@ def add_model_choice(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not a whole number from 1 on")
+        raise ArgumentTypeError(f"{number} is not a whole number from 1 on")
     return number

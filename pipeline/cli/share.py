@@ -15,18 +15,17 @@ examples:
   referee share --save-keys      # the teammate, in a clone
 """
 
-import argparse
 import logging
 import os
 import secrets
-import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.cli.remote import dvc_config
 from pipeline.errors import ParamsError
-from pipeline.revision_files import failures_in_one_line
+from pipeline.revision_files import dvc_config, failures_in_one_line
 
 S3_KEYS = {
     "AWS_ACCESS_KEY_ID": "access_key_id",
@@ -43,34 +42,45 @@ REMEDIES = {
 }
 
 
-def share(args: argparse.Namespace) -> str:
-    """Try a remote and, if it works, write it into DVC's configuration; return a line for the user."""
+def share(
+    url: str | None,
+    *,
+    create: bool,
+    endpoint_url: str | None,
+    region: str | None,
+    save_keys: bool,
+    user: str | None,
+    key_file: Path | None,
+) -> Iterator[str]:
+    """Try a remote and, if it works, write it into DVC's configuration."""
     config = dvc_config()
     name = config["core"].get("remote") or "team"
-    url = config["remote"].get(name, {}).get("url")
-    team = {"endpointurl": args.endpoint_url, "region": args.region}
-    own = {"user": args.user, "keyfile": args.key_file and str(args.key_file.absolute())}
-    if args.url:
-        team["url"], user = shared_url(args.url)
-        own["user"] = args.user or user
-        if url not in (None, team["url"]):
-            raise ParamsError(f"the DVC remote {name!r} is {url}; for another one, first `dvc remote remove {name}`")
-        url = team["url"]
-    if url is None:
+    configured = config["remote"].get(name, {}).get("url")
+    team: dict[str, Any] = {"endpointurl": endpoint_url, "region": region}
+    own: dict[str, Any] = {"user": user, "keyfile": key_file and str(key_file.absolute())}
+    if url:
+        team["url"], user_of_url = shared_url(url)
+        own["user"] = user or user_of_url
+        if configured not in (None, team["url"]):
+            remedy = f"for another one, first `dvc remote remove {name}`"
+            raise ParamsError(f"the DVC remote {name!r} is {configured}; {remedy}")
+    address = team.get("url") or configured
+    if address is None:
         raise ParamsError(f"there is no DVC remote {name!r}; name its URL: referee share URL")
-    if args.save_keys:
-        own |= {name: os.environ.get(key) for key, name in S3_KEYS.items()}
+    if save_keys:
+        own |= {setting: os.environ.get(key) for key, setting in S3_KEYS.items()}
         if not (own["access_key_id"] and own["secret_access_key"]):
             raise ParamsError("--save-keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; export them first")
-    if args.create and not urlsplit(url).scheme:
-        Path(url).mkdir(parents=True, exist_ok=True)
-    team, own = ({k: v for k, v in settings.items() if v} for settings in (team, own))
-    try_remote(name, url, {**team, **own}, write=bool(args.url))
+    if create and not urlsplit(address).scheme:
+        Path(address).mkdir(parents=True, exist_ok=True)
+    team, own = ({key: value for key, value in settings.items() if value} for settings in (team, own))
+    try_remote(name, address, {**team, **own}, write=bool(url))
     write_configuration(config, name, team, own)
-    if not args.url:
-        return f"{name}: {url} can be read; next: dvc repro --pull --allow-missing"
+    if not url:
+        yield f"{name}: {address} can be read; next: dvc repro --pull --allow-missing"
+        return
     following = "dvc push --run-cache && git add dvc.lock orders params.yaml suite.yaml .dvc/config && git commit"
-    return f"{name}: {url} can be read and written; next: {following}"
+    yield f"{name}: {address} can be read and written; next: {following}"
 
 
 def shared_url(url: str) -> tuple[str, str | None]:
@@ -133,13 +143,7 @@ def write_configuration(config: Any, name: str, team: dict[str, str], own: dict[
             private["remote"].setdefault(name, {}).update(own)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Try, configure, say what is next."""
-    sys.stdout.write(f"{share(args)}\n")
-    return 0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
         "url",

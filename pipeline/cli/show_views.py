@@ -12,8 +12,8 @@ examples:
   referee show-views photo.jpg --model clip --output views.pdf
 """
 
-import argparse
-import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import InputError
@@ -22,7 +22,7 @@ from pipeline.params import load_params, named
 SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 
 
-def run(args: argparse.Namespace) -> int:
+def show_views(image: Path, *, output: Path, model: str | None) -> Iterator[str]:
     """Draw the views of one image."""
     from pipeline.encoders.backbone import build_image_encoder
     from pipeline.encoders.image_decoding import decode, sha256
@@ -30,27 +30,24 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.report.view_picture import draw_views
 
     params = load_params()
-    model = named("models", params.models, args.model or params.models_of(params.vision)[0])
-    if args.output.suffix.lower() not in SUFFIXES:
-        raise InputError(f"--output {args.output}: name a file that ends in {', '.join(SUFFIXES)}")
-    if args.image.is_dir():
-        raise InputError(f"{args.image}: is a folder; name one image in it")
-    if not args.image.is_file():
-        raise InputError(f"{args.image}: no such image; check its path, which starts at {Path.cwd()}")
-    decode(args.image, max_pixels=params.data.max_pixels)  # refused before the model is loaded
-    encoder = build_image_encoder(model, "cpu")
-    upright = encoder.preprocessing.upright
-    image = decode(args.image, max_pixels=params.data.max_pixels, upright=upright)
-    digest = bytes.fromhex(sha256(args.image))
+    described = named("models", params.models, model or params.models_of(params.vision)[0])
+    if output.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--output {output}: name a file that ends in {', '.join(SUFFIXES)}")
+    if image.is_dir():
+        raise InputError(f"{image}: is a folder; name one image in it")
+    if not image.is_file():
+        raise InputError(f"{image}: no such image; check its path, which starts at {Path.cwd()}")
+    decode(image, max_pixels=params.data.max_pixels)  # refused before the model is loaded
+    preprocessing = build_image_encoder(described, "cpu").preprocessing
+    pixels = decode(image, max_pixels=params.data.max_pixels, upright=preprocessing.upright)
     settings = ViewSettings(**params.views.model_dump())
-    figure = draw_views(encoder.preprocessing.crop(image), digest, settings)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(args.output, dpi=150)
-    sys.stdout.write(f"{args.output}\n")
-    return 0
+    figure = draw_views(preprocessing.crop(pixels), bytes.fromhex(sha256(image)), settings)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(output, dpi=150)
+    yield str(output)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("image", metavar="IMAGE", type=Path)
     parser.add_argument(

@@ -17,10 +17,10 @@ examples:
   referee stream forget camera-week1
 """
 
-import argparse
 import re
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,8 +42,6 @@ from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
-CORRECTIONS = Path("corrections")
-
 
 @contextmanager
 def edited_suite() -> Iterator[Any]:
@@ -59,24 +57,34 @@ def add(
     stream: str,
     folder: Path,
     *,
-    classes: list[str] | None = None,
-    new_classes: list[str] | None = None,
-    source: str | None = None,
-    step: str | None = None,
-    after: str | None = None,
-) -> list[str]:
-    """Write a domain and a step into suite.yaml; return lines for the user."""
+    classes: list[str] | None,
+    new_classes: list[str] | None,
+    source: str | None,
+    step: str | None,
+    after: str | None,
+) -> Iterator[str]:
+    """Write a domain and a step into suite.yaml, and an empty file for corrections."""
     suite = parse_suite(read_yaml(SUITE_FILE))
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; name the folder of the images that arrived")
-    key, domain = _new_names(suite, stream, step or folder.resolve().name)
-    before = newest_step(suite, stream, after) if stream_states(suite, stream) else None
-    source = _source(suite, stream, before, source)
-    corrections = CORRECTIONS / f"{key}.csv"
-    entry: dict[str, Any]
+    if not re.fullmatch(r"[A-Za-z0-9_]+", stream):
+        raise ParamsError(f"stream {stream!r}: letters, digits and _ only; a step is named STREAM-STEP")
+    name = re.sub(r"[^A-Za-z0-9_]", "_", step or folder.resolve().name)
+    key, domain = f"{stream}-{name}", f"{stream}_{name}"
+    earlier = stream_states(suite, stream)
+    if key in earlier or domain in suite.domains:
+        raise ParamsError(f"{SUITE_FILE}: {key} or its domain {domain} is there already; choose another with --step")
+    before = newest_step(suite, stream, after) if earlier else None
+    if before is None:
+        source = _source(suite, source)
+    elif source in (None, earlier[before].source):
+        source = earlier[before].source
+    else:
+        raise ParamsError(f"--source {source}: the stream's source is {earlier[before].source}; start another stream")
     dataset = _dataset(suite, source, before)
     names = suite.datasets[dataset].class_names
     like = suite.steps[before].domain if before in suite.steps else source
+    corrections = Path(f"corrections/{key}.csv")
     with edited_suite() as data:
         if not names:
             names = {name: spoken(name) for name in _class_names(suite, source)}
@@ -89,13 +97,10 @@ def add(
                     f"if it is new, name it with --new-classes {name}"
                 )
         if new_classes:  # in a dataset of their own, so that nothing earlier runs again
-            entry = {
-                "classes_per_task": suite.datasets[dataset].classes_per_task,
-                "class_names": names | {name: spoken(name) for name in new_classes},
-            }
-            dataset = domain
+            names = names | {name: spoken(name) for name in new_classes}
+            entry = {"classes_per_task": suite.datasets[dataset].classes_per_task, "class_names": names}
+            dataset, classes = domain, known if classes is None else [*classes, *new_classes]
             put(data, "datasets", dataset, entry)
-            classes = [*(classes or names), *new_classes]
         data["domains"][domain] = CommentedMap(
             dataset=dataset,
             images=folder.as_posix(),
@@ -116,35 +121,16 @@ def add(
     if not corrections.exists():
         with write_aside(corrections) as aside:
             aside.write_text(EMPTY, encoding="utf-8")
+    yield f"{SUITE_FILE}: {key} after {before or f'the source {source}'}, images {folder}, no labels"
     table = paths.step_images(suite.suite, key)
-    return [
-        f"{SUITE_FILE}: {key} after {before or f'the source {source}'}, images {folder}, no labels",
-        f"next: `dvc repro step@{key}`; read {table}, and write what is wrong there into {corrections}",
-    ]
+    yield f"next: `dvc repro step@{key}`; read {table}, and write what is wrong there into {corrections}"
 
 
-def _new_names(suite: Suite, stream: str, name: str) -> tuple[str, str]:
-    """Return the keys of a new step and of its domain."""
-    if not re.fullmatch(r"[A-Za-z0-9_]+", stream):
-        raise ParamsError(f"stream {stream!r}: letters, digits and _ only; a step is named STREAM-STEP")
-    name = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    key, domain = f"{stream}-{name}", f"{stream}_{name}"
-    if key in stream_states(suite, stream) or domain in suite.domains:
-        raise ParamsError(f"{SUITE_FILE}: {key} or its domain {domain} is there already; choose another with --step")
-    return key, domain
-
-
-def _source(suite: Suite, stream: str, before: str | None, source: str | None) -> str:
-    """Return the source of a step: that of the stream, the one asked for, or the only one there is."""
-    if before is not None:
-        found = stream_states(suite, stream)[before].source
-        if source not in (None, found):
-            raise ParamsError(f"--source {source}: the stream's source is {found}; start another stream")
-        return found
-    if source is None and len(suite.sources) == 1:
-        return next(iter(suite.sources))
-    if source is None:
+def _source(suite: Suite, asked: str | None) -> str:
+    """Return the source of a first step: the one asked for, or the only one there is."""
+    if asked is None and len(suite.sources) != 1:
         raise ParamsError(f"--source: name one of {listed(suite.sources)}: whose model labels the images")
+    source = asked or next(iter(suite.sources))
     named("sources", suite.sources, source)
     return source
 
@@ -172,8 +158,8 @@ def _class_names(suite: Suite, source: str) -> list[str]:
     return classes
 
 
-def forget(step: str) -> list[str]:
-    """Move a step from `steps` to `past`, with its domain out of the graph; return lines for the user."""
+def forget(step: str) -> Iterator[str]:
+    """Move a step from `steps` to `past`, with its domain out of the graph."""
     suite = parse_suite(read_yaml(SUITE_FILE))
     entry, state = named("steps", suite.steps, step), paths.stream_state(step)
     if not state.is_dir():
@@ -195,39 +181,32 @@ def forget(step: str) -> list[str]:
         with write_aside(SUITE_FILE) as aside:
             aside.write_bytes(former)
         raise RefereeError(f"dvc commit past@{step}: {' '.join(done.stderr.split())}; {SUITE_FILE} is as it was")
+    also = ""
     if entry.domain not in used:
         paths.order(entry.domain).unlink(missing_ok=True)
-    domain = f"; its domain {entry.domain} is out of the graph, so its images may go"
-    return [f"{SUITE_FILE}: {step} is past, its state {state} is kept" + ("" if entry.domain in used else domain)]
+        also = f"; its domain {entry.domain} is out of the graph, so its images may go"
+    yield f"{SUITE_FILE}: {step} is past, its state {state} is kept{also}"
 
 
-def run(args: argparse.Namespace) -> int:
+def stream(action: str, **options: Any) -> Iterator[str]:
     """Change suite.yaml and say what is next."""
-    if args.action == "forget":
-        lines = forget(args.step)
-    else:
-        lines = add(
-            args.stream,
-            args.folder,
-            classes=None if args.classes is None else args.classes.split(","),
-            new_classes=None if args.new_classes is None else args.new_classes.split(","),
-            source=args.source,
-            step=args.step,
-            after=args.after,
-        )
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    return 0
+    return add(**options) if action == "add" else forget(**options)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
+
+    def names(text: str) -> list[str]:
+        return text.split(",")
+
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     adding = actions.add_parser("add", help="add a folder of images as the next step")
     adding.add_argument("stream", metavar="STREAM", help="letters, digits and _")
     adding.add_argument("folder", metavar="FOLDER", type=Path, help="images, at any depth")
-    adding.add_argument("--classes", metavar="A,B", help="those that may be there (default: all)")
-    adding.add_argument("--new-classes", metavar="C,D", help="that may be there too and the source never had")
+    adding.add_argument("--classes", metavar="A,B", type=names, help="those that may be there (default: all)")
+    adding.add_argument(
+        "--new-classes", metavar="C,D", type=names, help="that may be there too and the source never had"
+    )
     adding.add_argument("--source", help="a key of `sources`; needed for a first step if there are several")
     adding.add_argument("--step", help="its name (default: that of the folder)")
     adding.add_argument("--after", metavar="STEP", help="the step before (default: the newest)")

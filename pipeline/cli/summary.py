@@ -16,9 +16,8 @@ examples:
   referee summary --remote
 """
 
-import argparse
-import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -34,13 +33,13 @@ from pipeline.report.results import guessing, read_comparison, read_evaluation, 
 from pipeline.report.suite import Suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
+from pipeline.revision_files import RemoteOutputs
 from pipeline.validated_yaml import read_yaml
 
 
 def feature_table(params: Params) -> str:
     """Return zero-shot and nearest-mean accuracy of the features of every domain."""
-    columns = ("images", "zero-shot", "n", "nearest mean", "cosine to original")
-    rows = [("domain", *columns)]
+    rows = [("domain", "images", "zero-shot", "n", "nearest mean", "cosine to original")]
     warnings = []
     for domain in (key for key, described in params.domains.items() if described.labels != "none"):
         probe = read_probe(params.suite, domain)
@@ -49,18 +48,17 @@ def feature_table(params: Params) -> str:
         warnings += guessing(probe, domain)
         views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe.view_cosine.items())
         nearest = f"{probe.nearest_mean:.1%} ± {100 * (probe.nearest_mean_sd or 0):.1f}"
-        figures = (f"{probe.zero_shot:.1%}", str(probe.test_images), nearest)
-        rows.append((domain, str(probe.images), *figures, views or "-"))
-    models = f"vision {params.vision}, language {params.language}"
-    title = f"features of suite {params.suite}: {models}"
-    notes = ["zero-shot: of all images; nearest mean: of n test images per seed"]
-    return _titled(title, rows, [*notes, *_marked(warnings)])
+        counts = str(probe.images), str(probe.test_images)
+        rows.append((domain, counts[0], f"{probe.zero_shot:.1%}", counts[1], nearest, views or "-"))
+    title = f"features of suite {params.suite}: vision {params.vision}, language {params.language}"
+    return _titled(
+        title, rows, ["zero-shot: of all images; nearest mean: of n test images per seed", *marked(warnings)]
+    )
 
 
 def problem_table(params: Params) -> str:
     """Return A_T of every problem in percent, mean ± standard deviation over the seeds, and what it rests on."""
-    columns = ("CLIP alone", "source only", "adapted", "gain", "forgetting", "pseudo-labels")
-    rows = [("problem", "n", *columns)]
+    rows = [("problem", "n", "CLIP alone", "source only", "adapted", "gain", "forgetting", "pseudo-labels")]
     made = {}
     for name in params.problems:
         found = read_evaluation(params.suite, name)
@@ -80,29 +78,27 @@ def problem_table(params: Params) -> str:
         )
     options = [f"{key} {value}" for key, value in params.method.options.items()]
     settings = ", ".join([f"variant {params.method.variant}", *options, f"D {params.rff.D}"])
-    stale = stale_notes(made, _today(params), "dvc repro evaluate")
-    title = f"final accuracy A_T, {settings}"
-    return _titled(title, rows, ["n: test images per seed", *_marked(stale)])
+    notes = marked(stale_notes(made, _today(params), "dvc repro evaluate"))
+    return _titled(f"final accuracy A_T, {settings}", rows, ["n: test images per seed", *notes])
 
 
-def stream_table(params: Params) -> str:
-    """Return what is known without labels of every step that ran; empty if none did."""
-    ran = [key for key in (*params.past, *params.steps) if paths.step_figures(params.suite, key).is_file()]
+def stream_table(params: Params, steps: Iterable[str]) -> str:
+    """Return what is known without labels of steps that ran."""
     rows = [("step", "images", "corrected", "branches agree", "accuracy perhaps")]
-    for key in ran:
+    for key in steps:
         found = read_step(params.suite, key)
         shares = (f"{found.agreement:.0%}", f"{found.estimated_accuracy:.0%}")
         rows.append((key, str(found.images), str(found.corrected), *shares))
-    notes = ["accuracy perhaps: without labels, 8 points off on average"]
-    return _titled("streams", rows, notes) if ran else ""
+    return _titled("streams", rows, ["accuracy perhaps: without labels, 8 points off on average"])
 
 
 def _today(params: Params) -> dict[str, Any]:
     return made_with(params.model_dump(mode="json"))
 
 
-def _marked(warnings: Sequence[str]) -> list[str]:
-    return [f"! {warning}" for warning in warnings]
+def marked(warnings: Sequence[str]) -> tuple[str, ...]:
+    """Return warnings as they stand below a table."""
+    return tuple(f"! {warning}" for warning in warnings)
 
 
 def _titled(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
@@ -112,45 +108,41 @@ def _titled(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> 
 
 def tables(params: Params) -> str:
     """Return the tables of the results that exist: the comparison of methods where every problem has one."""
-    compared = all(paths.comparison(params.suite, name).is_file() for name in params.problems)
-    evaluated = all(paths.evaluation(params.suite, name).is_file() for name in params.problems)
-    probed = any(paths.probe(params.suite, domain).is_file() for domain in params.domains)
-    streams = stream_table(params)
-    if not (probed or streams or (params.problems and (compared or evaluated))):
-        raise InputError(f"results/{params.suite}: no results yet; run dvc repro, or dvc pull --allow-missing")
+    suite, problems = params.suite, params.problems
+    compared = problems and all(paths.comparison(suite, name).is_file() for name in problems)
+    evaluated = problems and all(paths.evaluation(suite, name).is_file() for name in problems)
     # a teammate who pulled only what changed has results and no probes, and so has who runs `dvc repro evaluate`
+    probed = any(paths.probe(suite, domain).is_file() for domain in params.domains)
+    ran = [key for key in (*params.past, *params.steps) if paths.step_figures(suite, key).is_file()]
+    if not (probed or ran or compared or evaluated):
+        raise InputError(f"results/{suite}: no results yet; run dvc repro, or dvc pull --allow-missing")
     shown = [feature_table(params)] if probed else []
-    shown += [streams] if streams else []
-    if params.problems:
-        stale: list[str] = []
-        if compared:
-            results = {name: read_comparison(params.suite, name) for name in params.problems}
-            datasets = {name: params.domains[p.target].dataset for name, p in params.problems.items()}
-            made = {name: one.made_with for name, one in results.items()}
-            stale = stale_notes(made, _today(params), "dvc repro compare")
-            table = headline_table(Suite(params.suite, results, datasets))
-            table = replace(table, warnings=tuple(_marked(stale)))
-            shown.append(to_text(table))
-        if not compared or (stale and evaluated) or _has_own_method(params):
-            shown.append(problem_table(params))
+    shown += [stream_table(params, ran)] if ran else []
+    stale: list[str] = []
+    if compared:
+        results = {name: read_comparison(suite, name) for name in problems}
+        datasets = {name: params.domains[p.target].dataset for name, p in problems.items()}
+        made = {name: one.made_with for name, one in results.items()}
+        stale = stale_notes(made, _today(params), "dvc repro compare")
+        shown.append(to_text(replace(headline_table(Suite(suite, results, datasets)), warnings=marked(stale))))
+    if problems and (not compared or (stale and evaluated) or _has_own_method(params)):
+        shown.append(problem_table(params))
     return "\n".join(shown)
 
 
 def remote_tables(params: Params) -> str:
     """Return the same tables from the results on a DVC remote."""
-    from pipeline.cli.remote import RemoteOutputs
-
     outputs = RemoteOutputs()
     files = [paths.probe(params.suite, domain) for domain in params.domains]
     files += [paths.comparison(params.suite, name) for name in params.problems]
     if _has_own_method(params):
         files += [paths.evaluation(params.suite, name) for name in params.problems]
-    contents = {file: outputs.read(file) for file in files}
-    with TemporaryDirectory() as folder, chdir(folder):
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        text = tables(params)
+    with TemporaryDirectory() as folder:
+        for file in files:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(outputs.read(file))
+        with chdir(folder):
+            text = tables(params)
     return f"{text}\non {outputs.name}, as the last commit has it ({outputs.received / 1e3:.1f} kB read)\n"
 
 
@@ -160,31 +152,28 @@ def _has_own_method(params: Params) -> bool:
     return not at_default or not params.refinement.off
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print the tables, and where features and report are."""
+def summary(*, remote: bool) -> Iterator[str]:
+    """Yield the tables, and where features and report are."""
     params = load_params()
-    if args.remote:
-        sys.stdout.write(f"\n{remote_tables(params)}")
-        return 0
-    store = paths.embeddings(next(iter(params.domains)), params.vision)
-    sys.stdout.write(f"\n{tables(params)}")
+    text = remote_tables(params) if remote else tables(params)
+    yield f"\n{text}".removesuffix("\n")
+    if remote:
+        return
     lock = Path("dvc.lock")
     stages = read_yaml(lock).get("stages", {}) if lock.is_file() else {}
     names = [f"source@{key}" for key in params.sources]
     names += [f"{stage}@{key}" for stage in ("adapt", "evaluate", "compare") for key in params.problems]
-    sys.stdout.writelines(f"{note}\n" for note in _marked(former_features(stages, names)))
-    sys.stdout.write(f"\nfeatures: referee inspect {store}\n")
+    yield from marked(former_features(stages, names))
+    yield f"\nfeatures: referee inspect {paths.embeddings(next(iter(params.domains)), params.vision)}"
     page = paths.report(params.suite)
     if page.is_file():
         # the page is not DVC's: `git checkout` and `dvc exp apply` change results and leave it
-        digest = figures_digest(paths.figures(params.suite, params.problems))
-        fits = shows_figures(page, digest)
+        fits = shows_figures(page, figures_digest(paths.figures(params.suite, params.problems)))
         note = "open it in a browser; it needs no network"
         other = "shows other results than these: make it again with dvc repro --force report"
-        sys.stdout.write(f"report: {page} ({note if fits else other})\n")
-    return 0
+        yield f"report: {page} ({note if fits else other})"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--remote", action="store_true", help="of the results on the DVC remote, pulling nothing")

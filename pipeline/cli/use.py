@@ -12,8 +12,7 @@ examples:
   referee use suites/mine.yaml
 """
 
-import argparse
-import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -29,11 +28,18 @@ from pipeline.write_aside import write_aside
 SUITES = Path("suites")
 
 
-def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
+def use(suite: str, root: Path = Path(), *, force: bool = False) -> list[str]:
     """Copy the suite of a name or file to suite.yaml; return lines for the user. ``force``: lose an edited one."""
-    file = _suite_file(name, root / SUITES)
-    content = with_folders(file, lambda _, folders: next((f for f in folders if (root / f).exists()), folders[0]))
-    suite = parse_suite(commented_yaml.load(content.decode()), file)
+    file = root / SUITES / f"{suite}.yaml"
+    if suite.endswith((".yaml", ".yml")) or "/" in suite:
+        file = Path(suite)
+        if not file.is_file():
+            raise ParamsError(f"{file}: no such file; name a suite's YAML file")
+    elif not file.is_file():
+        names = [found.stem for found in file.parent.glob("*.yaml")]
+        raise ParamsError(f"{file.parent}: there is no suite {suite!r}{did_you_mean(suite, names)}")
+    content = with_folders(file, lambda folder: (root / folder).exists())
+    chosen = parse_suite(commented_yaml.load(content.decode()), file)
     target = root / SUITE_FILE
     if not force and is_edited(target, root / SUITES):
         copy = root / SUITES / "mine.yaml"
@@ -45,10 +51,10 @@ def use(name: str, root: Path = Path(), *, force: bool = False) -> list[str]:
         )
     with write_aside(target) as aside:
         aside.write_bytes(content)
-    holds = f"{counted(len(suite.domains), 'domain')}, {counted(len(suite.problems), 'problem')}"
+    holds = f"{counted(len(chosen.domains), 'domain')}, {counted(len(chosen.problems), 'problem')}"
     return [
-        f"{target}: suite {suite.suite}, {holds}, models {', '.join(suite.models)}",
-        *other_settings(suite, root / PARAMS_FILE),
+        f"{target}: suite {chosen.suite}, {holds}, models {', '.join(chosen.models)}",
+        *other_settings(chosen, root / PARAMS_FILE),
         "next: `referee doctor` says what is missing on disk, `dvc repro` runs the suite",
     ]
 
@@ -57,40 +63,39 @@ def is_edited(target: Path, suites: Path) -> bool:
     """Tell whether suite.yaml is something else than a copy of a file in suites/."""
     if not target.exists():
         return False
-    content = target.read_bytes()
-    files = list(suites.glob("*.yaml"))
+    content, files = target.read_bytes(), list(suites.glob("*.yaml"))
     if any(content == file.read_bytes() for file in files):
         return False
     try:
-        domains = read_yaml(target)["domains"]
-        chosen = {key: domain["images"] for key, domain in domains.items()}
-    except (ParamsError, LookupError, TypeError, AttributeError):
+        written = {str(images) for images in _images(target).values()}
+    except ParamsError:
         return True
-
-    def as_written(domain: str, folders: list[str]) -> str:
-        return chosen[domain] if chosen.get(domain) in folders else folders[0]
-
     for file in files:
         with suppress(ParamsError):  # a file that is not YAML, of which this is no copy
-            if content == with_folders(file, as_written):
+            if content == with_folders(file, written.__contains__):
                 return False
     return True
 
 
-def with_folders(file: Path, choose: Callable[[str, list[str]], str]) -> bytes:
-    """Return the text of a suite, in which ``choose(domain, folders)`` replaces every list of usual folders."""
-    domains = _mapping(_mapping(read_yaml(file)).get("domains"))
+def with_folders(file: Path, is_meant: Callable[[str], bool]) -> bytes:
+    """Return the text of a suite with one of every list of usual folders: the first that is meant, else the first."""
     listed = {
-        key: folders
-        for key, domain in domains.items()
-        if isinstance(folders := _mapping(domain).get("images"), list) and folders
+        key: list(map(str, images)) for key, images in _images(file).items() if images and isinstance(images, list)
     }
     if not listed:
         return file.read_bytes()
     data = commented_yaml.load(file.read_text(encoding="utf-8"))
     for key, folders in listed.items():
-        data["domains"][key]["images"] = choose(key, [str(folder) for folder in folders])
+        data["domains"][key]["images"] = next(filter(is_meant, folders), folders[0])
     return commented_yaml.dump(data)
+
+
+def _images(file: Path) -> dict[str, Any]:
+    """Return `images` of every domain of a suite; of a file that is none nothing: `parse_suite` says what it lacks."""
+    try:
+        return {key: domain.get("images") for key, domain in read_yaml(file)["domains"].items()}
+    except (LookupError, TypeError, AttributeError):
+        return {}
 
 
 def other_settings(suite: Suite, params: Path) -> list[str]:
@@ -112,30 +117,7 @@ def other_settings(suite: Suite, params: Path) -> list[str]:
     return lines
 
 
-def _suite_file(name: str, folder: Path) -> Path:
-    if name.endswith((".yaml", ".yml")) or "/" in name:
-        if not Path(name).is_file():
-            raise ParamsError(f"{name}: no such file; name a suite's YAML file")
-        return Path(name)
-    names = [file.stem for file in folder.glob("*.yaml")]
-    if name not in names:
-        raise ParamsError(f"{folder}: there is no suite {name!r}{did_you_mean(name, names)}")
-    return folder / f"{name}.yaml"
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    """Return a mapping of the file; whatever else is there is refused by `parse_suite`."""
-    return value if isinstance(value, dict) else {}
-
-
-def run(args: argparse.Namespace) -> int:
-    """Copy the suite and say what is next."""
-    for line in use(args.suite, force=args.force):
-        sys.stdout.write(f"{line}\n")
-    return 0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("suite", metavar="NAME", help="a name in suites/ (digits is the default), or a YAML file")
     parser.add_argument("--force", action="store_true", help="replace a suite.yaml that you edited")

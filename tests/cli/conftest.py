@@ -1,47 +1,26 @@
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from digits_project import IN_ONE_PROCESS, PROBLEM, shared
+from digits_project import PROBLEM, shared
 from pipeline.stage import main as run_stage
 from small_project import SmallProject
 
 FITTED = (("source", "mnist"), ("adapt", PROBLEM))
 
 
-@pytest.fixture(scope="package")
-def embedded(tmp_path_factory):
-    """Return a small project whose domain `left` has been through every stage."""
-    project = SmallProject(tmp_path_factory.mktemp("embedded")).create(per_class=3)
-    params = project.read_params()
-    del params["domains"]["right"]
-    params["problems"], params["sources"], params["swept"] = {}, {}, {}
-    project.write_params(params)
-    embeddings = (("embed", "left", model) for model in ("vit", "clip"))
-    stages = (
-        ("manifest", "left"),
-        ("order", "left"),
-        ("tasks", "left"),
-        *embeddings,
-        ("prompts", "left"),
-        ("probe", "left"),
-    )
-    project.run(sys.executable, "-c", IN_ONE_PROCESS.format(stages=stages))
-    return project
-
-
-@pytest.fixture
-def here(embedded, monkeypatch):
-    monkeypatch.chdir(embedded.folder)
-    return embedded
-
-
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory):
     """Return the folder of the shipped default in small, run by DVC; read it, do not change it."""
     return shared(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def here(digits, monkeypatch):
+    """Be in the shipped default in small; return its folder."""
+    monkeypatch.chdir(digits)
+    return digits
 
 
 @pytest.fixture

@@ -9,55 +9,26 @@ from PIL import Image
 
 from pipeline.cli import doctor
 from pipeline.cli.main import main
+from small_project import SmallProject, small_params
 
-PARAMS = """\
-data: {}
-views: {}
-rff: {D: 10, sigma: 1e-4, convention: gamma, orthogonal: false}
-method: {}
-refinement: {}
-select: {}
-compare: {methods: [calibrated]}
-sensitivity: {D: [10], sigma: [1e-4]}
-"""
-SUITE = """\
-suite: mine
-datasets: {mine: {classes_per_task: 1, class_names: {}}}
-domains:
-  photos: {dataset: mine, images: data/photos, views: [original], templates: ["a {}"]}
-  drawings: {dataset: mine, images: data/drawings, views: [original], templates: ["a {}"]}
-models:
-  vit: {library: timm, name: vit_tiny_patch16_224, origin: weights/vit}
-  clip: {library: open_clip, name: ViT-B-32, pretrained: openai, origin: weights/clip.pt}
-vision: vit
-language: clip
-generated: {}
-sources: {}
-problems: {}
-swept: {}
-steps: {}
-past: {}
-joined: []
-"""
+MODELS = {
+    "vit": {"library": "timm", "name": "vit_tiny_patch16_224", "origin": "weights/vit"},
+    "clip": {"library": "open_clip", "name": "ViT-B-32", "pretrained": "openai", "origin": "weights/clip.pt"},
+}
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
+    """Be in a project of two domains of few images, whose weights are of CLIP alone."""
     monkeypatch.chdir(tmp_path)
-    change("params.yaml", PARAMS)
-    change("suite.yaml", SUITE)
-    for tool in (".git", ".dvc"):
-        (tmp_path / tool).mkdir()
-    (tmp_path / "weights/vit").mkdir(parents=True)
-    (tmp_path / "weights/clip.pt").write_bytes(b"x" * 2_000_000)
-    for domain in ("photos", "drawings"):
-        put(domain, a=3, b=1)
-    return tmp_path
-
-
-def change(file, text, old="", new=""):
-    assert old in text
-    Path(file).write_text(text.replace(old, new) if old else text)
+    project = SmallProject(tmp_path)
+    project.write_params(small_params() | {"models": MODELS})
+    for folder in (".git", ".dvc", "weights/vit"):
+        Path(folder).mkdir(parents=True)
+    Path("weights/clip.pt").write_bytes(b"x" * 2_000_000)
+    put("left", a=3, b=1)
+    put("right", a=3, b=1)
+    return project
 
 
 def put(domain, **classes):
@@ -88,75 +59,75 @@ def test_all_there(project, capsys):
     assert status == 0
     assert "✗" not in out
     assert out.endswith("all there\n")
-    for part in ("✓ Python 3.", "torch 2.", "✓ device auto: ", "GB free on disk", "· no DVC remote"):
+    for part in ("✓ Python 3.", "torch 2.", "✓ device cpu: ", "GB free on disk", "· no DVC remote"):
         assert part in out
     assert "✓ models.clip.origin: weights/clip.pt, open_clip ViT-B-32, 2.0 MB" in out
     assert "· models.vit.origin: weights/vit" in out
-    assert "✓ domains.photos.images: data/photos, 4 images, 2 classes of 1 to 3, median 2" in out
+    assert "✓ domains.left.images: data/left, 4 images, 2 classes of 1 to 3, median 2" in out
     assert len(out.splitlines()) < 25
-    assert str(project) not in out
+    assert str(project.folder) not in out
     assert main(["check"]) == 0
     out = capsys.readouterr().out
     assert "note: models.vit.origin: weights/vit: holds no weights" in out  # to be downloaded
-    assert "suite mine, 2 domains, 2 models" in out
+    assert "suite toy, 2 domains, 2 models" in out
     assert main(["check", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
-    assert " 3  a\n" in screen(capsys, "--counts")[1]
+    assert "\n            3  a\n" in screen(capsys, "--counts")[1]
 
 
-def test_a_missing_folder(project, capsys):
-    shutil.rmtree("data/photos")
-    missing(capsys, "domains.photos.images: data/photos", "put the images there")
-    Path("data/photos").mkdir()
-    missing(capsys, "domains.photos.images: data/photos", "one folder per class")
+@pytest.mark.parametrize(
+    ("spoil", "key", "remedy"),
+    [
+        (lambda: shutil.rmtree("data/left"), "domains.left.images: data/left", "put the images there"),
+        (lambda: [shutil.rmtree(f"data/left/{name}") for name in "ab"],
+         "domains.left.images: data/left", "one folder per class"),
+        (lambda: Path("weights/clip.pt").unlink(), "models.clip.origin: weights/clip.pt", "put the checkpoint there"),
+        (lambda: put("right", c=1), "datasets.toy: ", "datasets.toy.class_names"),
+        (lambda: (put("left", c=0), put("right", c=0)), "domains.left.images: ", "data.empty_class: report"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_named_with_the_remedy(project, capsys, spoil, key, remedy):
+    spoil()
+    missing(capsys, key, remedy)
 
 
-def test_missing_weights(project, capsys):
-    Path("weights/clip.pt").unlink()
-    missing(capsys, "models.clip.origin: weights/clip.pt", "put the checkpoint there")
-    change("suite.yaml", SUITE, "library: open_clip, name: ViT-B-32, pretrained: openai", "library: imported, name: x")
-    missing(capsys, "models.clip.origin: weights/clip.pt", "put the embeddings there")
+def test_missing_embeddings_that_were_computed_elsewhere(project, capsys):
+    project.change_params(models={"vit": {"library": "imported", "name": "x", "origin": "x.npz"}})
+    missing(capsys, "models.vit.origin: x.npz", "put the embeddings there")
 
 
-def test_empty_classes_are_named(project, capsys):
-    for domain in ("photos", "drawings"):
-        Path("data", domain, "nothing").mkdir()
-    missing(capsys, "domains.photos.images: ", "data.empty_class: report")
-    change("params.yaml", PARAMS, "data: {}", "data: {empty_class: report}")
+def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsys):
+    put("left", c=0)
+    put("right", c=0)
+    project.change_params(data={"empty_class": "report"})
     status, out = screen(capsys)
     assert status == 0
-    assert "· domains.photos.images: " in out
-
-
-def test_domains_with_different_classes(project, capsys):
-    put("drawings", c=1)
-    missing(capsys, "datasets.mine: ", "datasets.mine.class_names")
-
-
-def test_generated_images_may_be_absent(project, capsys):
-    shutil.rmtree("data/photos")
-    change("suite.yaml", SUITE, "generated: {}", "generated: {photos: {folder: data/photos}}")
+    assert "· domains.left.images: data/left, 4 images, 3 classes" in out
+    shutil.rmtree("data/left")
+    project.change_params(generated={"left": {"folder": "data/left"}})
     status, out = screen(capsys)
     assert status == 0
-    assert "· domains.photos.images: data/photos → `dvc repro` writes it" in out
+    assert "· domains.left.images: data/left → `dvc repro` writes it" in out
     assert main(["check"]) == 0
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
+    ("changes", "message"),
     [
-        ("suite.yaml", "vision: vit", "visoin: vit", "suite.yaml: visoin: unknown key; did you mean 'vision'?"),
-        ("suite.yaml", "vit_tiny_patch16_224", "vit_tiny_patch17_224", "models.vit.name: timm has no model"),
-        ("suite.yaml", "ViT-B-32", "ViT-B-33", "suite.yaml: models.clip.name: open_clip has no model"),
-        ("suite.yaml", "weights/vit}", "weights/vit, preprocessing: {crop_pt: 1}}", "did you mean 'crop_pct'?"),
-        ("params.yaml", "method: {}", "method: {variant: calibratd}", "method.variant: no variant 'calibratd'"),
-        ("params.yaml", "method: {}", "method: {options: {rigde: 1}}", "method.options.rigde: unknown; did you mean"),
-        ("params.yaml", "method: {}", "method: {options: {ridge: -1}}", "params.yaml: method.options: ridge"),
-        ("params.yaml", "[calibrated]", "[fecam-psuedo]", "did you mean 'fecam-pseudo'?"),
+        ({"models": {"clip": MODELS["clip"] | {"qick_gelu": True}}},
+         "suite.yaml: models.clip.qick_gelu: unknown key; did you mean 'quick_gelu'?"),
+        ({"models": {"vit": MODELS["vit"] | {"name": "vit_tiny_patch17_224"}}}, "models.vit.name: timm has no model"),
+        ({"models": {"clip": MODELS["clip"] | {"name": "ViT-B-33"}}},
+         "suite.yaml: models.clip.name: open_clip has no model"),
+        ({"models": {"vit": MODELS["vit"] | {"preprocessing": {"crop_pt": 1}}}}, "did you mean 'crop_pct'?"),
+        ({"method": {"variant": "calibratd"}}, "method.variant: no variant 'calibratd'"),
+        ({"method": {"options": {"rigde": 1}}}, "method.options.rigde: unknown; did you mean"),
+        ({"method": {"options": {"ridge": -1}}}, "params.yaml: method.options: ridge"),
+        ({"compare": {"methods": ["fecam-psuedo"]}}, "did you mean 'fecam-pseudo'?"),
     ],
 )  # fmt: skip
-def test_values_that_cannot_be(project, capsys, file, old, new, message):
-    change(file, PARAMS if file == "params.yaml" else SUITE, old, new)
+def test_values_that_cannot_be(project, capsys, changes, message):
+    project.change_params(**changes)
     assert main(["check"]) == 2
     assert message in capsys.readouterr().err
     status, out = screen(capsys)
@@ -164,19 +135,15 @@ def test_values_that_cannot_be(project, capsys, file, old, new, message):
     assert message in out
 
 
-def test_a_dvc_lock_with_a_conflict(project, capsys):
+def test_a_machine_with_a_conflict_no_git_and_no_such_device(project, capsys):
     Path("dvc.lock").write_text("stages:\n<<<<<<< HEAD\n  a: 1\n=======\n  a: 2\n>>>>>>> theirs\n")
+    Path(".git").rmdir()  # someone unpacked an archive
+    project.change_params(runtime={"device": "cuda:99"})
     status, out = screen(capsys)
     assert status == 1
-    (line,) = [line for line in out.splitlines() if line.startswith("  ✗ dvc.lock: ")]
-    assert "referee merge-lock" in line
-
-
-def test_an_absent_device(project, capsys):
-    change("params.yaml", PARAMS + "runtime: {device: 'cuda:99'}\n")
-    status, out = screen(capsys)
-    assert status == 1
-    assert "change runtime.device in params.yaml" in out
+    found = [line for line in out.splitlines() if line.startswith("  ✗ ")]
+    remedies = ["git init", "referee merge-lock", "change runtime.device in params.yaml"]
+    assert [line.rpartition(" → ")[2] for line in found] == remedies
 
 
 @pytest.mark.parametrize(
@@ -201,13 +168,6 @@ def test_the_dvc_remote(project, config, mark, line):
     Path(".dvc/config").unlink()
     Path(".dvc").rmdir()
     assert "dvc init" in doctor.dvc_remote().remedy
-
-
-def test_an_unpacked_archive_has_no_git(project, capsys):
-    (project / ".git").rmdir()
-    status, out = screen(capsys)
-    assert status == 1
-    assert "git init" in out
 
 
 def test_the_reader_of_a_pipe_may_leave(project):

@@ -48,6 +48,10 @@ def about(path):
         return json.loads(file.metadata()["referee"])
 
 
+def embeddings():
+    return [open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")) for model in ("vit", "clip")]
+
+
 def predicted(capsys, *arguments):
     """Return every class's fused probability by `referee predict`, images in order."""
     every = ("predict", "--problem", "mnist-uci", "--top", "10", "--format", "json")
@@ -57,27 +61,16 @@ def predicted(capsys, *arguments):
     return [{c["class"]: c["confidence"] for c in image["top"]} for image in images]
 
 
-@pytest.fixture
-def here(digits, monkeypatch):
-    monkeypatch.chdir(digits)
-    return digits
-
-
 def exported(folder, *arguments):
     path = folder / "classifier.safetensors"
     assert main(["export", "--problem", "mnist-uci", "--output", str(path), *arguments]) == 0
     return path
 
 
-def test_the_example_is_short_and_travels_with_the_file(here, tmp_path, capsys):
-    assert CLASSIFY == EXAMPLE == about(exported(tmp_path))["example"]
-    assert len(CLASSIFY.splitlines()) <= 20
-
-
 @pytest.mark.parametrize("choice", [(), ("--after-task", "2", "--seed", "1")])
 def test_plain_torch_gives_what_predict_gives(here, tmp_path, capsys, choice):
     path = exported(tmp_path, *choice)
-    vit, clip = (open_embeddings(Path(f"cache/embeddings/uci/{m}.zarr")) for m in ("vit", "clip"))
+    vit, clip = embeddings()
     rows = {view: vit.read(view) for view in about(path)["views"]}
     assert list(rows) == ["original", "zeros", "rand"]
     np.savez(tmp_path / "rows.npz", clip=clip.read("original"), **rows)
@@ -109,29 +102,29 @@ def test_from_a_photo_with_timm_and_open_clip(adapted_as, tmp_path, capsys):
         assert float(line.split()[1]) == pytest.approx(output[name], abs=3e-3)
 
 
-def test_the_header_names_both_backbones(here, tmp_path, capsys):
+def test_the_header_names_both_backbones_and_has_a_short_example(here, tmp_path, capsys):
     path = exported(tmp_path)
     assert "10 classes, D 20" in capsys.readouterr().out
     output = about(path)
+    assert CLASSIFY == EXAMPLE == output["example"]
+    assert len(CLASSIFY.splitlines()) <= 20
     assert output["schema"] == "referee-classifier/2"
     assert output["problem"] == "mnist-uci"
     assert output["vision"]["model"]["name"] == "vit_tiny_patch16_224"
-    store = open_embeddings(Path("cache/embeddings/uci/clip.zarr"))
-    assert output["language"]["weights"] == store.provenance["weights"]
-    assert output["language"]["preprocessing"] == store.provenance["preprocessing"]
+    vit, clip = embeddings()
+    assert output["language"]["weights"] == clip.provenance["weights"]
+    assert output["language"]["preprocessing"] == clip.provenance["preprocessing"]
     with safe_open(path, "numpy") as file:
         shapes = {name: file.get_tensor(name).shape for name in file.keys()}  # noqa: SIM118
-    d = sum(open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")).width for model in ("vit", "clip"))
-    assert shapes["omega"] == (d, 20)
+    assert shapes["omega"] == (vit.width + clip.width, 20)
     assert shapes["W"] == (20, 10)
 
 
 def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
     mine = exported(tmp_path).read_bytes()
     other = tmp_path / "other.safetensors"  # another process: nothing may hang on its hash seed
-    python(
-        f"from pipeline.cli.main import main\nmain(['export', '--problem', 'mnist-uci', '-o', {str(other)!r}])", here
-    )
+    arguments = ["export", "--problem", "mnist-uci", "--output", str(other)]
+    python(f"from pipeline.cli.main import main\nmain({arguments})", here)
     assert other.read_bytes() == mine
     for folder in (ROOT, tmp_path, here):
         assert str(folder).encode() not in mine
@@ -141,7 +134,7 @@ def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
 def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, variant):
     folder, early = adapted_as({"variant": variant}), ("--after-task", "3")
     path = exported(tmp_path, *early)
-    vit, clip = (open_embeddings(Path(f"cache/embeddings/uci/{m}.zarr")) for m in ("vit", "clip"))
+    vit, clip = embeddings()
     views = [torch.from_numpy(vit.read(view)[:30]) for view in about(path)["views"]]
     assert len(views) == (3 if variant == "no_clip" else 1)
     names = {}
@@ -158,7 +151,6 @@ def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, va
 def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, refused):
     adapted_as({"variant": "nearest_mean"})
     path = tmp_path / "no.safetensors"
-    assert "predictor: nearest_mean is no linear classifier" in refused(
-        main, "export", "--problem", "mnist-uci", "-o", str(path)
-    )
+    line = refused(main, "export", "--problem", "mnist-uci", "-o", str(path))
+    assert "predictor: nearest_mean is no linear classifier" in line
     assert not path.exists()

@@ -108,16 +108,14 @@ def test_safetensors(project, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
-def test_the_same_features_give_the_same_bytes(project, tmp_path, form):
+def test_the_same_features_give_the_same_bytes_and_of_a_private_domain_only_rows_leave(
+    project_copy, tmp_path, monkeypatch, capsys, form
+):
+    monkeypatch.chdir(project_copy.folder)
     first, second = (exported(tmp_path / f"{name}.{form}").read_bytes() for name in "ab")
     assert first == second
     assert str(tmp_path).encode() not in first
-
-
-@pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
-def test_of_a_private_domain_only_rows_leave(project_copy, tmp_path, monkeypatch, capsys, form):
     project_copy.change_params(data={"private": ["left"]})
-    monkeypatch.chdir(project_copy.folder)
     project_copy.run_here(("manifest", "left"))
     content = exported(tmp_path / f"rows.{form}").read_bytes()
     for secret in (b"ant", b"0.png", "ant".encode("utf-32-le")):  # numpy's texts are UTF-32

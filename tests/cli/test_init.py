@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 from pipeline.cli import init
 from pipeline.cli.main import main
+from pipeline.installed_project import copy_file
 from pipeline.stage import main as run_stage
 from small_project import ROOT, SmallProject
 
@@ -39,11 +40,7 @@ def test_a_project_follows_the_graph_of_another_version(project, tmp_path, monke
     """Its own stages, its numbers and its suite stay; until then `dvc repro` stops at the first stage."""
     folder, newer = shutil.copytree(project.folder, tmp_path / "copy"), tmp_path / "newer"
     for name in (*init.COPIED, "dvc.yaml"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, newer / name)
-        else:
-            (newer / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, newer / name)
+        copy_file(name, newer / name)
     (newer / "dvc.yaml").write_text((ROOT / "dvc.yaml").read_text().replace("  probe:", "  look:"))
     (newer / "docs/new.md").write_text("new")
     monkeypatch.chdir(folder)

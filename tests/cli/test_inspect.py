@@ -10,33 +10,28 @@ from PIL import Image
 
 from pipeline.cli.main import main
 
-VIT = "cache/embeddings/left/vit.zarr"
+pytestmark = pytest.mark.slow
+
+VIT = "cache/embeddings/uci/vit.zarr"
+SEVEN = "data/digits/uci/7/00007.png"
 
 
-def test_inspect_shows_what_a_store_holds(here, capsys):
-    assert main(["inspect", VIT, "cache/prompts/left.zarr"]) == 0
-    text = capsys.readouterr().out
-    assert f"{VIT}: 12 rows, width 24" in text
-    assert "wavelet haar, level 1, noise matched, seed 0" in text
-    assert "text embeddings of 4 classes, width 16" in text
-    assert main(["inspect", "--json", VIT]) == 0
-    facts = json.loads(capsys.readouterr().out)[VIT]
-    original = facts["arrays"]["original"]
-    assert (original["dtype"], original["shape"], original["not_finite"]) == ("float16", [12, 24], 0)
-    assert 0 < original["norm_min"] <= original["norm_median"] <= original["norm_max"]
-    assert facts["provenance"]["model"]["library"] == "timm"
-    assert len(facts["provenance"]["weights"]) == 64
-
-
-@pytest.mark.slow
-def test_inspect_knows_every_kind_of_store(digits, capsys, monkeypatch):
-    monkeypatch.chdir(digits)
+def test_inspect_shows_what_every_kind_of_store_holds(here, capsys):
     stores = sorted(str(path) for path in Path("cache").glob("**/*.zarr"))
-    kinds = {store.split("/")[1] for store in stores}
-    assert kinds == {"embeddings", "prompts", "source", "target"}
+    assert {store.split("/")[1] for store in stores} == {"embeddings", "prompts", "source", "target"}
     assert main(["inspect", *stores]) == 0
     text = capsys.readouterr().out
     assert all(f"{store}: " in text for store in stores)
+    assert f"{VIT}: 120 rows, width 128" in text
+    assert "wavelet haar, level 1, noise matched, seed 0" in text
+    assert "text embeddings of 10 classes, width 128" in text
+    assert main(["inspect", "--json", VIT]) == 0
+    facts = json.loads(capsys.readouterr().out)[VIT]
+    original = facts["arrays"]["original"]
+    assert (original["dtype"], original["shape"], original["not_finite"]) == ("float16", [120, 128], 0)
+    assert 0 < original["norm_min"] <= original["norm_median"] <= original["norm_max"]
+    assert facts["provenance"]["model"]["library"] == "timm"
+    assert len(facts["provenance"]["weights"]) == 64
 
 
 def test_inspect_of_a_missing_or_damaged_store(here, refused, tmp_path):
@@ -51,7 +46,7 @@ def test_inspect_of_a_missing_or_damaged_store(here, refused, tmp_path):
 
 def test_show_views_draws_a_picture(here, capsys, tmp_path):
     picture = tmp_path / "deep" / "views.png"
-    assert main(["show-views", "data/left/ant/0.png", "-o", str(picture)]) == 0
+    assert main(["show-views", SEVEN, "-o", str(picture)]) == 0
     assert capsys.readouterr().out == f"{picture}\n"
     pixels = np.asarray(Image.open(picture).convert("L"))
     assert pixels.shape[1] > 1000
@@ -61,10 +56,10 @@ def test_show_views_draws_a_picture(here, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["data/left/ant/none.png"], "data/left/ant/none.png: no such image; check its path"),
-        (["data/left"], "data/left: is a folder; name one image in it"),
-        (["data/left/ant/0.png", "--model", "vot"], "models: there is no 'vot'; did you mean 'vit'?"),
-        (["data/left/ant/0.png", "-o", "v.xyz"], "--output v.xyz: name a file that ends in .png"),
+        (["data/none.png"], "data/none.png: no such image; check its path"),
+        (["data"], "data: is a folder; name one image in it"),
+        ([SEVEN, "--model", "vot"], "models: there is no 'vot'; did you mean 'vit'?"),
+        ([SEVEN, "-o", "v.xyz"], "--output v.xyz: name a file that ends in .png"),
     ],
 )
 def test_show_views_refuses_what_it_cannot_draw(here, refused, arguments, message):

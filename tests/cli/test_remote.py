@@ -36,9 +36,10 @@ def pushed(tmp_path_factory):
     project.run("dvc", "commit", "--force", "--quiet")
     project.run("referee", "share", "--create", str(project.folder.parent / "remote"))
     project.run("dvc", "push", "--quiet")
+    project.run("git", "config", "user.name", "a")
+    project.run("git", "config", "user.email", "a@b")
     project.run("git", "add", "--all")
-    name = ("-c", "user.name=a", "-c", "user.email=a@b")
-    project.run("git", *name, "commit", "--quiet", "--message", "results")
+    project.run("git", "commit", "--quiet", "--message", "results")
     for gone in (".dvc/cache", "cache", "results"):
         shutil.rmtree(project.folder / gone)
     return project.folder.parent
@@ -51,8 +52,7 @@ def clone(pushed, tmp_path, monkeypatch):
     config = tmp_path / "project/.dvc/config"
     config.write_text(config.read_text().replace(str(pushed), str(tmp_path)))
     monkeypatch.chdir(tmp_path / "project")
-    SmallProject(tmp_path / "project").run("git", "-c", "user.name=a", "-c", "user.email=a@b",
-                                           "commit", "--quiet", "--all", "--message", "moved")  # fmt: skip
+    SmallProject(tmp_path / "project").run("git", "commit", "--quiet", "--all", "--message", "moved")
     return tmp_path / "remote"
 
 
@@ -77,6 +77,8 @@ def test_what_is_not_there(clone, refused):
     line = refused(main, "inspect", "--remote", STORE)
     assert STORE in line
     assert "dvc push" in line
+    (clone.parent / "project/.dvc/config").write_text("")
+    assert "referee share URL" in refused(main, "inspect", "--remote", STORE)
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"[{}]", b"7", None], ids=str)
@@ -87,8 +89,3 @@ def test_a_damaged_object_is_one_line(clone, refused, content):
             file.chmod(0o644)
             file.write_bytes(file.read_bytes()[:-1] + b"!" if content is None else content)
     assert STORE in refused(main, "inspect", "--remote", STORE)
-
-
-def test_no_remote(clone, refused):
-    (clone.parent / "project/.dvc/config").write_text("")
-    assert "referee share URL" in refused(main, "inspect", "--remote", STORE)

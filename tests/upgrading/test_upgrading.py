@@ -7,16 +7,15 @@ An archive holds dvc.lock, params.yaml and the caches of the small project (thre
 wrote them. To add one at a release: run the small project at its tag and pack the same folders.
 """
 
-import contextlib
+import json
 import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from pipeline.cli.former_params import lists_as_images
 from pipeline.cli.main import main
-from pipeline.cli.upgrade import convert_manifest
+from pipeline.cli.upgrade import convert_manifest, lists_as_images
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.params import load_params
 from pipeline.store.seal import read_sealed
@@ -30,8 +29,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationW
 
 
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name)
-def project(request, tmp_path):
-    """The project after `git merge`, as whoever has neither images nor weights has it: the user's params.yaml stays."""
+def project(request, tmp_path, monkeypatch):
+    """Be in the project after `git merge`, without images and weights, whose conflict in params.yaml is still there."""
+    monkeypatch.chdir(tmp_path)
     with tarfile.open(request.param) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
         archive.extractall(tmp_path)
@@ -55,31 +55,26 @@ def project(request, tmp_path):
     shutil.copy(ROOT / "suite.yaml", tmp_path)
     commit((ROOT / "params.yaml").read_text(), "pipeline", "dvc.yaml", "suite.yaml", ".dvc")
     project.run("git", "checkout", "--quiet", "mine")
-    assert "CONFLICT (content): Merge conflict in params.yaml" in merge(project).stdout
+    merged = project.run("git", "merge", "upstream", ok=False)
+    assert "CONFLICT (content): Merge conflict in params.yaml" in merged.stdout
     return project
 
 
-def merge(project):
-    return project.run("git", "merge", "upstream", ok=False)
-
-
 def upgrade(project):
-    """Run what the page says; return the exit status."""
+    """Run what the page says."""
     project.run("git", "checkout", "HEAD", "--", "params.yaml")
-    with contextlib.chdir(project.folder):
-        return main(["upgrade"])
+    assert main(["upgrade"]) == 0
 
 
 def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys):
-    assert upgrade(project) == 0
+    upgrade(project)
     lines = capsys.readouterr().out.splitlines()
     taken = {line.split(":")[0] for line in lines if line.endswith(": taken over")}
     wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in FEATURES}
     assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
-    assert "pseudo_label@" not in (project.folder / "dvc.lock").read_text()  # no stage any more
+    assert "pseudo_label@" not in Path("dvc.lock").read_text()  # no stage any more
     done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
     assert stages_run(done.stdout) == set()
-    assert "pseudo_label@" not in (project.folder / "dvc.lock").read_text()  # a stage that is gone
     tasks = [(stage, domain) for domain in ("left", "right") for stage in ("order", "tasks")]
     project.run_here(*tasks, ("source", "left"))
     project.run_here(("adapt", PROBLEM), ("evaluate", PROBLEM))
@@ -87,10 +82,9 @@ def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys)
 
 
 def test_params_keep_their_values_and_get_what_is_new(project, capsys):
-    with contextlib.chdir(project.folder):
-        assert main(["upgrade"]) == 2  # git's conflict is still there
+    assert main(["upgrade"]) == 2  # git's conflict is still there
     assert "git checkout HEAD -- params.yaml" in capsys.readouterr().err
-    assert upgrade(project) == 0
+    upgrade(project)
     params = project.read_params()
     assert (params["suite"], params["rff"]["D"]) == ("toy", 50)
     out = capsys.readouterr().out
@@ -98,63 +92,60 @@ def test_params_keep_their_values_and_get_what_is_new(project, capsys):
     assert "params.yaml: rff.bases is gone" in out
     assert "params.yaml: select is new" in out
     assert "suite.yaml: steps is new" in out
-    with contextlib.chdir(project.folder):
-        load_params()
-        before = Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes()
-        assert main(["upgrade"]) == 0  # again: nothing more to do
-        assert before == (Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes())
+    load_params()
+    before = Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes()
+    assert main(["upgrade"]) == 0  # again: nothing more to do
+    assert before == (Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes())
 
 
 def test_a_store_of_an_older_schema_is_named_with_the_command_that_helps(project):
-    path = project.folder / "cache/source/left.zarr"
+    path = Path("cache/source/left.zarr")
     with pytest.raises(StoreError, match=rf"{path}: schema .*dvc repro --allow-missing.*upgrading"):
         read_sealed(path, SCHEMA)
 
 
 def test_what_changed_meanwhile_is_not_taken_over(project, capsys):
-    images = project.folder / "cache/manifests/right/images.csv"  # all tables were in one folder
+    images = Path("cache/manifests/right/images.csv")  # all tables were in one folder
     images.write_text("".join(images.read_text().splitlines(keepends=True)[:-1]))
-    assert upgrade(project) == 0
+    upgrade(project)
     out = capsys.readouterr().out
     assert "embed@left-vit: taken over" in out
     assert "embed@right-vit: taken over" not in out
 
 
 def test_lists_of_images_become_the_images_of_their_domain(project, capsys):
-    assert upgrade(project) == 0
-    lists = "".join(f"  {n}: {{file: data/{n}.txt, domain: left, root: data/left}}\n" for n in ("train", "test"))
-    with (project.folder / "suite.yaml").open("a") as suite:
-        suite.write(f"lists:\n{lists}")
-    copy = project.folder / "cache/lists/left/train.txt"  # of a teammate who has no images
+    upgrade(project)
+    lists = {n: {"file": f"data/{n}.txt", "domain": "left", "root": "data/left"} for n in ("train", "test")}
+    with Path("suite.yaml").open("a") as suite:
+        suite.write(f"lists: {json.dumps(lists)}\n")
+    copy = Path("cache/lists/left/train.txt")  # of a teammate who has no images
     copy.parent.mkdir(parents=True)
     copy.write_text("ant/0.png 0\nant/1.png 0")
-    (project.folder / "data").mkdir(exist_ok=True)
-    (project.folder / "data/test.txt").write_text("bee/0.png 1\n")
+    Path("data").mkdir(exist_ok=True)
+    Path("data/test.txt").write_text("bee/0.png 1\n")
     capsys.readouterr()
-    with contextlib.chdir(project.folder):
-        with pytest.raises(ParamsError, match=r"suite\.yaml: lists: .*referee upgrade"):
-            load_params()
-        assert main(["upgrade"]) == 0
-        assert load_params().domains["left"].images == "data/left/left.txt"
+    with pytest.raises(ParamsError, match=r"suite\.yaml: lists: .*referee upgrade"):
+        load_params()
+    assert main(["upgrade"]) == 0
+    assert load_params().domains["left"].images == "data/left/left.txt"
     out = capsys.readouterr().out
     assert "domains.left.images is data/left/left.txt" in out
     assert "manifest@left: taken over" in out
-    assert (project.folder / "data/left/left.txt").read_text() == "ant/0.png 0\nant/1.png 0\nbee/0.png 1\n"
+    assert Path("data/left/left.txt").read_text() == "ant/0.png 0\nant/1.png 0\nbee/0.png 1\n"
 
 
 def test_tables_of_one_folder_are_moved_to_a_folder_each(project, capsys):
     """As they were between 0.1.0 and this version; pointers to private files move as well."""
-    assert upgrade(project) == 0
-    lock = project.folder / "dvc.lock"
-    for folder in (project.folder / "cache/manifests").iterdir():
+    upgrade(project)
+    lock = Path("dvc.lock")
+    for folder in Path("cache/manifests").iterdir():
         for kind in ("images", "labels", "names"):
             for file in (folder / kind).iterdir():
                 file.rename(folder / file.name)
             (folder / kind).rmdir()
             lock.write_text(lock.read_text().replace(f"{folder.name}/{kind}\n", f"{folder.name}/{kind}.csv\n"))
     capsys.readouterr()
-    with contextlib.chdir(project.folder):
-        assert main(["upgrade"]) == 0
+    assert main(["upgrade"]) == 0
     assert capsys.readouterr().out.count(": taken over") == len(COSTLY) * 2 + 2
     assert stages_run(project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts").stdout) == set()
 
