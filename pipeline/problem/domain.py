@@ -29,9 +29,8 @@ from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
 from pipeline.method.zero_shot import CosineRows
-from pipeline.store.embedding_store import EmbeddingStore, open_embeddings
+from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_of
 from pipeline.store.prompt_store import Prompts, open_prompts
-from pipeline.store.stored_rows import rows_of
 
 COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
 READING = Lock()  # seeds run in threads: a second one waits for a view instead of reading it too

@@ -21,8 +21,7 @@ from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.random_fourier_features import Basis, Convention, draw_basis, gamma_of
 from pipeline.method.variants import MethodOptions
-from pipeline.store.array_store import ArrayStore
-from pipeline.store.seal import content_crc
+from pipeline.store.array_store import ArrayStore, content_crc
 from pipeline.write_aside import write_json
 
 MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB

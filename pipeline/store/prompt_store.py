@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.store.array_store import open_arrays, write_arrays
-from pipeline.store.seal import unusable
+from pipeline.store.array_store import open_arrays, unusable, write_arrays
 
 SCHEMA = "referee-prompts/2"
 

@@ -30,9 +30,8 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.method.rows import Matrix64
 from pipeline.method.task_statistics import Arithmetic, ExactStatistics
-from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
+from pipeline.store.array_store import ArrayStore, open_arrays, unusable, write_arrays
 from pipeline.store.prompt_store import Prompts
-from pipeline.store.seal import unusable
 from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
@@ -84,16 +83,12 @@ def write_stream_state(path: Path, state: StreamState) -> None:
     if state.rejection is not None and state.directions is not None:
         sums = (state.rejection.embedding, state.rejection.moments, state.rejection.histogram)
         arrays |= dict(zip(REJECTION, sums, strict=True)) | {"directions": state.directions}
-    origin = state.origin
     attributes = {
         "step": state.step,
         "steps_before": list(state.steps_before),
         "classes": list(state.classes),
         "prompts": {"logit_scale": float(state.prompts.logit_scale), **state.prompts.provenance},
-        "source": origin.source,
-        "basis": origin.basis,
-        "method": origin.method,
-        "backbones": origin.backbones,
+        **vars(state.origin),
         "arithmetic": statistics.arithmetic,
         "summary": state.summary,
     }
@@ -124,17 +119,13 @@ def read_stream_state(path: Path) -> StreamState:
             raise unusable(path, "its sums of rejection are of an earlier version, and cannot be continued")
         rejection = RejectionState(*(store.read(name, 0) for name in REJECTION))
         directions = store.read("directions", 0, shape=(rejection.moments.shape[1], None))
+    basis, method, backbones = (store.attribute(name, dict) for name in ("basis", "method", "backbones"))
     return StreamState(
         step=store.attribute("step", str),
         steps_before=tuple(store.attribute("steps_before", list)),
         classes=tuple(classes),
         prompts=_prompts(store),
-        origin=StreamOrigin(
-            source=store.attribute("source", str),
-            basis=store.attribute("basis", dict),
-            method=store.attribute("method", dict),
-            backbones=store.attribute("backbones", dict),
-        ),
+        origin=StreamOrigin(store.attribute("source", str), basis, method, backbones),
         statistics=statistics,
         classifier=Classifier(store.read("W", 0, shape=(None, K)), store.read("b", 0, shape=(K,))),
         summary=store.attribute("summary", dict),

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.errors import StoreError
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.store.array_store import content_crc
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
-from pipeline.store.seal import content_crc
 
 RECIPE = BasisRecipe(4, 70, "gamma", False, (0, 5), (0.1, 0.1))
 

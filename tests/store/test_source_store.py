@@ -8,7 +8,14 @@ import pytest
 from pipeline.errors import StoreError
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
-from pipeline.store.source_store import read_backbones, read_source, write_scatters, writing_source
+from pipeline.store.source_store import (
+    read_backbones,
+    read_source,
+    reserve_scatters,
+    write_models,
+    write_scatters,
+    writing_source,
+)
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -31,11 +38,10 @@ def models():
 
 def write(path, models, *, with_scatter):
     given = [[m if with_scatter else replace(m, scatter=None) for m in tasks] for tasks in models]
-    with writing_source(path, CLASSES, BACKBONES) as writer:
-        if with_scatter:
-            writer.reserve_scatter(2, 2, D)
-        second, first = (write_scatters(writer.path, index, given[index]) for index in (1, 0))  # they end in any order
-        writer.finish([first, second])
+    with writing_source(path, CLASSES, BACKBONES) as store:
+        scatters = reserve_scatters(store, 2, 2, D) if with_scatter else None
+        second, first = (write_scatters(scatters, index, given[index]) for index in (1, 0))  # they end in any order
+        write_models(store, [first, second])
 
 
 @pytest.mark.parametrize("with_scatter", [True, False])
