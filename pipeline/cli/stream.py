@@ -37,7 +37,7 @@ from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean,
 from pipeline.method.variants import MethodOptions
 from pipeline.newest_step import newest_step, stream_states
 from pipeline.params import SUITE_FILE, named, parse_suite
-from pipeline.problem.corrections import EMPTY
+from pipeline.problem.step_tables import NO_CORRECTIONS
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
 from pipeline.suite import Suite
@@ -117,7 +117,7 @@ def add(
             raise InputError(f"{folder}: no images in it; add the step when some have arrived")
     if not corrections.exists():
         with write_aside(corrections) as aside:
-            aside.write_text(EMPTY, encoding="utf-8")
+            aside.write_text(NO_CORRECTIONS, encoding="utf-8")
     table = paths.step_images(suite.suite, key)
     return [
         f"{SUITE_FILE}: {key} after {before or f'the source {source}'}, images {folder}, no labels",

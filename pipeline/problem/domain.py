@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipeline import paths
 from pipeline.datasets.label_spaces import known_classes
-from pipeline.datasets.manifest_files import read_images, read_labels, rows_digest
+from pipeline.datasets.manifest_files import iterate_images, read_images, read_labels, rows_digest
 from pipeline.datasets.task_files import (
     CLASSES,
     TASKS,
@@ -218,6 +218,11 @@ class LabelledDomain(Domain):
         images = read_images(self.manifest)
         self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
         return [image.path for image in images]
+
+    def images_at(self, rows: set[int]) -> dict[int, tuple[str, str]]:
+        """Return path and sha256 of some images, by row."""
+        images = enumerate(iterate_images(self.manifest))
+        return {row: (image.path, image.sha256) for row, image in images if row in rows}
 
     def test_index(self, seed: int, *, unknown: bool = False) -> Index:
         """Return the row numbers of a seed's test images: of classes that can be predicted, or of all."""

@@ -42,7 +42,7 @@ WITHOUT_EFFECT = frozenset(
     for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside", "extraction/cluster")
 )
 # What the runner gives to a stage that asks for it; the executor imports who sums on a GPU and on a cluster.
-GIVEN = {"context.project": PACKAGE / "problem/project.py", "context.executor": PACKAGE / "extraction/executor.py"}
+GIVEN = {"context.project": PACKAGE / "problem/problem.py", "context.executor": PACKAGE / "extraction/executor.py"}
 # Compared methods are found by their names: whoever imports the registry may run any of them.
 FOUND_BY_NAME = {PACKAGE / "comparison/registry.py": "comparison/methods/*.py"}
 # Files of the package, not Python, that a module reads.

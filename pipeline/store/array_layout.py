@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -79,7 +79,7 @@ class ArrayLayout:
         file = self.folder / "c" / self._file(cell)
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("wb") as content:
-            _write_with_crc(content, np.asarray(values, self.dtype))
+            content.writelines(_with_crc(np.asarray(values, self.dtype)))
 
     def file_sizes(self) -> Iterator[tuple[str, int]]:
         """Yield the files below ``c`` and their sizes."""
@@ -128,17 +128,23 @@ class ShardedRows:
             self._write_shard(shard, rows)
 
     def _write_shard(self, shard: int, rows: Matrix) -> None:
-        index = np.full((self.shard_rows // self.chunk_rows, 2), 2**64 - 1, "<u8")  # of chunks beyond the rows
         file = self._file(shard)
         file.parent.mkdir(parents=True)
         with file.open("wb") as content:
-            for number, start in enumerate(range(0, len(rows), self.chunk_rows)):
+            for start in range(0, len(rows), self.chunk_rows):
                 chunk = rows[start : start + self.chunk_rows]
                 if absent := self.chunk_rows - len(chunk):
                     chunk = np.concatenate([chunk, np.full((absent, chunk.shape[1]), np.nan, self.dtype)])
-                index[number] = content.tell(), chunk.nbytes + CRC_BYTES
-                _write_with_crc(content, chunk)
-            _write_with_crc(content, index)
+                content.writelines(_with_crc(chunk))
+            content.write(self._index(shard))
+
+    def _index(self, shard: int) -> bytes:
+        """Return the end of a shard's file: where each chunk begins, and its length; 2**64 - 1 for one that is not."""
+        index = np.full((self.shard_rows // self.chunk_rows, 2), 2**64 - 1, "<u8")
+        chunks = -(-min(self.shape[0] - shard * self.shard_rows, self.shard_rows) // self.chunk_rows)
+        index[:chunks, 0] = np.arange(chunks) * self._chunk_bytes
+        index[:chunks, 1] = self._chunk_bytes
+        return b"".join(_with_crc(index))
 
     def read(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop``, 0 <= start <= stop <= n, read to where they belong and checked there."""
@@ -151,55 +157,46 @@ class ShardedRows:
 
     def file_sizes(self) -> Iterator[tuple[str, int]]:
         """Yield the files below ``c`` and their sizes."""
-        rows, chunk_bytes = self.shape[0], self.chunk_rows * self._row_bytes + CRC_BYTES
-        for shard in range(-(-rows // self.shard_rows)):
-            inside = min(rows - shard * self.shard_rows, self.shard_rows)
-            yield f"{shard}/0", -(-inside // self.chunk_rows) * chunk_bytes + self._index_bytes + CRC_BYTES
+        index_bytes = self.shard_rows // self.chunk_rows * ENTRY_BYTES + CRC_BYTES
+        for shard in range(-(-self.shape[0] // self.shard_rows)):
+            inside = min(self.shape[0] - shard * self.shard_rows, self.shard_rows)
+            yield f"{shard}/0", -(-inside // self.chunk_rows) * self._chunk_bytes + index_bytes
 
     @property
     def _row_bytes(self) -> int:
         return self.shape[1] * self.dtype.itemsize
 
     @property
-    def _index_bytes(self) -> int:
-        return self.shard_rows // self.chunk_rows * ENTRY_BYTES
+    def _chunk_bytes(self) -> int:
+        return self.chunk_rows * self._row_bytes + CRC_BYTES
 
     def _file(self, shard: int) -> Path:
         return self.folder / "c" / str(shard) / "0"
 
     def _read_shard(self, shard: int, start: int, stop: int, rows: Bytes) -> None:
         """Fill the part of ``rows`` (stop - start, bytes of a row) that is in one shard."""
-        before = shard * self.shard_rows
+        before, index = shard * self.shard_rows, self._index(shard)
         first = (max(start, before) - before) // self.chunk_rows
         last = -(-(min(stop, before + self.shard_rows) - before) // self.chunk_rows)
-        with self._file(shard).open("rb", buffering=0) as file:
-            offsets = self._offsets(file.fileno(), shard)
+        with self._file(shard).open("rb", buffering=0) as content:
+            file = content.fileno()
+            if os.pread(file, len(index), max(0, os.fstat(file).st_size - len(index))) != index:
+                raise ValueError(f"{shard}/0: the shard's index is damaged")
             for chunk in range(first, last):
-                number = before + chunk * self.chunk_rows
-                self._read_chunk(file.fileno(), offsets[chunk], number, start, rows)
+                self._read_chunk(file, chunk, before + chunk * self.chunk_rows, start, rows)
 
-    def _offsets(self, file: int, shard: int) -> list[int]:
-        """Return where the shard's chunks begin, from the index at its end."""
-        size = self._index_bytes
-        index = os.pread(file, size + CRC_BYTES, max(0, os.fstat(file).st_size - size - CRC_BYTES))
-        if len(index) != size + CRC_BYTES or not crc_matches(index[:size], index[size:]):
-            raise ValueError(f"{shard}/0: the shard's index is damaged")
-        return [int(offset) for offset in np.frombuffer(index[:size], "<u8")[::2]]
-
-    def _read_chunk(self, file: int, offset: int, number: int, start: int, rows: Bytes) -> None:
-        """Read the chunk that begins with row ``number`` into ``rows``, which may end within it."""
+    def _read_chunk(self, file: int, chunk: int, number: int, start: int, rows: Bytes) -> None:
+        """Read a chunk of a shard, which begins with row ``number``, into ``rows``, which may end within it."""
         begin, end = number - start, number - start + self.chunk_rows
         inside = begin >= 0 and end <= len(rows)
-        chunk = rows[begin:end] if inside else np.empty((self.chunk_rows, rows.shape[1]), np.uint8)
+        values = rows[begin:end] if inside else np.empty((self.chunk_rows, rows.shape[1]), np.uint8)
         crc = bytearray(CRC_BYTES)
-        expected = chunk.nbytes + CRC_BYTES
-        # a chunk that was never written has the offset 2**64 - 1
-        whole = offset < 2**63 and os.preadv(file, [chunk.data, crc], offset) == expected
-        if not whole or not crc_matches(chunk.reshape(-1), crc):
+        whole = os.preadv(file, [values.data, crc], chunk * self._chunk_bytes) == self._chunk_bytes
+        if not whole or not crc_matches(values.reshape(-1), crc):
             raise ValueError(f"rows {number} to {number + self.chunk_rows}: the checksum is wrong")
         if not inside:
             part = slice(max(begin, 0), min(end, len(rows)))
-            rows[part] = chunk[part.start - begin : part.stop - begin]
+            rows[part] = values[part.start - begin : part.stop - begin]
 
 
 Layout = ArrayLayout | ShardedRows
@@ -248,10 +245,10 @@ def crc_matches(content: bytes | Bytes, crc: bytes | bytearray) -> bool:
     return bool(google_crc32c.value(content) == int.from_bytes(crc, "little"))
 
 
-def _write_with_crc(file: BinaryIO, values: npt.NDArray[Any]) -> None:
+def _with_crc(values: npt.NDArray[Any]) -> tuple[Bytes, bytes]:
+    """Return the bytes of an array, without a copy, and their checksum."""
     content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    file.write(content.data)
-    file.write(google_crc32c.value(content).to_bytes(CRC_BYTES, "little"))
+    return content, google_crc32c.value(content).to_bytes(CRC_BYTES, "little")
 
 
 def _metadata(array: "Layout", chunk: list[int], codecs: list[Any], fill_value: object) -> Metadata:

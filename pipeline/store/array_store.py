@@ -50,6 +50,11 @@ def damaged(file: Path, error: Exception | str, *, store: Path) -> StoreError:
     return unusable(store, f"damaged ({error})", file=file)
 
 
+def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield every key whose values differ, with both of them; None stands for a value that is absent."""
+    return ((key, recorded.get(key), now.get(key)) for key in {**now, **recorded} if recorded.get(key) != now.get(key))
+
+
 def crc_text(content: bytes) -> str:
     """Return the CRC-32C of ``content`` as eight hexadecimal digits."""
     return f"{google_crc32c.value(content):08x}"

@@ -27,13 +27,18 @@ class Prompts:
         """The class (folder) names, in order."""
         return list(self.provenance["classes"])
 
+    def sentences(self) -> dict[str, list[str]]:
+        """Return the sentences that describe each class; none where texts were imported."""
+        every = self.provenance.get("prompts") or []
+        each = len(every) // len(self.classes)
+        return {name: every[i * each : (i + 1) * each] for i, name in enumerate(self.classes)}
+
     def of(self, names: Sequence[str]) -> Self:
         """Return the prompts of some classes, in this order."""
-        index = [self.classes.index(name) for name in names]
-        provenance = {**self.provenance, "classes": list(names)}
-        if (sentences := provenance.get("prompts")) is not None:  # imported texts have none
-            provenance["prompts"] = np.reshape(sentences, (len(self.classes), -1))[index].ravel().tolist()
-        return replace(self, text=self.text[index], provenance=provenance)
+        provenance, sentences = {**self.provenance, "classes": list(names)}, self.sentences()
+        if provenance.get("prompts") is not None:  # imported texts have none
+            provenance["prompts"] = [sentence for name in names for sentence in sentences[name]]
+        return replace(self, text=self.text[[self.classes.index(name) for name in names]], provenance=provenance)
 
 
 def write_prompts(path: Path, prompts: Prompts) -> None:

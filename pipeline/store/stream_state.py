@@ -19,22 +19,26 @@ Classes are numbered in the order in which the stream met them.
 """
 
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline import paths
+from pipeline.errors import StoreError
 from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.method.rows import Matrix64
 from pipeline.method.task_statistics import Arithmetic, ExactStatistics
-from pipeline.store.array_store import ArrayStore, open_arrays, unusable, write_arrays
+from pipeline.store.array_store import ArrayStore, differences, open_arrays, unusable, write_arrays
 from pipeline.store.prompt_store import Prompts
 from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
+NAMES = {"seed": "seed", "sha256": "the basis"}  # of what is not a key of `rff` in params.yaml
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class StreamOrigin:
     basis: dict[str, Any]  # its sha256, with D, sigma, convention and seed for messages
     method: dict[str, Any]  # the options
     backbones: dict[str, Any]  # `EmbeddingStore.backbone` of the "vision" and "language" rows
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings by the names that messages give them."""
+        basis = {NAMES.get(key, f"rff.{key}"): value for key, value in self.basis.items()}
+        return basis | {f"method option {key}": value for key, value in self.method.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +77,36 @@ class StreamState:
     def rejecting_classes(self) -> list[str]:
         """The K' classes by which images are rejected: those seen, then the source's others; K where none is."""
         return self.prompts.classes[: len(self.classes if self.directions is None else self.directions)]
+
+    def require_origin(self, now: StreamOrigin) -> None:
+        """Refuse to be continued or used on another basis or with other options, naming both sides."""
+        for what, found, current in differences(self.origin.settings, now.settings):
+            raise self._refusal(what, found, current)
+
+    def require_prompts(self, prompts: Prompts, domain: str) -> None:
+        """Refuse a domain that lacks a class, or describes it to CLIP in other words or by other weights."""
+        names = self.rejecting_classes
+        if absent := [name for name in names if name not in prompts.classes]:
+            raise StoreError(
+                f"{paths.stream_state(self.step)}: knows the class {absent[0]!r}, for which {domain} has no prompt; "
+                "add it to the class_names of its dataset"
+            )
+        was, now = self.prompts.provenance.get("weights"), prompts.provenance.get("weights")
+        if was != now:
+            raise self._refusal("weights of the text tower", was, now)
+        recorded, given = self.prompts.sentences(), prompts.sentences()
+        for name in names:
+            for was, now in zip_longest(recorded.get(name, ()), given.get(name, ())):
+                if was != now:
+                    raise self._refusal(f"the prompt of {name!r}", was, now)
+        if not np.allclose(prompts.of(names).text, self.prompts.text[: len(names)], atol=1e-4):
+            raise self._refusal("text embeddings", "its own", f"those of {domain}")
+
+    def _refusal(self, what: str, found: object, now: object) -> StoreError:
+        return StoreError(
+            f"{paths.stream_state(self.step)}: made with {what} = {found!r}, now it is {now!r}; put it back, or run "
+            "dvc repro where the earlier images are, or start another stream"
+        )
 
 
 def write_stream_state(path: Path, state: StreamState) -> None:

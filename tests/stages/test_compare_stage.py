@@ -11,7 +11,7 @@ from pipeline import paths
 from pipeline.comparison.referee_variants import referee_variant
 from pipeline.comparison.registry import compared_method, seen_by
 from pipeline.errors import InputError
-from pipeline.problem.project import Pair, Project
+from pipeline.problem.problem import Pair, Project
 from pipeline.stage import main
 from pipeline.stages import compare
 from pipeline.store.basis_file import read_bases

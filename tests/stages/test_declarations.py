@@ -110,7 +110,7 @@ def package(tmp_path, monkeypatch):
         "stages/one.py": "def one():\n    from pipeline.method import far\n",
         "stages/two.py": "import json  # and no context.project\n",
         "stages/three.py": "def three(context):\n    context.project.domain('a')\n",
-        "problem/project.py": "",
+        "problem/problem.py": "",
         "method/far.py": "import pipeline.method.farther\nimport pipeline.errors\n",
         "method/farther.py": "x = 1\n",
         "errors.py": "",
@@ -129,7 +129,7 @@ def test_imports_are_followed_through_functions_and_modules(package):
     found = [path.as_posix() for path in code.imported_files("one")]
     assert found == ["pipeline/method/far.py", "pipeline/method/farther.py", "pipeline/stages/one.py"]
     assert [path.as_posix() for path in code.imported_files("two")] == ["pipeline/stages/two.py"]
-    assert package.parent.joinpath(code.imported_files("three")[0]) == package / "problem/project.py"
+    assert package.parent.joinpath(code.imported_files("three")[0]) == package / "problem/problem.py"
 
 
 def test_a_stage_has_one_blas_thread(monkeypatch, capsys):

@@ -10,7 +10,7 @@ from pipeline.method.row_reduction import reduce_here
 from pipeline.method.rows import unit_rows
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
-from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.problem.opened_step import OpenedStep, StepSettings
 from pipeline.problem.step_adaptation import first_labels, source_with_new_classes
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
@@ -38,7 +38,7 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
         settings = StepSettings(
             "camera-week1", "left", entry.classes, None, foxes.folder / "corrections.csv", 5.0, None
         )
-        step = open_step(settings, open_project(params).domain("week1"), options)
+        step = OpenedStep(settings, open_project(params).domain("week1"), options)
         assert step.order == ("ant", "bee", "fox")
         task = step.task(np.arange(12))
         referee = step.referee(reduce_here)

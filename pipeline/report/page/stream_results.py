@@ -8,7 +8,7 @@ from pandas import DataFrame
 from pydantic import BaseModel, FiniteFloat
 
 from pipeline import paths
-from pipeline.problem.step_results import COLUMNS, ESTIMATE_ERROR
+from pipeline.problem.step_tables import COLUMNS, ESTIMATE_ERROR
 from pipeline.report.page.chart import Chart, draw
 from pipeline.report.page.pictures import THUMBNAIL, add_picture, read_image
 from pipeline.report.page.problem_results import Origin
