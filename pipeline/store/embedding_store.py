@@ -21,7 +21,7 @@ import numpy as np
 from pipeline.errors import StoreError
 from pipeline.method.rows import Index, Matrix, Rows
 from pipeline.store.array_layout import ShardedRows, create, sharded_rows
-from pipeline.store.array_store import damaged, open_group, unusable, writing
+from pipeline.store.array_store import damaged, differences, open_group, unusable, writing
 
 SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
@@ -171,12 +171,11 @@ class EmbeddingStore:
 
     def require_backbone(self, backbone: Mapping[str, Any], other: Path) -> None:
         """Raise a `StoreError` naming both sides unless ``backbone``, of ``other``, made the rows."""
-        for key, mine in self.backbone.items():
-            if backbone.get(key) != mine:
-                raise StoreError(
-                    f"{self.path}: made with {key} = {short(mine)}, but {other} with "
-                    f"{short(backbone.get(key))}; rows of two backbones cannot be compared: run dvc repro"
-                )
+        for key, mine, theirs in differences(self.backbone, backbone):
+            raise StoreError(
+                f"{self.path}: made with {key} = {short(mine)}, but {other} with {short(theirs)}; rows of two "
+                "backbones cannot be compared: run dvc repro"
+            )
 
 
 def open_embeddings(path: Path) -> EmbeddingStore:

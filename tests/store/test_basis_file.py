@@ -37,17 +37,10 @@ def rewrite(file, **changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"D": 10**12},
-        {"D": 0},
-        {"d": -4},
-        {"d_clip": 2**40},
-        {"sigmas": [0.1]},
-        {"sigmas": [0.1, float("nan")]},
-        {"convention": "other"},
-        {"seeds": []},
-        {"more": 1},
+        {"D": 10**12}, {"D": 0}, {"d": -4}, {"d_clip": 2**40}, {"sigmas": [0.1]}, {"sigmas": [0.1, float("nan")]},
+        {"convention": "other"}, {"seeds": []}, {"more": 1}, {"widths": [4]}, {"weights": [[1.0]], "widths": [4]},
     ],
-)
+)  # fmt: skip
 def test_impossible_recipes_are_refused_before_anything_is_drawn(file, changes):
     rewrite(file, **changes)
     with pytest.raises(StoreError, match="not a basis"):
