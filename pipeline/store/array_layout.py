@@ -140,7 +140,7 @@ class ShardedRows:
 
     def _index(self, shard: int) -> bytes:
         """Return the end of a shard's file: where each chunk begins, and its length; 2**64 - 1 for one that is not."""
-        index = np.full((self.shard_rows // self.chunk_rows, 2), 2**64 - 1, "<u8")
+        index = np.full((self._shard_chunks, 2), 2**64 - 1, "<u8")
         chunks = -(-min(self.shape[0] - shard * self.shard_rows, self.shard_rows) // self.chunk_rows)
         index[:chunks, 0] = np.arange(chunks) * self._chunk_bytes
         index[:chunks, 1] = self._chunk_bytes
@@ -148,55 +148,47 @@ class ShardedRows:
 
     def read(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop``, 0 <= start <= stop <= n, read to where they belong and checked there."""
-        rows = np.empty((stop - start, self.shape[1]), self.dtype)
-        flat = rows.view(np.uint8).reshape(len(rows), self._row_bytes)
-        shards = range(start // self.shard_rows, -(-stop // self.shard_rows))
+        first, last = start // self.chunk_rows, -(-stop // self.chunk_rows)
+        rows = np.empty(((last - first) * self.chunk_rows, self.shape[1]), self.dtype)
+        chunks = rows.view(np.uint8).reshape(last - first, self._chunk_bytes - CRC_BYTES)
+        shards = range(first // self._shard_chunks, -(-last // self._shard_chunks))
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(lambda shard: self._read_shard(shard, start, stop, flat), shards))
-        return rows
+            list(pool.map(lambda shard: self._read_shard(shard, first, chunks), shards))
+        asked = rows[start - first * self.chunk_rows : stop - first * self.chunk_rows]
+        return asked if 2 * len(asked) > len(rows) else asked.copy()  # a few rows must not keep all of a chunk
+
+    def _read_shard(self, shard: int, first: int, chunks: Bytes) -> None:
+        """Fill those of ``chunks`` that are in one shard; of the array they are the ones from ``first`` on."""
+        before, index = shard * self._shard_chunks, self._index(shard)
+        with self._file(shard).open("rb", buffering=0) as content:
+            file = content.fileno()
+            if os.pread(file, len(index), max(0, os.fstat(file).st_size - len(index))) != index:
+                raise ValueError(f"{shard}/0: the shard's index is damaged")
+            for number in range(max(first, before), min(first + len(chunks), before + self._shard_chunks)):
+                chunk, crc = chunks[number - first], bytearray(CRC_BYTES)
+                whole = os.preadv(file, [chunk.data, crc], (number - before) * self._chunk_bytes) == self._chunk_bytes
+                if not whole or not crc_matches(chunk, crc):
+                    raise ValueError(
+                        f"the {self.chunk_rows} rows from {number * self.chunk_rows}: the checksum is wrong"
+                    )
 
     def file_sizes(self) -> Iterator[tuple[str, int]]:
         """Yield the files below ``c`` and their sizes."""
-        index_bytes = self.shard_rows // self.chunk_rows * ENTRY_BYTES + CRC_BYTES
+        index_bytes = self._shard_chunks * ENTRY_BYTES + CRC_BYTES
         for shard in range(-(-self.shape[0] // self.shard_rows)):
             inside = min(self.shape[0] - shard * self.shard_rows, self.shard_rows)
             yield f"{shard}/0", -(-inside // self.chunk_rows) * self._chunk_bytes + index_bytes
 
     @property
-    def _row_bytes(self) -> int:
-        return self.shape[1] * self.dtype.itemsize
+    def _chunk_bytes(self) -> int:
+        return self.chunk_rows * self.shape[1] * self.dtype.itemsize + CRC_BYTES
 
     @property
-    def _chunk_bytes(self) -> int:
-        return self.chunk_rows * self._row_bytes + CRC_BYTES
+    def _shard_chunks(self) -> int:
+        return self.shard_rows // self.chunk_rows
 
     def _file(self, shard: int) -> Path:
         return self.folder / "c" / str(shard) / "0"
-
-    def _read_shard(self, shard: int, start: int, stop: int, rows: Bytes) -> None:
-        """Fill the part of ``rows`` (stop - start, bytes of a row) that is in one shard."""
-        before, index = shard * self.shard_rows, self._index(shard)
-        first = (max(start, before) - before) // self.chunk_rows
-        last = -(-(min(stop, before + self.shard_rows) - before) // self.chunk_rows)
-        with self._file(shard).open("rb", buffering=0) as content:
-            file = content.fileno()
-            if os.pread(file, len(index), max(0, os.fstat(file).st_size - len(index))) != index:
-                raise ValueError(f"{shard}/0: the shard's index is damaged")
-            for chunk in range(first, last):
-                self._read_chunk(file, chunk, before + chunk * self.chunk_rows, start, rows)
-
-    def _read_chunk(self, file: int, chunk: int, number: int, start: int, rows: Bytes) -> None:
-        """Read a chunk of a shard, which begins with row ``number``, into ``rows``, which may end within it."""
-        begin, end = number - start, number - start + self.chunk_rows
-        inside = begin >= 0 and end <= len(rows)
-        values = rows[begin:end] if inside else np.empty((self.chunk_rows, rows.shape[1]), np.uint8)
-        crc = bytearray(CRC_BYTES)
-        whole = os.preadv(file, [values.data, crc], chunk * self._chunk_bytes) == self._chunk_bytes
-        if not whole or not crc_matches(values.reshape(-1), crc):
-            raise ValueError(f"rows {number} to {number + self.chunk_rows}: the checksum is wrong")
-        if not inside:
-            part = slice(max(begin, 0), min(end, len(rows)))
-            rows[part] = values[part.start - begin : part.stop - begin]
 
 
 Layout = ArrayLayout | ShardedRows
@@ -245,10 +237,10 @@ def crc_matches(content: bytes | Bytes, crc: bytes | bytearray) -> bool:
     return bool(google_crc32c.value(content) == int.from_bytes(crc, "little"))
 
 
-def _with_crc(values: npt.NDArray[Any]) -> tuple[Bytes, bytes]:
+def _with_crc(values: npt.NDArray[Any]) -> tuple[memoryview, bytes]:
     """Return the bytes of an array, without a copy, and their checksum."""
     content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    return content, google_crc32c.value(content).to_bytes(CRC_BYTES, "little")
+    return content.data, google_crc32c.value(content).to_bytes(CRC_BYTES, "little")
 
 
 def _metadata(array: "Layout", chunk: list[int], codecs: list[Any], fill_value: object) -> Metadata:

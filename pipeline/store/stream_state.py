@@ -33,8 +33,8 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.method.rows import Matrix64
 from pipeline.method.task_statistics import Arithmetic, ExactStatistics
-from pipeline.store.array_store import ArrayStore, differences, open_arrays, unusable, write_arrays
-from pipeline.store.prompt_store import Prompts
+from pipeline.store.array_store import differences, open_arrays, unusable, write_arrays
+from pipeline.store.prompt_store import Prompts, prompts_of
 from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
@@ -127,7 +127,7 @@ def write_stream_state(path: Path, state: StreamState) -> None:
         "step": state.step,
         "steps_before": list(state.steps_before),
         "classes": list(state.classes),
-        "prompts": {"logit_scale": float(state.prompts.logit_scale), **state.prompts.provenance},
+        "prompts": state.prompts.attributes,
         **vars(state.origin),
         "arithmetic": statistics.arithmetic,
         "summary": state.summary,
@@ -164,7 +164,7 @@ def read_stream_state(path: Path) -> StreamState:
         step=store.attribute("step", str),
         steps_before=tuple(store.attribute("steps_before", list)),
         classes=tuple(classes),
-        prompts=_prompts(store),
+        prompts=prompts_of(store, store.attribute("prompts", dict)),
         origin=StreamOrigin(store.attribute("source", str), basis, method, backbones),
         statistics=statistics,
         classifier=Classifier(store.read("W", 0, shape=(None, K)), store.read("b", 0, shape=(K,))),
@@ -177,11 +177,3 @@ def read_stream_state(path: Path) -> StreamState:
 def read_stream_classes(path: Path) -> list[str]:
     """Return the classes that a stream has met, without reading its statistics."""
     return list(open_arrays(path, SCHEMA).attribute("classes", list, of=str))
-
-
-def _prompts(store: ArrayStore) -> Prompts:
-    provenance = dict(store.attribute("prompts", dict))
-    scale, classes = provenance.pop("logit_scale", None), provenance.get("classes")
-    if not isinstance(scale, float) or not isinstance(classes, list):
-        raise unusable(store.path, "its attribute 'prompts' is malformed")
-    return Prompts(store.read("text", 0, shape=(len(classes), None)), scale, provenance)
