@@ -71,10 +71,7 @@ def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
     fox = first.classes.index("fox")
     assert first.statistics.rows.weight[fox] >= 5 * 3  # the corrected image, in three views
     np.testing.assert_array_equal(first.statistics.prior_means[fox], second.statistics.prior_means[fox])
-
-
-def test_a_step_may_hold_new_classes_only(foxes):
-    change_step(foxes, "camera-week1", classes=["fox"])
+    change_step(foxes, "camera-week1", classes=["fox"])  # a step may hold new classes only
     run(foxes, "step camera-week1")
     assert state(foxes, "camera-week1").classes == ("fox",)
 
