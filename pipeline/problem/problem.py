@@ -1,7 +1,7 @@
 """A project's problems: two domains each, as those see them who adapt and as those see them who compare."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -34,10 +34,6 @@ class Problem:
     name: str  # the problem's key in suite.yaml
     source: str  # the name of the source domain; no row, image or label of it can be reached from here
     target: Domain  # unlabelled
-
-    def __getstate__(self) -> dict[str, object]:
-        """Travel to another process without the bases, which are read there."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def _model_path(self) -> Path:
