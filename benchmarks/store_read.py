@@ -22,7 +22,7 @@ from benchmarks.row import Row, at_most
 from benchmarks.timing import best_in_turns, seconds
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.zero_shot import cosines
-from pipeline.store import shard_reader
+from pipeline.store import array_layout
 from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, open_embeddings, write_embeddings
 
 ROWS, WIDTH = {True: 50_000, False: 200_000}, 768  # rows by `quick`
@@ -103,4 +103,4 @@ def read_and_use(store: Path, use: Callable[[Matrix], object], reading: Abstract
 
 def unverified() -> AbstractContextManager[object]:
     """Leave verification out."""
-    return mock.patch.object(shard_reader, "crc_matches", return_value=True)
+    return mock.patch.object(array_layout, "crc_matches", return_value=True)

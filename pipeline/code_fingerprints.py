@@ -19,7 +19,7 @@ WITHOUT_EFFECT = frozenset(
     for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside", "extraction/cluster")
 )
 # What the runner gives to a stage that asks for it; the executor imports who sums on a GPU and on a cluster.
-GIVEN = {"context.project": PACKAGE / "problem/project.py", "context.executor": PACKAGE / "extraction/executor.py"}
+GIVEN = {"context.project": PACKAGE / "problem/problem.py", "context.executor": PACKAGE / "extraction/executor.py"}
 # Files of the package that a module uses without importing them: compared methods, which are found by their names, and
 # files that are not Python.
 FILES = {

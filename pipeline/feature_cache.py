@@ -12,12 +12,11 @@ from pipeline.errors import listed
 from pipeline.feature_rows import FeatureRows
 from pipeline.method.rows import Labels
 from pipeline.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
-from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model
+from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model, open_stream_model
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
-from pipeline.problem.project import Project
+from pipeline.problem.problem import Project
 from pipeline.problem.seed import Seed
-from pipeline.problem.stream_model import open_stream_model
 from pipeline.revision_files import RevisionFiles
 from pipeline.stage import open_project
 from pipeline.store.basis_file import read_bases
@@ -192,12 +191,9 @@ class FeatureCache:
         self._bring(paths.stream_state(step), paths.bases(source), *self._features_of(domain))
         return open_stream_model(
             step,
-            domain,
+            self._project.domain(domain),
             method_options(params.method.variant, params.method.options),
             params.rff.model_dump(),
-            vision=params.vision,
-            language=params.language,
-            root=self._root,
         )
 
     def compare(self, method: str | Method, problem: str | None = None) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from pipeline import paths
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
 from pipeline.params import Params, load_params, named
-from pipeline.problem.project import Pair, Project
+from pipeline.problem.problem import Pair, Project
 
 if TYPE_CHECKING:
     from pipeline.datasets.sources.source import FoundImages

@@ -35,7 +35,7 @@ from pipeline.datasets.task_files import CLASSES, read_classes
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.method.variants import MethodOptions
 from pipeline.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
-from pipeline.problem.corrections import EMPTY
+from pipeline.problem.step_tables import NO_CORRECTIONS
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
 from pipeline.suite import Suite
@@ -120,7 +120,7 @@ def add(
             raise InputError(f"{folder}: no images in it; add the step when some have arrived")
     if not corrections.exists():
         with write_aside(corrections) as aside:
-            aside.write_text(EMPTY, encoding="utf-8")
+            aside.write_text(NO_CORRECTIONS, encoding="utf-8")
     yield f"{SUITE_FILE}: {key} after {before or f'the source {source}'}, images {folder}, no labels"
     table = paths.step_images(suite.suite, key)
     yield f"next: `dvc repro step@{key}`; read {table}, and write what is wrong there into {corrections}"

@@ -1,7 +1,10 @@
-"""A problem's adapted model, read from the caches: all that classifies an image once its embeddings are there."""
+"""The adapted model of a problem or a stream: all that classifies an image once its embeddings are there.
+
+A model that was made under other settings than params.yaml has now is refused by a line that names both sides.
+"""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline import paths
@@ -15,8 +18,12 @@ from pipeline.method.rows import Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
+from pipeline.problem.domain import Domain
+from pipeline.problem.method_options import check_options, options_as_json
 from pipeline.problem.problem import Problem
-from pipeline.store.array_store import ArrayStore
+from pipeline.store.array_store import differences
+from pipeline.store.basis_file import Bases
+from pipeline.store.stream_state import StreamOrigin, read_stream_state
 from pipeline.store.target_store import open_target, read_classifiers, read_rejections
 
 
@@ -93,7 +100,7 @@ def open_adapted_model(
 ) -> AdaptedModel:
     """Read the model of a problem: by default the first seed's, after the last task; tasks count from 1.
 
-    A model that was made under other ``options`` or another section `rff` than params.yaml has now is refused.
+    ``options`` and ``rff`` are what params.yaml has now.
     """
     store = open_target(problem.target.root / paths.target_model(problem.name))
     check_options(store, options)
@@ -105,9 +112,9 @@ def open_adapted_model(
     index = 0 if seed is None else seeds.index(seed)
     classifiers, rejections = read_classifiers(store, index), read_rejections(store, index)
     tasks = len(classifiers)
-    if after_task is not None and not 1 <= after_task <= tasks:
-        raise ParamsError(f"after task {after_task}: {problem.name} has the tasks 1 to {tasks}")
     task = tasks if after_task is None else after_task
+    if not 1 <= task <= tasks:
+        raise ParamsError(f"after task {task}: {problem.name} has the tasks 1 to {tasks}")
     return AdaptedModel(
         problem=problem,
         seed=seeds[index],
@@ -122,34 +129,55 @@ def open_adapted_model(
     )
 
 
-def options_as_json(options: MethodOptions) -> dict[str, Any]:
-    """Return the method's options as plain JSON values, for a store's attributes."""
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in asdict(options).items()
-        if (key, value) != ("reject", "none")  # so that models from before there was the option stay usable
-    }
+def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Mapping[str, object]) -> AdaptedModel:
+    """Read a stream's model after a step; its tasks are the steps of the stream.
+
+    The embeddings of ``target`` say which backbones new images need: the step's own, or the source's where the step's
+    are gone. ``options`` and ``rff`` are what params.yaml has now.
+    """
+    state = read_stream_state(target.root / paths.stream_state(step))
+    if options.predictor not in ("adapted", "clip"):
+        raise ParamsError(
+            f"params.yaml: method: predictor: {options.predictor} is the source's; a stream predicts by `adapted`"
+        )
+    source = state.origin.source
+    target.prompts = state.prompts  # of the classes in the order in which the stream met them
+    problem = Problem(step, source, target)
+    check_basis(problem, rff)
+    state.require_origin(origin_of(source, problem.bases, options, state.origin.backbones))
+    target.require_backbones(state.origin.backbones, paths.stream_state(step))
+    means = state.statistics.prior_means
+    steps, judge = len(state.steps_before) + 1, None
+    if state.rejection is not None and state.directions is not None:
+        judge = rejector(state.rejection, state.directions)
+    return AdaptedModel(
+        problem=problem,
+        seed=problem.bases.recipe.seeds[0],
+        after_task=steps,
+        tasks=steps,
+        classes=tuple(state.prompts.classes),
+        basis=problem.bases.basis(0),
+        source=SourceModel(means, state.classifier, means),  # only its number of classes is used
+        classifier=state.classifier,
+        options=options,
+        judge=judge,
+    )
 
 
-def check_options(store: ArrayStore, options: MethodOptions) -> None:
-    """Refuse a model that was adapted under other options than params.yaml has now."""
-    recorded = store.attribute("method", dict)
-    wanted = options_as_json(options)
-    for key in {**wanted, **recorded}:
-        value = wanted.get(key)
-        if recorded.get(key) != value:
-            raise StoreError(
-                f"{store.path}: adapted with method option {key} = {recorded.get(key)!r}, but params.yaml says "
-                f"{value!r}; run dvc repro, or put the section `method` back"
-            )
+def origin_of(source: str, bases: Bases, options: MethodOptions, backbones: Mapping[str, Any]) -> StreamOrigin:
+    """Return what a stream from ``source`` rests on under these settings; its basis is that of the first seed."""
+    asked = bases.recipe.asked()
+    basis = {key: asked[f"rff.{key}"] for key in ("D", "sigma", "convention", "orthogonal")}
+    basis |= {"seed": bases.recipe.seeds[0], "sha256": bases.digests[0]}
+    return StreamOrigin(source, basis, options_as_json(options), dict(backbones))
 
 
 def check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
     """Refuse bases that were drawn under other settings than params.yaml has now."""
-    for key, value in problem.bases.recipe.asked().items():
-        now = rff.get(key.removeprefix("rff."), value)  # the seeds are checked by their numbers
-        if value != now:
-            raise StoreError(
-                f"{problem.bases.path}: drawn with {key} = {value!r}, but params.yaml says {now!r}; "
-                "run dvc repro, or put the section `rff` back"
-            )
+    asked = problem.bases.recipe.asked()
+    current = {key: rff.get(key.removeprefix("rff."), asked[key]) for key in asked}  # seeds are checked by number
+    for key, found, now in differences(asked, current):
+        raise StoreError(
+            f"{problem.bases.path}: drawn with {key} = {found!r}, but params.yaml says {now!r}; run dvc repro, or put "
+            "the section `rff` back"
+        )

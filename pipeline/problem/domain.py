@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipeline import paths
 from pipeline.datasets.label_spaces import known_classes
-from pipeline.datasets.manifest_files import read_images, read_labels, rows_digest
+from pipeline.datasets.manifest_files import iterate_images, read_images, read_labels, rows_digest
 from pipeline.datasets.task_files import (
     CLASSES,
     TASKS,
@@ -29,9 +29,8 @@ from pipeline.errors import StoreError
 from pipeline.method.label_space_measures import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
 from pipeline.method.zero_shot import CosineRows
-from pipeline.store.embedding_store import EmbeddingStore, open_embeddings
+from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_of
 from pipeline.store.prompt_store import Prompts, open_prompts
-from pipeline.store.stored_rows import rows_of
 
 COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
 READING = Lock()  # seeds run in threads: a second one waits for a view instead of reading it too
@@ -219,6 +218,11 @@ class LabelledDomain(Domain):
         images = read_images(self.manifest)
         self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
         return [image.path for image in images]
+
+    def images_at(self, rows: set[int]) -> dict[int, tuple[str, str]]:
+        """Return path and sha256 of some images, by row."""
+        images = enumerate(iterate_images(self.manifest))
+        return {row: (image.path, image.sha256) for row, image in images if row in rows}
 
     def test_index(self, seed: int, *, unknown: bool = False) -> Index:
         """Return the row numbers of a seed's test images: of classes that can be predicted, or of all."""

@@ -1,11 +1,12 @@
-"""The variant that params.yaml names, with its single options changed, as `MethodOptions`."""
+"""The options of the method: those of params.yaml, and those with which a store was made."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
-from pipeline.errors import ParamsError, did_you_mean
+from pipeline.errors import ParamsError, StoreError, did_you_mean
 from pipeline.method.variants import VARIANTS, MethodOptions
+from pipeline.store.array_store import ArrayStore, differences
 
 
 def method_options(variant: str, changes: Mapping[str, Any]) -> MethodOptions:
@@ -30,3 +31,21 @@ def method_options(variant: str, changes: Mapping[str, Any]) -> MethodOptions:
         raise ParamsError(f"params.yaml: method.options: {error}") from None
     except TypeError as error:
         raise ParamsError(f"params.yaml: method.options: a value of the wrong type ({error})") from None
+
+
+def options_as_json(options: MethodOptions) -> dict[str, Any]:
+    """Return the method's options as plain JSON values, for a store's attributes."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(options).items()
+        if (key, value) != ("reject", "none")  # so that models from before there was the option stay usable
+    }
+
+
+def check_options(store: ArrayStore, options: MethodOptions) -> None:
+    """Refuse a model that was adapted under other options than params.yaml has now."""
+    for key, found, now in differences(store.attribute("method", dict), options_as_json(options)):
+        raise StoreError(
+            f"{store.path}: adapted with method option {key} = {found!r}, but params.yaml says {now!r}; run dvc "
+            "repro, or put the section `method` back"
+        )

@@ -5,9 +5,8 @@ Classes are numbered in the order in which the stream meets them: the method see
 label of this one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,16 @@ from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.adaptation import Referee
 from pipeline.method.kernel_directions import lowered
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Index, RowReduction, TargetTask, Vector64, as_array, take
+from pipeline.method.rows import Index, RowReduction, TargetTask, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
-from pipeline.problem.corrections import read_corrections
+from pipeline.problem.adapted_model import origin_of
 from pipeline.problem.domain import Domain
-from pipeline.problem.stream_model import origin_of, require_same_origin, require_same_prompts
+from pipeline.problem.step_tables import read_corrections
 from pipeline.store.basis_file import read_bases
-from pipeline.store.prompt_store import Prompts
 from pipeline.store.source_store import read_backbones, read_class_means, read_source_after
-from pipeline.store.stream_state import StreamOrigin, StreamState, read_stream_state
+from pipeline.store.stream_state import StreamState, read_stream_state
 
 
 @dataclass(frozen=True)
@@ -50,24 +47,54 @@ class StepSettings:
         return f"suite.yaml: steps.{self.name}"
 
 
-@dataclass(frozen=True, eq=False)
 class OpenedStep:
-    """All that a step reads."""
+    """All that a step reads; a state of the step before that rests on something else than this step is refused."""
 
-    settings: StepSettings
-    domain: Domain  # the step's images, unlabelled
-    options: MethodOptions
-    origin: StreamOrigin  # what the state will rest on
-    before: StreamState | None  # the state of the step before; None for a first step
-    basis: Basis
-    order: tuple[str, ...]  # the K classes seen with this step, in the order in which the stream met them
-    class_means: Mapping[str, Vector64]  # (d,) of unit embeddings: of all the source's classes, seen or not
-    classes: Index  # (c,) positions in ``order`` of the classes that the images may have, ascending
-    # of the classes of ``order``; one that it never had has the stream's mean, NaN if it is new, and no discriminant
-    source: SourceModel
-    unknown_to_source: Index  # positions in ``order`` of the classes that the source never had
-    images: list[str]  # the names of the n images, in the order of the rows: paths, or `row N` where paths are private
-    corrected: Mapping[int, int]  # row number to position in ``order`` of the images that a person looked at
+    def __init__(self, settings: StepSettings, domain: Domain, options: MethodOptions) -> None:
+        if options.statistics != "exact":
+            raise ParamsError(
+                f"params.yaml: method: statistics: {options.statistics} cannot be continued from a file; "
+                "a stream needs sums that add: choose method.variant: calibrated"
+            )
+        self.settings, self.options = settings, options
+        self.domain = domain  # the step's images, unlabelled
+        bases, model_path = read_bases(paths.bases(settings.source)), paths.source_model(settings.source)
+        self.basis, backbones = bases.reduced(0, options), read_backbones(model_path)
+        domain.require_backbones(backbones, model_path)
+        self.origin = origin_of(settings.source, bases, options, backbones)  # what the state will rest on
+        self.before: StreamState | None = None  # the state of the step before; None for a first step
+        if settings.step_before is not None:
+            self.before = read_stream_state(paths.stream_state(settings.step_before))
+            self.before.require_origin(self.origin)
+            domain.require_backbones(self.before.origin.backbones, paths.stream_state(self.before.step))
+            self.before.require_prompts(domain.prompts, domain.name)
+        # (d,) of unit embeddings: of all the source's classes, seen or not
+        self.class_means = read_class_means(model_path, 0)
+        task = None if settings.source_task is None else settings.source_task - 1
+        source = read_source_after(model_path, 0, task)
+        known = list(self.class_means)[: len(source.means)]
+        seen = () if self.before is None else self.before.classes
+        # the names of the classes that the images may have
+        names = self._classes([*known, *(name for name in seen if name not in known)])
+        # the K classes seen with this step, in the order in which the stream met them
+        self.order = (*seen, *(name for name in names if name not in seen))
+        self._require_classes(known)
+        # (c,) positions in `order` of the classes that the images may have, ascending
+        self.classes = np.flatnonzero([name in names for name in self.order])
+        # positions in `order` of the classes that the source never had
+        self.unknown_to_source = np.flatnonzero([name not in known for name in self.order])
+        # of the classes of `order`; one that the source never had has the stream's mean, NaN if it is new, and no
+        # discriminant
+        self.source = self._source(source, known)
+        # the names of the n images, in the order of the rows: paths, or `row N` where paths are private
+        self.images = _image_names(domain)
+        corrections = read_corrections(settings.corrections, self.images, names)
+        # row number to position in `order` of the images that a person looked at
+        self.corrected = {row: self.order.index(name) for row, name in corrections.items()}
+        # text embeddings of the classes of `order`, then of the domain's other classes
+        first = self.order if options.reject == "none" else self.rejecting_classes
+        others = [name for name in domain.class_names if name not in first]
+        self.prompts = domain.prompts.of([*first, *others])
 
     @property
     def class_names(self) -> list[str]:
@@ -78,13 +105,6 @@ class OpenedStep:
     def rejecting_classes(self) -> tuple[str, ...]:
         """The classes by which images are rejected: those of ``order``, then the source's others."""
         return (*self.order, *(name for name in self.class_means if name not in self.order))
-
-    @cached_property
-    def prompts(self) -> Prompts:
-        """Text embeddings of the classes of ``order``, then of the domain's other classes."""
-        first = self.order if self.options.reject == "none" else self.rejecting_classes
-        names = self.domain.prompts.classes
-        return self.domain.prompts.of([*first, *(name for name in names if name not in first)])
 
     def referee(self, reduce_rows: RowReduction) -> Referee:
         """Return the method as the step applies it."""
@@ -101,101 +121,57 @@ class OpenedStep:
             classes=self.classes,
         )
 
+    def _classes(self, known: Sequence[str]) -> list[str]:
+        """Return the classes that images may have: those of ``known`` in its order, then new ones, which CLIP names."""
+        settings, domain = self.settings, self.domain
+        if settings.classes is None:
+            found = [name for name in known if name in domain.class_names]
+            if not found:
+                raise ParamsError(
+                    f"{settings.key}.classes: the source {settings.source} and {domain.name} have no class in common"
+                )
+            return found
+        for name in settings.classes:
+            if name not in domain.class_names:
+                raise ParamsError(
+                    f"{settings.key}.classes: {domain.name} has no class {name!r}"
+                    f"{did_you_mean(name, domain.class_names)}; add it to the class_names of its dataset if it is new"
+                )
+        new = [name for name in settings.classes if name not in known]
+        return [*(name for name in known if name in settings.classes), *new]
 
-def open_step(settings: StepSettings, domain: Domain, options: MethodOptions) -> OpenedStep:
-    """Read all that a step reads; refuse a state of the step before that rests on something else than this step."""
-    if options.statistics != "exact":
-        raise ParamsError(
-            f"params.yaml: method: statistics: {options.statistics} cannot be continued from a file; "
-            "a stream needs sums that add: choose method.variant: calibrated"
-        )
-    bases = read_bases(paths.bases(settings.source))
-    model_path = paths.source_model(settings.source)
-    backbones = read_backbones(model_path)
-    domain.require_backbones(backbones, model_path)
-    origin = origin_of(settings.source, bases, options, backbones)
-    before = None
-    if settings.step_before is not None:
-        before = read_stream_state(paths.stream_state(settings.step_before))
-        require_same_origin(before, origin)
-        domain.require_backbones(before.origin.backbones, paths.stream_state(before.step))
-        require_same_prompts(before, domain)
-    task = None if settings.source_task is None else settings.source_task - 1
-    source = read_source_after(model_path, 0, task)
-    class_means = read_class_means(model_path, 0)
-    every = list(class_means)
-    known, later = every[: len(source.means)], every[len(source.means) :]
-    lacking = [name for name in every if name not in domain.class_names]
-    if lacking and options.reject != "none":
-        raise ParamsError(
-            f"{settings.key}: the source {settings.source} has the class {lacking[0]!r}, of which {domain.name} has no "
-            "prompt, and images are rejected by all its classes; add it to the class_names of its dataset"
-        )
-    seen = () if before is None else before.classes
-    names = _classes_of_step(settings, (*known, *(c for c in seen if c not in known)), domain)
-    order = (*seen, *(name for name in names if name not in seen))
-    if early := [name for name in order if name in later]:  # which the source has, but not yet
-        raise ParamsError(
-            f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
-            f"{settings.source_task}; name a later task"
-        )
-    basis, images = bases.reduced(0, options), _image_names(domain)
-    corrections = read_corrections(settings.corrections, images, names)
-    source = _of_classes(source, known, order, before, options)
-    return OpenedStep(
-        settings=settings,
-        domain=domain,
-        options=options,
-        origin=origin,
-        before=before,
-        basis=basis,
-        order=order,
-        class_means=class_means,
-        classes=np.flatnonzero([name in names for name in order]),
-        source=replace(source, classifier=lowered(basis, source.classifier)),
-        unknown_to_source=np.flatnonzero([name not in known for name in order]),
-        images=images,
-        corrected={row: order.index(name) for row, name in corrections.items()},
-    )
-
-
-def _classes_of_step(settings: StepSettings, known: Sequence[str], domain: Domain) -> list[str]:
-    """Return the classes that the images may have: those of ``known`` in its order, then new ones, which CLIP names."""
-    if settings.classes is None:
-        found = [name for name in known if name in domain.class_names]
-        if not found:
+    def _require_classes(self, known: Sequence[str]) -> None:
+        """Refuse classes that cannot be told yet, or not be rejected by."""
+        settings, domain = self.settings, self.domain
+        lacking = [name for name in self.class_means if name not in domain.class_names]
+        if lacking and self.options.reject != "none":
             raise ParamsError(
-                f"{settings.key}.classes: the source {settings.source} and {domain.name} have no class in common"
+                f"{settings.key}: the source {settings.source} has the class {lacking[0]!r}, of which {domain.name} "
+                "has no prompt, and images are rejected by all its classes; add it to the class_names of its dataset"
             )
-        return found
-    for name in settings.classes:
-        if name not in domain.class_names:
+        if early := [name for name in self.order if name in self.class_means and name not in known]:
             raise ParamsError(
-                f"{settings.key}.classes: {domain.name} has no class {name!r}{did_you_mean(name, domain.class_names)}; "
-                "add it to the class_names of its dataset if it is new"
+                f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
+                f"{settings.source_task}; name a later task"
             )
-    new = [name for name in settings.classes if name not in known]
-    return [*(name for name in known if name in settings.classes), *new]
 
+    def _source(self, model: SourceModel, known: Sequence[str]) -> SourceModel:
+        """Return the source model of the classes of ``order``; the shared scatter stays whole.
 
-def _of_classes(
-    model: SourceModel, known: Sequence[str], order: Sequence[str], before: StreamState | None, options: MethodOptions
-) -> SourceModel:
-    """Return the source model of the classes of ``order``; the shared scatter stays whole.
-
-    A class's discriminant does not depend on the other classes (11), (12), so that the restriction of the classifier
-    is the classifier of the restriction.
-    """
-    at = np.array([known.index(name) if name in known else -1 for name in order], dtype=np.intp)
-    absent = at < 0
-    means, embedding_means = model.means[at], model.embedding_means[at]
-    W, b = model.classifier.W[:, at], model.classifier.b[at]
-    means[absent] = embedding_means[absent] = W[:, absent] = b[absent] = np.nan
-    if before is not None:  # a new class keeps the mean with which it began
-        met = np.flatnonzero(absent[: len(before.classes)])
-        means[met] = before.statistics.prior_means[met]
-    scatter = model.scatter if options.source_covariance else None
-    return SourceModel(means, Classifier(W, b), embedding_means, scatter)
+        A class's discriminant does not depend on the other classes (11), (12), so that the restriction of the
+        classifier is the classifier of the restriction.
+        """
+        at = np.array([known.index(name) if name in known else -1 for name in self.order], dtype=np.intp)
+        absent = self.unknown_to_source
+        means, embedding_means = model.means[at], model.embedding_means[at]
+        W, b = model.classifier.W[:, at], model.classifier.b[at]
+        means[absent] = embedding_means[absent] = W[:, absent] = b[absent] = np.nan
+        if self.before is not None:  # a new class keeps the mean with which it began
+            met = absent[absent < len(self.before.classes)]
+            means[met] = self.before.statistics.prior_means[met]
+        classifier = lowered(self.basis, Classifier(W, b))
+        scatter = model.scatter if self.options.source_covariance else None
+        return replace(model, means=means, classifier=classifier, embedding_means=embedding_means, scatter=scatter)
 
 
 def _image_names(domain: Domain) -> list[str]:

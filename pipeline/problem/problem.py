@@ -1,10 +1,11 @@
-"""A problem: a source and a target domain, as those see it who adapt and as those see it who compare."""
+"""A project's problems: two domains each, as those see them who adapt and as those see them who compare."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,12 @@ from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rejection import class_directions
 from pipeline.method.rows import Index, Labels, Matrix64, UnlabelledRows, as_array, take
 from pipeline.method.source_model import SourceModel
-from pipeline.problem.domain import Domain, LabelledDomain
+from pipeline.problem.domain import Domain, LabelledDomain, SourceDomain
 from pipeline.problem.seed import Seed, Source, Target
 from pipeline.store.basis_file import Bases, read_bases
 from pipeline.store.source_store import read_backbones, read_source
+
+Kind = TypeVar("Kind", bound=Domain)
 
 
 @dataclass(eq=False)
@@ -31,10 +34,6 @@ class Problem:
     name: str  # the problem's key in suite.yaml
     source: str  # the name of the source domain; no row, image or label of it can be reached from here
     target: Domain  # unlabelled
-
-    def __getstate__(self) -> dict[str, object]:
-        """Travel to another process without the bases, which are read there."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def _model_path(self) -> Path:
@@ -147,3 +146,55 @@ class LabelledProblem:
     def _test(self, index: int) -> Index:
         """Return the row numbers of all test images of a seed, those of unknown classes too."""
         return self.target.test_index(self.target.seeds[index], unknown=True)
+
+
+class Pair(NamedTuple):
+    """The two domains of a problem, and how it differs from the closed set, see `Domain`."""
+
+    source: str
+    target: str
+    label_space: str | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Project:
+    """Opens the domains and problems of a project."""
+
+    vision: str  # names of the two models
+    language: str
+    problems: Mapping[str, Pair]
+    root: Path = Path()  # the project's folder
+
+    def domain(self, name: str, *, lazy: bool = False) -> Domain:
+        """Return a domain without its labels."""
+        return self._open(Domain, name, lazy)
+
+    def source_domain(self, name: str, *, lazy: bool = False, label_space: str | None = None) -> SourceDomain:
+        """Return a domain with its labels, without the classes that only the target of a label space has."""
+        return self._open(SourceDomain, name, lazy, label_space)
+
+    def labelled_target(self, problem: str, *, lazy: bool = False) -> LabelledDomain:
+        """Return the target of a problem with its labels, to evaluate on."""
+        pair = self.problems[problem]
+        return self._open(LabelledDomain, pair.target, lazy, pair.label_space, pair.hidden)
+
+    def problem(self, name: str, *, lazy: bool = False) -> Problem:
+        """Return what adapting may read of a problem: the target without labels, and the source's model."""
+        pair = self.problems[name]
+        return Problem(name, pair.source, self._open(Domain, pair.target, lazy, pair.label_space, pair.hidden))
+
+    def labelled_problem(self, name: str, *, lazy: bool = False) -> LabelledProblem:
+        """Return a problem with the rows and labels of both domains, to compare methods on.
+
+        Methods are given the classes of each task, whatever the problem's `classes` says.
+        """
+        source, target, space, _ = self.problems[name]
+        return LabelledProblem(
+            name, self._open(SourceDomain, source, lazy, space), self._open(LabelledDomain, target, lazy, space)
+        )
+
+    def _open(
+        self, kind: type[Kind], name: str, lazy: bool, label_space: str | None = None, hidden: bool = False
+    ) -> Kind:
+        return kind(name, self.vision, self.language, lazy, self.root, label_space, hidden)

@@ -117,7 +117,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         rejection, unknown = reject(rejection, task, directions)
         others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
     statistics, adapted = adapt_task(referee, task, source, statistics, first_labels(step, referee, task))
-    assert isinstance(statistics, ExactStatistics)  # noqa: S101  `open_step` refuses the other kinds
+    assert isinstance(statistics, ExactStatistics)  # noqa: S101  `OpenedStep` refuses the other kinds
     weight[others] = np.where(adapted.labels.kept, adapted.labels.weight, 0.0)
     rows = step.task(everything)
     prediction = _predicted(step, referee, rows, adapted.classifier)

@@ -19,8 +19,7 @@ from pipeline.errors import ParamsError, counted
 from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
 from pipeline.params import Params
-from pipeline.problem.adapted_model import options_as_json
-from pipeline.problem.method_options import method_options
+from pipeline.problem.method_options import method_options, options_as_json
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed, label_seed
 from pipeline.stage import Context, embedding_settings, stage

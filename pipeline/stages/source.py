@@ -8,7 +8,6 @@ the bases approximate their kernel on a sample of the vision rows.
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,9 @@ from pipeline.problem.bases import basis_recipe
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.stage import Context, stage
+from pipeline.store.array_layout import ArrayLayout
 from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
-from pipeline.store.source_store import write_scatters, writing_source
+from pipeline.store.source_store import reserve_scatters, write_models, write_scatters, writing_source
 from pipeline.write_aside import write_json
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
@@ -89,17 +89,16 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
-    with writing_source(path, domain.class_names, backbones) as writer:
-        if options.source_covariance:
-            writer.reserve_scatter(seeds, tasks, bases.width(options))
+    with writing_source(path, domain.class_names, backbones) as store:
+        scatters = reserve_scatters(store, seeds, tasks, bases.width(options)) if options.source_covariance else None
         fitted = executor.for_each_seed(
-            partial(fit_seed, domain=domain, bases=bases, options=options, store=writer.path),
+            partial(fit_seed, domain=domain, bases=bases, options=options, scatters=scatters),
             seeds,
             images=domain.largest_task,
             views=len(source_views(domain, options)),
             D=bases.width(options),
         )
-        writer.finish(fitted)
+        write_models(store, fitted)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"
@@ -111,7 +110,13 @@ def source_views(domain: LabelledDomain, options: MethodOptions) -> list[str]:
 
 
 def fit_seed(
-    index: int, reduce_rows: RowReduction, *, domain: LabelledDomain, bases: Bases, options: MethodOptions, store: Path
+    index: int,
+    reduce_rows: RowReduction,
+    *,
+    domain: LabelledDomain,
+    bases: Bases,
+    options: MethodOptions,
+    scatters: ArrayLayout | None,
 ) -> list[SourceModel]:
     """Write a seed's scatters into the store under way; return its models without them."""
     train, basis = domain.train_index(domain.seeds[index]), bases.reduced(index, options)
@@ -125,5 +130,5 @@ def fit_seed(
         reduce_rows=reduce_rows,
     )
     return write_scatters(
-        store, index, (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
+        scatters, index, (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
     )

@@ -14,9 +14,9 @@ from typing import Any
 from pipeline import paths
 from pipeline.errors import counted
 from pipeline.problem.method_options import method_options
-from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.problem.opened_step import OpenedStep, StepSettings
 from pipeline.problem.step_adaptation import adapt_step
-from pipeline.problem.step_results import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
+from pipeline.problem.step_tables import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
 from pipeline.write_aside import write_json, write_text
@@ -39,7 +39,7 @@ def step(context: Context, name: str) -> str:
     options = method_options(params.method.variant, params.method.options)
     with context.executor(entry.domain) as executor:
         domain = context.project.domain(entry.domain, lazy=executor.lazy)
-        opened = open_step(settings, domain, options)
+        opened = OpenedStep(settings, domain, options)
         (result,) = executor.for_each_seed(
             partial(adapt_step, step=opened),
             1,
@@ -50,7 +50,7 @@ def step(context: Context, name: str) -> str:
     names = opened.class_names
     before = None if opened.before is None else opened.before.summary
     figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
-    table = images_csv(opened.images, result.prediction, names, result.weight, list(opened.corrected))
+    table = images_csv(opened.images, result.prediction, names, result.weight, opened.corrected)
     state = replace(result.state, summary=figures)
     write_text(paths.step_images(context.suite, name), table)
     content = {"step": name, "steps_before": list(state.steps_before), **figures}

@@ -1,25 +1,68 @@
-"""Named arrays with attributes in one small Zarr group: prompts and models.
+"""A Zarr group of arrays with attributes: written aside and sealed with checksums, checked when opened and read.
 
-Like the embedding stores they hold nothing of the machine that made them, carry checksums, and
-appear whole or not at all. Each array is one chunk per first index, so that one seed is read
-without the others. `prompt_store`, `source_store` and `target_store`
-say which arrays and attributes a kind of store has; all of them are read here.
+The same input gives the same bytes; a store appears whole or not at all. The numbers of its arrays carry a CRC-32C per
+chunk (`array_layout`), but their meaning (shape, type, classes, provenance) stands in zarr.json files that Zarr does
+not check. So the root's attributes get ``checksums``, the CRC-32C of every array's zarr.json, and ``checksum``, that of
+the root's own content: a flipped bit anywhere in a store is noticed before a number of it is used. A checksum is no
+signature: form and sizes are checked as well.
+
+`prompt_store`, `source_store`, `target_store` and `stream_state` say which arrays and attributes a kind of store has,
+and use `ArrayStore`: one chunk per first index, so that one seed is read without the others. `embedding_store` has
+shards of rows.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.store.array_layout import ArrayLayout, array_layout, new_array
-from pipeline.store.seal import damaged, read_sealed, seal, unusable
+from pipeline.errors import StoreError, one_line, pass_on_machine_error
+from pipeline.store.array_layout import ROOT, ArrayLayout, Metadata, array_layout, create
 from pipeline.write_aside import write_aside
 
+ARRAYS, OWN = "checksums", "checksum"
+_NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
+
 Value = TypeVar("Value")
+Array = TypeVar("Array")
+
+
+def unusable(store: Path, problem: str, *, file: Path | None = None) -> StoreError:
+    """Return the error of a store, or a file in it, that must not be used: what is wrong, and the remedy."""
+    return StoreError(  # DVC by itself does not see damage that left a file's time as it was
+        f"{file or store}: {problem}; restore it with `rm -r {store} && dvc checkout {store}` or make it again with "
+        f"`rm -r {store} && dvc repro`"
+    )
+
+
+def damaged(file: Path, error: Exception | str, *, store: Path) -> StoreError:
+    """Return the error of a damaged part of a store; what the machine lacks is raised as it is."""
+    if isinstance(error, Exception):
+        pass_on_machine_error(error)
+        error = one_line(error)
+    return unusable(store, f"damaged ({error})", file=file)
+
+
+def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield every key whose values differ, with both of them; None stands for a value that is absent."""
+    return ((key, recorded.get(key), now.get(key)) for key in {**now, **recorded} if recorded.get(key) != now.get(key))
+
+
+def crc_text(content: bytes) -> str:
+    """Return the CRC-32C of ``content`` as eight hexadecimal digits."""
+    return f"{google_crc32c.value(content):08x}"
+
+
+def content_crc(content: dict[str, Any]) -> str:
+    """Return the CRC-32C of JSON content, whatever its layout and the order of its keys."""
+    return crc_text(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
 @dataclass(frozen=True)
@@ -31,7 +74,9 @@ class ArrayWriter:
 
     def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1) -> ArrayLayout:
         """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
-        return new_array(self.path / name, shape, dtype, leading)
+        layout = ArrayLayout(self.path / name, shape, leading, np.dtype(dtype).newbyteorder("<"))
+        create(layout)
+        return layout
 
     def write(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Write whole arrays."""
@@ -46,9 +91,13 @@ def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
     """Write a group aside; it is renamed to ``path`` when all went well."""
     with write_aside(path) as aside:
         aside.mkdir()
-        writer = ArrayWriter(aside, {"schema": schema})
+        writer = ArrayWriter(aside.absolute(), {"schema": schema})
         yield writer
-        seal(aside, {"attributes": writer.attributes, "zarr_format": 3, "node_type": "group"})
+        checksums = {file.parent.name: crc_text(file.read_bytes()) for file in sorted(aside.glob(f"*/{ROOT}"))}
+        writer.attributes[ARRAYS] = checksums
+        root = {"attributes": writer.attributes, "zarr_format": 3, "node_type": "group"}
+        writer.attributes[OWN] = content_crc(root)
+        (aside / ROOT).write_text(json.dumps(root, indent=2), encoding="utf-8")
 
 
 def write_arrays(
@@ -116,5 +165,55 @@ class ArrayStore:
 
 def open_arrays(path: Path, schema: str) -> ArrayStore:
     """Open a group; check that it is of the kind ``schema`` and that its files fit its metadata."""
-    sealed = read_sealed(path, schema)
-    return ArrayStore(path, schema, sealed.attributes, sealed.open_each(array_layout))
+    attributes, arrays = open_group(path, schema, array_layout)
+    return ArrayStore(path, schema, attributes, arrays)
+
+
+def open_group(
+    path: Path, schema: str, open_array: Callable[[Path, Metadata], Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the attributes of a group and its arrays, opened by a function of `array_layout`.
+
+    What is wrong is a `StoreError` with the remedy.
+    """
+    if not path.is_dir():
+        raise StoreError(f"{path}: no such store; run dvc repro or dvc pull")
+    root = _metadata(path, ROOT)
+    attributes = root.get("attributes")
+    found = attributes.get("schema") if isinstance(attributes, dict) else None
+    if not isinstance(attributes, dict) or found != schema:
+        raise StoreError(
+            f"{path}: schema {found!r} is of another version of this package, which reads {schema!r}; make it again "
+            f"with `rm -r {path} && dvc repro --allow-missing` (docs/how-to/upgrading.md)"
+        )
+    own, checksums = attributes.pop(OWN, None), attributes.get(ARRAYS)
+    if not isinstance(checksums, dict) or own != content_crc(root):
+        raise damaged(path / ROOT, "the checksum is wrong", store=path)
+    del attributes["schema"], attributes[ARRAYS]
+    arrays = {}
+    for name, crc in checksums.items():
+        if not _NAME.fullmatch(name):
+            raise unusable(path, f"{name!r} is not the name of an array")
+        metadata = _metadata(path, f"{name}/{ROOT}", crc)
+        try:
+            arrays[name] = open_array(path / name, metadata)
+        except (ValueError, OSError) as error:
+            raise damaged(path / name, error, store=path) from None
+    return attributes, arrays
+
+
+def _metadata(folder: Path, file: str, crc: object = None) -> Metadata:
+    """Parse a zarr.json; whatever is in there, a mapping comes out or a `StoreError`."""
+    try:
+        content = (folder / file).read_bytes()
+    except OSError as error:
+        raise damaged(folder / file, error, store=folder) from None
+    if file != ROOT and crc_text(content) != crc:
+        raise damaged(folder / file, "the checksum is wrong", store=folder)
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise unusable(folder, f"not a readable Zarr store ({file}: {one_line(error)})") from None
+    if not isinstance(found, dict):
+        raise unusable(folder, f"not a readable Zarr store ({file})")
+    return found

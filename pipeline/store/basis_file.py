@@ -1,8 +1,7 @@
 """A basis as its recipe: (d, D, kernel, seed) decide every number, so the numbers are not kept.
 
-At D = 6000 and d = 768 a basis is 18 MB per seed and drawn in a quarter of a second. The file keeps
-a digest of each, so that another version of NumPy that draws differently is noticed and never mixed
-with statistics of the old draw.
+At D = 6000 and d = 768 a basis is 18 MB per seed and drawn in a quarter of a second. The file keeps a digest of each,
+so that another version of NumPy that draws differently is noticed and never mixed with statistics of the old draw.
 """
 
 import hashlib
@@ -21,16 +20,15 @@ from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.random_fourier_features import Basis, Convention, draw_basis, gamma_of
 from pipeline.method.variants import MethodOptions
-from pipeline.store.array_store import ArrayStore
-from pipeline.store.seal import content_crc
+from pipeline.store.array_store import ArrayStore, content_crc
 from pipeline.write_aside import write_json
 
 MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB
 
-
 Size = Annotated[int, Field(gt=0, le=MAX_NUMBERS)]
 Seed = Annotated[int, Field(ge=0)]
 Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -50,36 +48,33 @@ class BasisRecipe:
     asked_sigma: float = 0.0  # which `median` turns into other values
     # of several vision models side by side: the width of each, and their weights, a tuple per seed
     widths: tuple[Size, ...] = ()
-    weights: tuple[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], ...] = ()
+    weights: tuple[tuple[Weight, ...], ...] = ()
 
     def draw(self, index: int) -> Basis:
         """Draw the basis of the seed at ``index``."""
         basis = self.draw_unweighted(index)
         return weighted(basis, self.widths, self.weights[index]) if self.weights else basis
 
+    def draw_unweighted(self, index: int) -> Basis:
+        """Draw the basis of the seed at ``index`` in which all vision models count alike."""
+        sigma, seed = self.sigmas[index], self.seeds[index]
+        basis = draw_basis(self.d, self.D, sigma, self.convention, seed, orthogonal=self.orthogonal, d_clip=self.d_clip)
+        return replace(basis, largest_gamma=self.largest_gamma)
+
     @property
     def largest_gamma(self) -> float:
         """The largest gamma of the seeds' kernels."""
         return max(gamma_of(sigma, self.convention) for sigma in self.sigmas)
 
-    def draw_unweighted(self, index: int) -> Basis:
-        """Draw the basis of the seed at ``index`` in which all vision models count alike."""
-        basis = draw_basis(
-            self.d,
-            self.D,
-            self.sigmas[index],
-            self.convention,
-            self.seeds[index],
-            orthogonal=self.orthogonal,
-            d_clip=self.d_clip,
-        )
-        return replace(basis, largest_gamma=self.largest_gamma)
-
-    def weights_fit(self) -> bool:
-        """Return whether there is one weight per model and the models' widths are those of the rows."""
+    @property
+    def is_possible(self) -> bool:
+        """Whether a basis fits into memory, each seed has a sigma and weights, and models' widths are those of rows."""
+        if (self.d + self.d_clip) * self.D > MAX_NUMBERS or len(self.sigmas) != len(self.seeds):
+            return False
         if not self.weights:
             return not self.widths
-        return sum(self.widths) == self.d and {len(w) for w in self.weights} == {len(self.widths)}
+        per_model = {len(weights) for weights in self.weights}
+        return (len(self.weights), per_model, sum(self.widths)) == (len(self.seeds), {len(self.widths)}, self.d)
 
     def asked(self) -> dict[str, Any]:
         """Return the parameters that the recipe follows, by their dotted names in params.yaml."""
@@ -163,10 +158,6 @@ def read_bases(path: Path) -> Bases:
         raise StoreError(f"{path}: no such file; run dvc repro or dvc pull") from None
     except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
         raise StoreError(f"{path}: not a basis; run dvc repro") from None
-    numbers = (recipe.d + recipe.d_clip) * recipe.D
-    counts = {len(recipe.seeds), len(recipe.sigmas), len(digests)}
-    if recipe.weights:
-        counts.add(len(recipe.weights))
-    if numbers > MAX_NUMBERS or len(counts) > 1 or not recipe.weights_fit():
+    if not recipe.is_possible or len(digests) != len(recipe.seeds):
         raise StoreError(f"{path}: not a basis; run dvc repro")
     return Bases(path, recipe, digests)

@@ -1,37 +1,36 @@
 """Embeddings of a domain's images by one model: a Zarr v3 group with one (n, d) array per view.
 
-Rows are in manifest order. Shards of 32,768 rows keep the number of files small (DVC is slow with
-many files, not with many bytes); inner chunks of 1,024 rows carry a CRC, so a flipped bit is an
-error on reading and never a number. Nothing in a store depends on when, where or by whom it was
-made: the same input gives the same bytes, so teammates' hashes agree.
-"""
+Rows are in manifest order. Shards of 32,768 rows keep the number of files small (DVC is slow with many files, not with
+many bytes). Nothing in a store depends on when, where or by whom it was made: the same input gives the same bytes, so
+teammates' hashes agree.
 
-from __future__ import annotations
+Small views are read once and shared by all seeds; a large one is read in runs of whole chunks as a stage walks through
+it (`StoredRows`), so that memory does not grow with the rows. A task's rows lie side by side (manifests are sorted by
+class), so that hardly a chunk is read in vain.
+"""
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import StoreError
-from pipeline.store.seal import damaged, read_sealed, unusable
-from pipeline.store.shard_reader import ShardReader, shard_reader
-
-if TYPE_CHECKING:
-    import zarr
+from pipeline.method.rows import Index, Matrix, Rows
+from pipeline.store.array_layout import ShardedRows, create, sharded_rows
+from pipeline.store.array_store import damaged, differences, open_group, unusable, writing
 
 SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
 SHARD_ROWS = 32_768
+RUN_CHUNKS = 32  # at most read at once: a few rows of all chunks must not mean all rows in memory
+WHOLE_BYTES = 128 * 2**20  # of a view that is read at once
 BACKBONE = ("model", "weights", "preprocessing", "precision")  # in a store's attributes
 
 Provenance = dict[str, Any]
-Matrix = npt.NDArray[np.floating]
 
 
 def digest_of(settings: Mapping[str, Any]) -> str:
@@ -75,27 +74,17 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
     array([[2., 3.],
            [4., 5.]], dtype=float16)
     """
-    from zarr.codecs import Crc32cCodec
-
-    from pipeline.store.zarr_group import sealed_group
-
-    attributes = {"schema": SCHEMA, "views": list(views), **provenance}
-    with sealed_group(path, attributes) as group:
+    with writing(path, SCHEMA) as group:
+        group.attributes.update({"views": list(views), **provenance})
         for name, view in views.items():
-            array = group.create_array(
-                name,
-                shape=(view.rows, view.width),
-                dtype=view.dtype,
-                chunks=(CHUNK_ROWS, view.width),
-                shards=(SHARD_ROWS, view.width),
-                compressors=Crc32cCodec(),  # embeddings compress 1.09 times: not worth the time
-                fill_value=float("nan"),  # a row that was never written must not look like a row
-                attributes=view.settings,
-            )
-            _fill(array, name, view)
+            shape, dtype = (view.rows, view.width), np.dtype(view.dtype).newbyteorder("<")
+            array = ShardedRows(group.path / name, shape, dtype, CHUNK_ROWS, SHARD_ROWS, view.settings)
+            create(array)
+            array.write(_checked(name, view))
 
 
-def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
+def _checked(name: str, view: ViewRows) -> Iterator[Matrix]:
+    """Yield the rows of a view; refuse what is not finite, and another number of rows than was announced."""
     start = 0
     for rows in view.shards:
         bad = ~np.isfinite(rows).all(axis=1)
@@ -105,7 +94,7 @@ def _fill(array: zarr.Array[Any], name: str, view: ViewRows) -> None:
                 f"({int(bad.sum())} such rows); if float16 overflows, set the model's stored_as: float32 "
                 "or its precision: bfloat16"
             )
-        array[start : start + len(rows)] = rows
+        yield rows
         start += len(rows)
     if start != view.rows:
         raise StoreError(f"view {name!r}: {start} rows were produced, {view.rows} announced")
@@ -120,8 +109,7 @@ class EmbeddingStore:
     views: tuple[str, ...]
     rows: int
     width: int
-    _readers: Mapping[str, ShardReader]
-    _settings: Mapping[str, Provenance]
+    _arrays: Mapping[str, ShardedRows]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a path; the other process opens it."""
@@ -129,10 +117,10 @@ class EmbeddingStore:
 
     def read(self, view: str, start: int = 0, stop: int | None = None) -> Matrix:
         """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
-        reader = self._reader(view)
+        array = self._array(view)
         first, last, _ = slice(start, stop).indices(self.rows)
         try:
-            return reader.read(first, max(first, last))
+            return array.read(first, max(first, last))
         except (ValueError, OSError) as error:
             raise damaged(self.path / view, error, store=self.path) from None
 
@@ -143,21 +131,20 @@ class EmbeddingStore:
 
     def dtype(self, view: str) -> np.dtype[Any]:
         """Return the type of a view's numbers."""
-        return self._reader(view).dtype
+        return self._array(view).dtype
 
     def settings(self, view: str) -> Provenance:
         """Return how a view was made."""
-        self._reader(view)
-        return dict(self._settings[view])
+        return dict(self._array(view).attributes)
 
-    def _reader(self, view: str) -> ShardReader:
+    def _array(self, view: str) -> ShardedRows:
         if view not in self.views:
             raise StoreError(
                 f"{self.path}: has no view {view!r} (it has {', '.join(self.views)}); "
                 "add it to the domain's views in suite.yaml and run dvc repro, or use the features without it: "
                 "method.variant: no_augmentation in params.yaml"
             )
-        return self._readers[view]
+        return self._arrays[view]
 
     @property
     def backbone(self) -> Provenance:
@@ -184,30 +171,66 @@ class EmbeddingStore:
 
     def require_backbone(self, backbone: Mapping[str, Any], other: Path) -> None:
         """Raise a `StoreError` naming both sides unless ``backbone``, of ``other``, made the rows."""
-        for key, mine in self.backbone.items():
-            if backbone.get(key) != mine:
-                raise StoreError(
-                    f"{self.path}: made with {key} = {short(mine)}, but {other} with "
-                    f"{short(backbone.get(key))}; rows of two backbones cannot be compared: run dvc repro"
-                )
+        for key, mine, theirs in differences(self.backbone, backbone):
+            raise StoreError(
+                f"{self.path}: made with {key} = {short(mine)}, but {other} with {short(theirs)}; rows of two "
+                "backbones cannot be compared: run dvc repro"
+            )
 
 
 def open_embeddings(path: Path) -> EmbeddingStore:
     """Open a store and check that it is whole: schema, metadata, shapes, and the size of every shard."""
-    sealed = read_sealed(path, SCHEMA)
-    names = sealed.attributes.get("views")
-    if not names or not isinstance(names, list) or sorted(map(str, names)) != sorted(sealed.arrays):
+    attributes, arrays = open_group(path, SCHEMA, sharded_rows)
+    views = attributes.get("views")
+    if not views or not isinstance(views, list) or sorted(map(str, views)) != sorted(arrays):
         raise unusable(path, "its views are not its arrays")
-    readers = sealed.open_each(shard_reader)
-    shapes = {view: reader.shape for view, reader in readers.items()}
+    shapes = {view: array.shape for view, array in arrays.items()}
     if len(set(shapes.values())) != 1:
         raise unusable(path, f"views of different shapes {shapes}")
-    rows, width = next(iter(shapes.values()))
-    found = {view: metadata.get("attributes") for view, metadata in sealed.arrays.items()}
-    settings = {view: value if isinstance(value, dict) else {} for view, value in found.items()}
-    provenance = {**sealed.attributes, "schema": SCHEMA}
-    views = tuple(map(str, names))
-    return EmbeddingStore(path, provenance, views, rows, width, readers, settings)
+    provenance = {**attributes, "schema": SCHEMA}
+    return EmbeddingStore(path, provenance, tuple(map(str, views)), *next(iter(shapes.values())), arrays)
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Some rows of a view, read when they are indexed; a `LazyRows`."""
+
+    store: EmbeddingStore
+    view: str
+    index: Index  # the row numbers (n,), ascending
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, d)."""
+        return len(self.index), self.store.width
+
+    def __getitem__(self, index: Index) -> Matrix:
+        """Return the rows (b, d) at ascending ``index`` (b,) of these: one contiguous read for adjacent chunks."""
+        rows = self.index[index]
+        if not len(rows):
+            return self.store.read(self.view, 0, 0)
+        chunk = rows // CHUNK_ROWS
+        apart = (np.diff(chunk) > 1) | (np.diff(chunk // RUN_CHUNKS) > 0)
+        runs = np.split(rows, np.flatnonzero(apart) + 1)
+        return np.concatenate([self.store.read(self.view, int(r[0]), int(r[-1]) + 1)[r - r[0]] for r in runs])
+
+    def take(self, index: Index) -> "StoredRows":
+        """Return the rows at ``index`` of these, unread."""
+        return StoredRows(self.store, self.view, self.index[index])
+
+
+def rows_of(store: EmbeddingStore, view: str, *, lazy: bool = False) -> Rows:
+    """Return all rows (n, d) of a view: an array if it is small, else rows that are read when used.
+
+    ``lazy``: never read them here, they are to be read in another process.
+    """
+    size = store.rows * store.width * store.dtype(view).itemsize
+    if not lazy and size <= WHOLE_BYTES:
+        return store.read(view)
+    return StoredRows(store, view, np.arange(store.rows))
 
 
 def short(value: object) -> str:

@@ -9,17 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.array_files import PATHS, is_domain, read_array, read_paths
 from pipeline.errors import InputError, counted, listed
+from pipeline.method.rows import Index, Matrix
 from pipeline.store.embedding_store import ViewRows, open_embeddings
 
 TEXTS = "text.npz"  # in a folder: the text embeddings
 STORE = ".zarr"  # a store that another project extracted
-
-Matrix = npt.NDArray[np.floating]
-Index = npt.NDArray[np.intp]
 
 
 def embeddings_file(origin: Path, domain: str) -> Path:
@@ -49,8 +46,8 @@ def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[di
             f"{store.provenance.get('rows_digest')}, here {rows_digest}); images and their order must be the same"
         )
     kept = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
-    shape, dtype = (store.rows, store.width), {view: str(store.dtype(view)) for view in views}
-    return {view: ViewRows(*shape, dtype[view], store.settings(view), store.blocks(view)) for view in dtype}, kept
+    shape = (store.rows, store.width)
+    return {v: ViewRows(*shape, str(store.dtype(v)), store.settings(v), store.blocks(v)) for v in views}, kept
 
 
 def import_views(
@@ -77,34 +74,24 @@ def import_views(
 def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: str) -> Index:
     """Return the row (n,) of the file for each manifest path in ``images``; each must have one."""
     row_of: dict[tuple[str, ...], int] = {}
-    for row, path in enumerate(paths):
-        parts = PurePosixPath(path).parts
-        if not is_domain(parts[0], domain):
-            continue
-        key = parts[1:]
-        if key in row_of:
-            name = "/".join((domain, *key))
-            raise InputError(f"{file}: two rows for {name} (rows {row_of[key]} and {row})")
-        row_of[key] = row
+    for row, (first, *rest) in enumerate(PurePosixPath(path).parts for path in paths):
+        if is_domain(first, domain) and (known := row_of.setdefault(tuple(rest), row)) != row:
+            raise InputError(f"{file}: two rows for {'/'.join((domain, *rest))} (rows {known} and {row})")
     depths = sorted({len(key) for key in row_of})
-    keys = [_matching(PurePosixPath(path).parts, depths, row_of) for path in images]
-    unknown = [path for path, key in zip(images, keys, strict=True) if key not in row_of]
-    if unknown:
+
+    def key_of(path: str) -> tuple[str, ...]:
+        """Return the CLASS/…/FILE of a manifest path that the file knows: folders above it may differ."""
+        parts = PurePosixPath(path).parts
+        return next((parts[-depth:] for depth in depths if parts[-depth:] in row_of), parts)
+
+    keys = [key_of(path) for path in images]
+    if unknown := [path for path, key in zip(images, keys, strict=True) if key not in row_of]:
         raise InputError(
             f"{file}: no row for {len(unknown)} of the {len(images)} images of {domain}: {listed(unknown, most=3)}"
         )
-    extra = ["/".join((domain, *key)) for key in sorted(set(row_of) - set(keys))]
-    if extra:
+    if extra := ["/".join((domain, *key)) for key in sorted(set(row_of) - set(keys))]:
         raise InputError(f"{file}: {counted(len(extra), 'path')} unknown to the manifest: {listed(extra, most=3)}")
     return np.array([row_of[key] for key in keys], dtype=np.intp)
-
-
-def _matching(parts: tuple[str, ...], depths: Sequence[int], row_of: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
-    """Return the CLASS/…/FILE of a manifest path that the file knows: folders above it may differ."""
-    for depth in depths:
-        if parts[-depth:] in row_of:
-            return parts[-depth:]
-    return parts
 
 
 def import_rows(file: Path, name: str | None, order: Index, *, file_rows: int, dtype: str) -> Matrix:

@@ -11,9 +11,9 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 import numpy as np
@@ -43,7 +43,6 @@ class ProgressLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._paths = [self._own, *sorted(p for p in folder.glob("*.rows") if p != self._own)]
         self._position: dict[bytes, tuple[int, int]] = {}  # digest -> (file, offset of the row)
-        self._readers: dict[int, BinaryIO] = {}
         self._file = self._lock()
         for number, path in enumerate(self._paths):
             whole = self._index(number, path)
@@ -65,11 +64,8 @@ class ProgressLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in (self._file, *self._readers.values()):
-            file.close()
+    def __exit__(self, *_error: object) -> None:
+        self._file.close()
 
     def __contains__(self, digest: bytes) -> bool:
         return digest in self._position
@@ -113,25 +109,8 @@ class ProgressLog:
 
     def gather(self, digests: Iterable[bytes]) -> Rows:
         """Return the rows (n, d) of the images with these digests, in this order."""
-        runs = self._runs(self._position[digest] for digest in digests)
-        found = b"".join(self._read(number, start, size) for number, start, size in runs)
+        positions = [self._position[digest] for digest in digests]
+        with ExitStack() as stack:
+            files = {n: stack.enter_context(self._paths[n].open("rb")).fileno() for n in {n for n, _ in positions}}
+            found = b"".join(os.pread(files[number], self._row_bytes, offset) for number, offset in positions)
         return np.frombuffer(found, self._dtype).reshape(-1, self._width)
-
-    def _runs(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-        """Yield (file, offset, bytes) of runs of neighbouring rows: one read for each run."""
-        number, start, end = -1, 0, 0
-        for file, offset in positions:
-            if (file, offset) != (number, end):
-                if end > start:
-                    yield number, start, end - start
-                number, start = file, offset
-            end = offset + self._row_bytes
-        if end > start:
-            yield number, start, end - start
-
-    def _read(self, number: int, start: int, size: int) -> bytes:
-        if number not in self._readers:
-            self._readers[number] = self._paths[number].open("rb")
-        file = self._readers[number]
-        file.seek(start)
-        return file.read(size)

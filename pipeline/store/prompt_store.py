@@ -1,7 +1,7 @@
 """Text embeddings of a domain's classes, with the logit scale they belong to."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.store.array_store import open_arrays, write_arrays
-from pipeline.store.seal import unusable
+from pipeline.store.array_store import ArrayStore, open_arrays, unusable, write_arrays
 
 SCHEMA = "referee-prompts/2"
 
@@ -28,28 +27,44 @@ class Prompts:
         """The class (folder) names, in order."""
         return list(self.provenance["classes"])
 
+    def sentences(self) -> dict[str, list[str]]:
+        """Return the sentences that describe each class; none where texts were imported."""
+        every = self.provenance.get("prompts") or []
+        each = len(every) // len(self.classes)
+        return {name: every[i * each : (i + 1) * each] for i, name in enumerate(self.classes)}
+
     def of(self, names: Sequence[str]) -> Self:
         """Return the prompts of some classes, in this order."""
-        index = [self.classes.index(name) for name in names]
-        provenance = {**self.provenance, "classes": list(names)}
-        if (sentences := provenance.get("prompts")) is not None:  # imported texts have none
-            provenance["prompts"] = np.reshape(sentences, (len(self.classes), -1))[index].ravel().tolist()
-        return replace(self, text=self.text[index], provenance=provenance)
+        provenance, sentences = {**self.provenance, "classes": list(names)}, self.sentences()
+        if provenance.get("prompts") is not None:  # imported texts have none
+            provenance["prompts"] = [sentence for name in names for sentence in sentences[name]]
+        return replace(self, text=self.text[[self.classes.index(name) for name in names]], provenance=provenance)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a store's attributes say of them."""
+        return {"logit_scale": float(self.logit_scale), **self.provenance}
 
 
 def write_prompts(path: Path, prompts: Prompts) -> None:
     """Write a prompt store aside, then rename it."""
-    attributes = {"logit_scale": float(prompts.logit_scale), **prompts.provenance}
-    write_arrays(path, SCHEMA, {"text": prompts.text[None]}, attributes)
+    write_arrays(path, SCHEMA, {"text": prompts.text[None]}, prompts.attributes)
 
 
 def open_prompts(path: Path) -> Prompts:
     """Read a whole prompt store, checked."""
     store = open_arrays(path, SCHEMA)
-    scale = store.attribute("logit_scale", float)
-    classes = store.attribute("classes", list, of=str)
-    text = store.read("text", 0, shape=(len(classes), None)).astype(np.float32)
-    if not (np.isfinite(text).all() and math.isfinite(scale)):
+    prompts = prompts_of(store, store.attributes)
+    if not (np.isfinite(prompts.text).all() and math.isfinite(prompts.logit_scale)):
         raise unusable(path, "holds a number that is not finite")
-    provenance = {key: value for key, value in store.attributes.items() if key != "logit_scale"}
-    return Prompts(text, scale, provenance)
+    return prompts
+
+
+def prompts_of(store: ArrayStore, attributes: Mapping[str, Any]) -> Prompts:
+    """Return the prompts that an array ``text`` of a store and these of its attributes state."""
+    provenance = dict(attributes)
+    scale, classes = provenance.pop("logit_scale", None), provenance.get("classes")
+    if not isinstance(scale, float) or not isinstance(classes, list) or any(type(name) is not str for name in classes):
+        raise unusable(store.path, "its prompts are malformed")
+    text = store.read("text", 0, shape=(len(classes), None))
+    return Prompts(text.astype(np.float32), scale, provenance)

@@ -19,24 +19,27 @@ Classes are numbered in the order in which the stream met them.
 """
 
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline import paths
+from pipeline.errors import StoreError
 from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.method.rows import Matrix64
 from pipeline.method.task_statistics import ExactStatistics
 from pipeline.method.variants import Arithmetic
-from pipeline.store.array_store import ArrayStore, open_arrays, write_arrays
-from pipeline.store.prompt_store import Prompts
-from pipeline.store.seal import unusable
+from pipeline.store.array_store import differences, open_arrays, unusable, write_arrays
+from pipeline.store.prompt_store import Prompts, prompts_of
 from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
+NAMES = {"seed": "seed", "sha256": "the basis"}  # of what is not a key of `rff` in params.yaml
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ class StreamOrigin:
     basis: dict[str, Any]  # its sha256, with D, sigma, convention and seed for messages
     method: dict[str, Any]  # the options
     backbones: dict[str, Any]  # `EmbeddingStore.backbone` of the "vision" and "language" rows
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings by the names that messages give them."""
+        basis = {NAMES.get(key, f"rff.{key}"): value for key, value in self.basis.items()}
+        return basis | {f"method option {key}": value for key, value in self.method.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +79,36 @@ class StreamState:
         """The K' classes by which images are rejected: those seen, then the source's others; K where none is."""
         return self.prompts.classes[: len(self.classes if self.directions is None else self.directions)]
 
+    def require_origin(self, now: StreamOrigin) -> None:
+        """Refuse to be continued or used on another basis or with other options, naming both sides."""
+        for what, found, current in differences(self.origin.settings, now.settings):
+            raise self._refusal(what, found, current)
+
+    def require_prompts(self, prompts: Prompts, domain: str) -> None:
+        """Refuse a domain that lacks a class, or describes it to CLIP in other words or by other weights."""
+        names = self.rejecting_classes
+        if absent := [name for name in names if name not in prompts.classes]:
+            raise StoreError(
+                f"{paths.stream_state(self.step)}: knows the class {absent[0]!r}, for which {domain} has no prompt; "
+                "add it to the class_names of its dataset"
+            )
+        was, now = self.prompts.provenance.get("weights"), prompts.provenance.get("weights")
+        if was != now:
+            raise self._refusal("weights of the text tower", was, now)
+        recorded, given = self.prompts.sentences(), prompts.sentences()
+        for name in names:
+            for was, now in zip_longest(recorded.get(name, ()), given.get(name, ())):
+                if was != now:
+                    raise self._refusal(f"the prompt of {name!r}", was, now)
+        if not np.allclose(prompts.of(names).text, self.prompts.text[: len(names)], atol=1e-4):
+            raise self._refusal("text embeddings", "its own", f"those of {domain}")
+
+    def _refusal(self, what: str, found: object, now: object) -> StoreError:
+        return StoreError(
+            f"{paths.stream_state(self.step)}: made with {what} = {found!r}, now it is {now!r}; put it back, or run "
+            "dvc repro where the earlier images are, or start another stream"
+        )
+
 
 def write_stream_state(path: Path, state: StreamState) -> None:
     """Write a state aside, then rename it."""
@@ -85,16 +124,12 @@ def write_stream_state(path: Path, state: StreamState) -> None:
     if state.rejection is not None and state.directions is not None:
         sums = (state.rejection.embedding, state.rejection.moments, state.rejection.histogram)
         arrays |= dict(zip(REJECTION, sums, strict=True)) | {"directions": state.directions}
-    origin = state.origin
     attributes = {
         "step": state.step,
         "steps_before": list(state.steps_before),
         "classes": list(state.classes),
-        "prompts": {"logit_scale": float(state.prompts.logit_scale), **state.prompts.provenance},
-        "source": origin.source,
-        "basis": origin.basis,
-        "method": origin.method,
-        "backbones": origin.backbones,
+        "prompts": state.prompts.attributes,
+        **vars(state.origin),
         "arithmetic": statistics.arithmetic,
         "summary": state.summary,
     }
@@ -125,17 +160,13 @@ def read_stream_state(path: Path) -> StreamState:
             raise unusable(path, "its sums of rejection are of an earlier version, and cannot be continued")
         rejection = RejectionState(*(store.read(name, 0) for name in REJECTION))
         directions = store.read("directions", 0, shape=(rejection.moments.shape[1], None))
+    basis, method, backbones = (store.attribute(name, dict) for name in ("basis", "method", "backbones"))
     return StreamState(
         step=store.attribute("step", str),
         steps_before=tuple(store.attribute("steps_before", list)),
         classes=tuple(classes),
-        prompts=_prompts(store),
-        origin=StreamOrigin(
-            source=store.attribute("source", str),
-            basis=store.attribute("basis", dict),
-            method=store.attribute("method", dict),
-            backbones=store.attribute("backbones", dict),
-        ),
+        prompts=prompts_of(store, store.attribute("prompts", dict)),
+        origin=StreamOrigin(store.attribute("source", str), basis, method, backbones),
         statistics=statistics,
         classifier=Classifier(store.read("W", 0, shape=(None, K)), store.read("b", 0, shape=(K,))),
         summary=store.attribute("summary", dict),
@@ -147,11 +178,3 @@ def read_stream_state(path: Path) -> StreamState:
 def read_stream_classes(path: Path) -> list[str]:
     """Return the classes that a stream has met, without reading its statistics."""
     return list(open_arrays(path, SCHEMA).attribute("classes", list, of=str))
-
-
-def _prompts(store: ArrayStore) -> Prompts:
-    provenance = dict(store.attribute("prompts", dict))
-    scale, classes = provenance.pop("logit_scale", None), provenance.get("classes")
-    if not isinstance(scale, float) or not isinstance(classes, list):
-        raise unusable(store.path, "its attribute 'prompts' is malformed")
-    return Prompts(store.read("text", 0, shape=(len(classes), None)), scale, provenance)

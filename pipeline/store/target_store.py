@@ -15,8 +15,7 @@ import numpy.typing as npt
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
-from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, writing
-from pipeline.store.seal import unusable
+from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unusable, writing
 
 SCHEMA = "referee-target/4"
 NO_LABEL = -1

@@ -26,7 +26,7 @@ from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, wri
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.source_store import read_source, write_scatters, writing_source
+from pipeline.store.source_store import read_source, reserve_scatters, write_models, write_scatters, writing_source
 from pipeline.store.target_store import open_target, read_classifiers, read_pseudo_labels, write_target
 
 CLASSES = ["ant", "bee", "cat", "dog"]
@@ -96,9 +96,8 @@ def models() -> list[SourceModel]:
 
 def source(folder: Path, _: Any) -> TinyStore:
     path = folder / "s.zarr"
-    with writing_source(path, CLASSES, BACKBONES) as writer:
-        writer.reserve_scatter(1, 2, 5)
-        writer.finish([write_scatters(writer.path, 0, models())])
+    with writing_source(path, CLASSES, BACKBONES) as store:
+        write_models(store, [write_scatters(reserve_scatters(store, 1, 2, 5), 0, models())])
 
     def read() -> bytes:
         parts = []

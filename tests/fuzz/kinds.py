@@ -24,8 +24,8 @@ from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.image_files.read import read_bytes
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
+from pipeline.store.array_store import content_crc, crc_text
 from pipeline.store.imported_embeddings import import_rows
-from pipeline.store.seal import content_crc, crc_text
 from shards import write_parquet, write_tar
 from small_project import ROOT, SUITE_SECTIONS, small_params
 

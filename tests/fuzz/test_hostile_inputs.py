@@ -21,7 +21,7 @@ from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import read_image
 from pipeline.errors import InputError, ModelError, ParamsError, StoreError
 from pipeline.params import load_params
-from pipeline.store.seal import crc_text
+from pipeline.store.array_store import crc_text
 from small_project import ROOT
 
 STORE_KINDS = [prepare.keywords["kind"] for prepare in STORES.values()]

@@ -13,7 +13,7 @@ from pipeline.comparison.ceiling import ceiling_seed
 from pipeline.comparison.referee_variants import referee_variant
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError
-from pipeline.problem.project import Pair, Project
+from pipeline.problem.problem import Pair, Project
 from pipeline.problem.seed import Seed
 from pipeline.stage import main
 from pipeline.stages import compare

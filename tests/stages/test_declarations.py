@@ -105,7 +105,7 @@ def package(tmp_path, monkeypatch):
         "stages/one.py": "def one():\n    from pipeline.method import far\n",
         "stages/two.py": "import json  # and no context.project\n",
         "stages/three.py": "def three(context):\n    context.project.domain('a')\n",
-        "problem/project.py": "",
+        "problem/problem.py": "",
         "method/far.py": "import pipeline.method.farther\nimport pipeline.errors\n",
         "method/farther.py": "x = 1\n",
         "errors.py": "",
@@ -126,7 +126,7 @@ def test_imports_are_followed_through_functions_and_modules():
         f"pipeline/{name}.py" for name in ("method/far", "method/farther", "stages/one")
     ]
     assert list(fingerprints("two")) == ["pipeline/stages/two.py"]
-    assert list(fingerprints("three")) == ["pipeline/problem/project.py", "pipeline/stages/three.py"]
+    assert list(fingerprints("three")) == ["pipeline/problem/problem.py", "pipeline/stages/three.py"]
 
 
 def test_a_stage_has_one_blas_thread(monkeypatch, capsys):

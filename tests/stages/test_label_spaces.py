@@ -12,7 +12,7 @@ from pipeline.cli.main import main as cli
 from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
-from pipeline.problem.project import Pair, Project
+from pipeline.problem.problem import Pair, Project
 from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project

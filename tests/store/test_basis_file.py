@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.errors import StoreError
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.store.array_store import content_crc
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
-from pipeline.store.seal import content_crc
 
 RECIPE = BasisRecipe(4, 70, "gamma", False, (0, 5), (0.1, 0.1))
 
@@ -37,17 +37,10 @@ def rewrite(file, **changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"D": 10**12},
-        {"D": 0},
-        {"d": -4},
-        {"d_clip": 2**40},
-        {"sigmas": [0.1]},
-        {"sigmas": [0.1, float("nan")]},
-        {"convention": "other"},
-        {"seeds": []},
-        {"more": 1},
+        {"D": 10**12}, {"D": 0}, {"d": -4}, {"d_clip": 2**40}, {"sigmas": [0.1]}, {"sigmas": [0.1, float("nan")]},
+        {"convention": "other"}, {"seeds": []}, {"more": 1}, {"widths": [4]}, {"weights": [[1.0]], "widths": [4]},
     ],
-)
+)  # fmt: skip
 def test_impossible_recipes_are_refused_before_anything_is_drawn(file, changes):
     rewrite(file, **changes)
     with pytest.raises(StoreError, match="not a basis"):

@@ -1,70 +1,111 @@
-"""Embedding stores: what is written is read, bytes repeat, and damage is an error, never a number."""
+"""Embedding stores: bytes and rows are zarr-python's, and damage is an error, never a number."""
 
 import errno
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
-from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
-from small_project import tree_digest
+from pipeline.store.array_layout import sharded_rows
+from pipeline.store.embedding_store import StoredRows, ViewRows, open_embeddings, rows_of, write_embeddings
+from shards import files_in
+
+ROWS, WIDTH, SHARD, CHUNK = 301, 6, 128, 32
+VIEWS = ("original", "zeros")
 
 
-def values(n: int = 300, d: int = 6) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((n, d)).astype(np.float16)
+def values(dtype: str = "float16") -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(dtype)
 
 
-def write(path: Path, x: np.ndarray, *, shard: int = 128, views: tuple[str, ...] = ("original", "zeros")) -> None:
-    shards = [x[i : i + shard] for i in range(0, len(x), shard)]
-    rows = ViewRows(*x.shape, "float16", {"wavelet": "haar"}, shards)
-    write_embeddings(path, dict.fromkeys(views, rows), {"domain": "a", "weights": "w1"})
+def write(path: Path, x: np.ndarray, *, block: int = SHARD) -> None:
+    blocks = [x[i : i + block] for i in range(0, len(x), block)]
+    rows = ViewRows(*x.shape, str(x.dtype), {"wavelet": "haar"}, blocks)
+    write_embeddings(path, dict.fromkeys(VIEWS, rows), {"domain": "a", "weights": "w1"})
 
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(embedding_store, "SHARD_ROWS", 128)
-    monkeypatch.setattr(embedding_store, "CHUNK_ROWS", 32)
+    monkeypatch.setattr(embedding_store, "SHARD_ROWS", SHARD)
+    monkeypatch.setattr(embedding_store, "CHUNK_ROWS", CHUNK)
 
 
-def test_what_is_written_is_read(tmp_path):
+@pytest.fixture
+def store(tmp_path):
+    write(tmp_path / "a.zarr", values())
+    return open_embeddings(tmp_path / "a.zarr")
+
+
+def write_by_zarr(folder: Path, x: np.ndarray, **options) -> None:
+    array = zarr.create_array(
+        folder, shape=x.shape, dtype=x.dtype, chunks=(CHUNK, WIDTH), shards=(SHARD, WIDTH), fill_value=float("nan"),
+        **{"compressors": zarr.codecs.Crc32cCodec(), "attributes": {"wavelet": "haar"}} | options,
+    )  # fmt: skip
+    array[...] = x
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("block", [SHARD, 1, 50, ROWS])
+def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype, block):
+    """Whatever the blocks in which rows come: the same input gives the same bytes."""
+    x = values(dtype)
+    write(tmp_path / "ours.zarr", x, block=block)
+    write_by_zarr(tmp_path / "theirs", x)
+    for view in VIEWS:
+        assert files_in(tmp_path / "ours.zarr" / view) == files_in(tmp_path / "theirs")
+    assert len(files_in(tmp_path / "ours.zarr")) == 1 + 2 * (1 + 3), "few files: metadata, three shards of each view"
+    assert zarr.open_group(tmp_path / "ours.zarr", mode="r").attrs["domain"] == "a"
+
+
+def test_what_is_written_is_read(store):
     x = values()
-    write(tmp_path / "a.zarr", x)
-    store = open_embeddings(tmp_path / "a.zarr")
-    assert (store.rows, store.width, store.views) == (300, 6, ("original", "zeros"))
-    assert np.array_equal(store.read("original"), x)
-    assert np.array_equal(store.read("zeros", 100, 140), x[100:140])
+    assert (store.rows, store.width, store.views) == (ROWS, WIDTH, VIEWS)
     assert np.array_equal(np.concatenate(list(store.blocks("original", 77))), x)
+    for start, stop in ((0, None), (0, 0), (0, 1), (31, 33), (32, 64), (100, 290), (127, 129), (300, 301)):
+        assert store.read("zeros", start, stop).tobytes() == x[start:stop].tobytes()
+    for start, stop in ((-3, None), (290, 400), (50, 20), (400, 500)):
+        assert np.array_equal(store.read("original", start, stop), x[start:stop])
     assert store.settings("zeros") == {"wavelet": "haar"}
     assert store.provenance["weights"] == "w1"
 
 
-def test_the_same_rows_give_the_same_bytes_in_another_folder(tmp_path):
-    write(tmp_path / "a.zarr", values())
-    write(tmp_path / "other" / "b.zarr", values())
-    assert tree_digest(tmp_path / "a.zarr") == tree_digest(tmp_path / "other" / "b.zarr")
-    text = "".join(p.read_text() for p in (tmp_path / "a.zarr").rglob("zarr.json"))
-    assert str(tmp_path) not in text
-    files = [path for path in (tmp_path / "a.zarr").rglob("*") if path.is_file()]
-    assert len(files) == 1 + 2 * (1 + 3), "few files: metadata, and three shards of each view"
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda layout: layout.update(zarr_format=2),
+        lambda layout: layout.update(data_type="int16"),
+        lambda layout: layout["codecs"][0].update(name="other"),
+        lambda layout: layout["codecs"][0]["configuration"].update(index_location="start"),
+        lambda layout: layout["codecs"][0]["configuration"]["codecs"].pop(),
+        lambda layout: layout["chunk_key_encoding"].update(name="v2"),
+        lambda layout: layout.pop("shape"),
+        lambda layout: layout.update(codecs=[]),
+    ],
+)
+def test_another_layout_is_refused(store, change):
+    folder = store.path / "original"
+    layout = json.loads((folder / "zarr.json").read_text())
+    sharded_rows(folder, layout)
+    change(layout)
+    with pytest.raises(ValueError, match="another layout"):
+        sharded_rows(folder, layout)
 
 
-def test_a_missing_shard_or_view_or_store_is_an_error(tmp_path):
-    write(tmp_path / "a.zarr", values())
-    (tmp_path / "a.zarr" / "zeros" / "c" / "2" / "0").unlink()
-    with pytest.raises(StoreError, match="a shard is missing"):
-        open_embeddings(tmp_path / "a.zarr")
-    write(tmp_path / "a.zarr", values(), views=("original",))
+def test_a_missing_shard_or_view_or_store_is_an_error(store, tmp_path):
     with pytest.raises(StoreError, match="has no view 'rand'"):
-        open_embeddings(tmp_path / "a.zarr").read("rand")
+        store.read("rand")
+    (store.path / "zeros" / "c" / "2" / "0").unlink()
+    with pytest.raises(StoreError, match=r"a\.zarr/zeros: damaged \(a file is missing: 2 of 3\).*dvc repro"):
+        open_embeddings(store.path)
     with pytest.raises(StoreError, match=r"no such store; run dvc repro or dvc pull"):
         open_embeddings(tmp_path / "b.zarr")
 
 
-def test_a_mismatch_names_both_sides(tmp_path):
-    write(tmp_path / "a.zarr", values())
-    store = open_embeddings(tmp_path / "a.zarr")
+def test_a_mismatch_names_both_sides(store, tmp_path):
     store.require({"weights": "w1"})
     with pytest.raises(StoreError, match=r"a\.zarr: .*'w1'.*'w2'.*dvc"):
         store.require({"weights": "w2"})
@@ -74,28 +115,47 @@ def test_a_mismatch_names_both_sides(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused_and_nothing_is_left(tmp_path, bad):
-    x = values()
-    write(tmp_path / "a.zarr", x)
-    before = tree_digest(tmp_path / "a.zarr")
+def test_what_is_not_finite_is_refused_and_nothing_is_left(store, tmp_path, bad):
+    x, before = values(), files_in(store.path)
     x[200, 3] = bad
     with pytest.raises(StoreError, match=r"row 200: the embedding is not finite .*stored_as: float32"):
-        write(tmp_path / "a.zarr", x)
-    assert tree_digest(tmp_path / "a.zarr") == before
+        write(store.path, x)
+    assert files_in(store.path) == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES])
-def test_what_the_machine_lacks_is_no_damage(tmp_path, monkeypatch, code):
+def test_what_the_machine_lacks_is_no_damage(store, monkeypatch, code):
     """An error that calls a store damaged makes people remove it."""
-    view = ViewRows(3, 2, "float32", {}, [np.ones((3, 2), np.float32)])
-    write_embeddings(tmp_path / "s.zarr", {"original": view}, {})
-    opened = open_embeddings(tmp_path / "s.zarr")
 
     def refuse(*_args, **_more):
         raise OSError(code, "no")
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(OSError, match="no") as error:
-        opened.read("original")
+        store.read("original")
     assert error.value.errno == code
+
+
+@pytest.mark.parametrize("index", [[], [0], [300], [31, 32], [5, 190, 299], list(range(0, ROWS, 7))])
+def test_stored_rows_are_those_of_the_array(store, index):
+    rows, odd = StoredRows(store, "original", np.arange(ROWS)), np.arange(1, ROWS, 2)
+    index = np.array(index, dtype=np.intp)
+    np.testing.assert_array_equal(rows[index], values()[index])
+    taken = rows.take(odd).take(np.array([10, 120]))
+    np.testing.assert_array_equal(taken[np.arange(2)], values()[[21, 241]])
+    assert (rows.shape, taken.shape) == ((ROWS, WIDTH), (2, WIDTH))
+
+
+def test_only_the_chunks_that_are_needed_are_read(store, monkeypatch):
+    spans, read = [], type(store).read
+    monkeypatch.setattr(type(store), "read", lambda self, v, a=0, b=None: spans.append((a, b)) or read(self, v, a, b))
+    StoredRows(store, "original", np.arange(ROWS))[np.array([3, 9, 250])]
+    assert spans == [(3, 10), (250, 251)]
+
+
+def test_small_views_are_arrays_and_large_ones_are_not(store, monkeypatch):
+    np.testing.assert_array_equal(rows_of(store, "original"), values())
+    assert isinstance(rows_of(store, "original", lazy=True), StoredRows)
+    monkeypatch.setattr(embedding_store, "WHOLE_BYTES", values().nbytes - 1)
+    assert isinstance(rows_of(store, "original"), StoredRows)

@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import StoreError
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
-from pipeline.store.source_store import read_backbones, read_source, write_scatters, writing_source
+from pipeline.store import source_store as stores
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -21,45 +21,29 @@ def model(rng, means, embedding_means, K):
     return SourceModel(means[:K], classifier, embedding_means[:K], SourceScatter(triangle, 9.5, K))
 
 
-@pytest.fixture
-def models():
-    """Two seeds of two tasks of two classes each."""
-    rng = np.random.default_rng(0)
-    seeds = [(rng.standard_normal((4, D)), rng.standard_normal((4, 5))) for _ in range(2)]
-    return [[model(rng, *means, K) for K in (2, 4)] for means in seeds]
-
-
-def write(path, models, *, with_scatter):
-    given = [[m if with_scatter else replace(m, scatter=None) for m in tasks] for tasks in models]
-    with writing_source(path, CLASSES, BACKBONES) as writer:
-        if with_scatter:
-            writer.reserve_scatter(2, 2, D)
-        second, first = (write_scatters(writer.path, index, given[index]) for index in (1, 0))  # they end in any order
-        writer.finish([first, second])
-
-
 @pytest.mark.parametrize("with_scatter", [True, False])
-def test_models_are_read_as_written(tmp_path, models, with_scatter):
-    write(tmp_path / "s.zarr", models, with_scatter=with_scatter)
-    assert read_backbones(tmp_path / "s.zarr") == BACKBONES
+def test_models_are_read_as_written_and_others_are_refused(tmp_path, with_scatter):
+    rng, path = np.random.default_rng(0), tmp_path / "s.zarr"
+    means = [(rng.standard_normal((4, D)), rng.standard_normal((4, 5))) for _ in range(2)]
+    models = [[model(rng, *of_seed, K) for K in (2, 4)] for of_seed in means]
+    if not with_scatter:
+        models = [[replace(each, scatter=None) for each in tasks] for tasks in models]
+    with stores.writing_source(path, CLASSES, BACKBONES) as store:
+        scatters = stores.reserve_scatters(store, 2, 2, D) if with_scatter else None
+        second, first = (stores.write_scatters(scatters, i, models[i]) for i in (1, 0))  # they end in any order
+        stores.write_models(store, [first, second])
+    assert stores.read_backbones(path) == BACKBONES
     for index, tasks in enumerate(models):
-        read = read_source(tmp_path / "s.zarr", index, CLASSES, with_scatter=with_scatter)
+        read = stores.read_source(path, index, CLASSES, with_scatter=with_scatter)
         for given, got in zip(tasks, read, strict=True):
-            np.testing.assert_array_equal(got.classifier.W, given.classifier.W)
-            np.testing.assert_array_equal(got.classifier.b, given.classifier.b)
-            np.testing.assert_array_equal(got.means, given.means)
-            np.testing.assert_array_equal(got.embedding_means, given.embedding_means)
-            if with_scatter:
-                np.testing.assert_array_equal(got.scatter.triangle, given.scatter.triangle)
-                assert got.scatter.total == given.scatter.total
-                assert got.scatter.degrees == given.scatter.degrees
-            else:
-                assert got.scatter is None
-
-
-def test_other_classes_and_absent_scatters_are_refused(tmp_path, models):
-    write(tmp_path / "s.zarr", models, with_scatter=False)
+            for name in ("means", "embedding_means"):
+                np.testing.assert_array_equal(getattr(got, name), getattr(given, name))
+            for name in ("W", "b"):
+                np.testing.assert_array_equal(getattr(got.classifier, name), getattr(given.classifier, name))
+            for name in ("triangle", "total", "degrees"):
+                np.testing.assert_array_equal(getattr(got.scatter, name, None), getattr(given.scatter, name, None))
     with pytest.raises(StoreError, match=r"s\.zarr: its classes differ .*same class folders"):
-        next(read_source(tmp_path / "s.zarr", 0, [*CLASSES[:3], "eel"]))
-    with pytest.raises(StoreError, match=r"s\.zarr: has no array 'total'.*dvc repro"):
-        next(read_source(tmp_path / "s.zarr", 0, CLASSES, with_scatter=True))
+        next(stores.read_source(path, 0, [*CLASSES[:3], "eel"]))
+    if not with_scatter:
+        with pytest.raises(StoreError, match=r"s\.zarr: has no array 'total'.*dvc repro"):
+            next(stores.read_source(path, 0, CLASSES, with_scatter=True))

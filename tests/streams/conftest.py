@@ -27,12 +27,6 @@ def copied(project, folder):
     return SmallProject(folder)
 
 
-@pytest.fixture
-def project(source_project, tmp_path):
-    """Return a copy of the source project."""
-    return copied(source_project, tmp_path / "project")
-
-
 @pytest.fixture(scope="session")
 def weeks_project(source_project, tmp_path_factory):
     """Return the source project with two unlabelled weeks of flat photos; to be copied only."""
@@ -53,12 +47,6 @@ def weeks_project(source_project, tmp_path_factory):
     return project
 
 
-@pytest.fixture
-def weeks(weeks_project, tmp_path):
-    """Return a copy of the project with two weeks."""
-    return copied(weeks_project, tmp_path / "project")
-
-
 @pytest.fixture(scope="session")
 def stepped_project(weeks_project, tmp_path_factory):
     """Return the project after the first week's step; to be copied only."""
@@ -67,7 +55,9 @@ def stepped_project(weeks_project, tmp_path_factory):
     return project
 
 
-@pytest.fixture
-def stepped(stepped_project, tmp_path):
-    """Return a copy of the project after the first week's step."""
-    return copied(stepped_project, tmp_path / "project")
+def copy_of(name):
+    """Return a fixture: a copy of the project that another fixture made."""
+    return pytest.fixture(lambda request, tmp_path: copied(request.getfixturevalue(name), tmp_path / "project"))
+
+
+project, weeks, stepped = map(copy_of, ("source_project", "weeks_project", "stepped_project"))

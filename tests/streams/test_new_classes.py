@@ -9,7 +9,7 @@ from pipeline.method.fusion import fuse
 from pipeline.method.rows import reduce_here, unit_rows
 from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
-from pipeline.problem.opened_step import StepSettings, open_step
+from pipeline.problem.opened_step import OpenedStep, StepSettings
 from pipeline.problem.step_adaptation import first_labels, source_with_new_classes
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
@@ -37,7 +37,7 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
         settings = StepSettings(
             "camera-week1", "left", entry.classes, None, foxes.folder / "corrections.csv", 5.0, None
         )
-        step = open_step(settings, open_project(params).domain("week1"), options)
+        step = OpenedStep(settings, open_project(params).domain("week1"), options)
         assert step.order == ("ant", "bee", "fox")
         task = step.task(np.arange(12))
         referee = step.referee(reduce_here)
@@ -70,10 +70,7 @@ def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
     fox = first.classes.index("fox")
     assert first.statistics.rows.weight[fox] >= 5 * 3  # the corrected image, in three views
     np.testing.assert_array_equal(first.statistics.prior_means[fox], second.statistics.prior_means[fox])
-
-
-def test_a_step_may_hold_new_classes_only(foxes):
-    change_step(foxes, "camera-week1", classes=["fox"])
+    change_step(foxes, "camera-week1", classes=["fox"])  # a step may hold new classes only
     run(foxes, "step camera-week1")
     assert state(foxes, "camera-week1").classes == ("fox",)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline import open_cache
-from stream_project import NAMES, answers, change_step, prepare, refusal, run, state
+from stream_project import answers, change_step, run, state
 
 
 @pytest.fixture
@@ -66,16 +66,3 @@ def test_classes_that_arrive_later_leave_the_sums_of_rejection_as_they_are(rejec
     columns = [later.rejecting_classes.index(name) for name in known.rejecting_classes]
     np.testing.assert_allclose(later.rejection.moments[:, columns], known.rejection.moments, rtol=1e-12)
     np.testing.assert_array_equal(later.rejection.histogram, known.rejection.histogram)
-
-
-def test_a_step_without_the_prompt_of_a_class_of_the_source_is_refused(weeks, capsys):
-    params = weeks.read_params()
-    params["datasets"]["less"] = {"classes_per_task": 2, "class_names": {k: v for k, v in NAMES.items() if k != "cat"}}
-    params["domains"]["week1"]["dataset"] = "less"
-    weeks.write_params(params)
-    prepare(weeks, "week1")
-    run(weeks, "step camera-week1")
-    weeks.change_params(method={"variant": "rejecting"})
-    line = refusal(weeks, capsys, "step camera-week1")
-    for word in ("steps.camera-week1", "'cat'", "week1", "class_names"):
-        assert word in line

@@ -18,7 +18,7 @@ from pipeline.cli.main import main
 from pipeline.cli.upgrade import convert_manifest, lists_as_images
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.params import load_params
-from pipeline.store.seal import read_sealed
+from pipeline.store.array_store import open_arrays
 from pipeline.store.source_store import SCHEMA
 from small_project import FEATURES, PROBLEM, ROOT, SmallProject, stages_run
 
@@ -101,7 +101,7 @@ def test_params_keep_their_values_and_get_what_is_new(project, capsys):
 def test_a_store_of_an_older_schema_is_named_with_the_command_that_helps(project):
     path = Path("cache/source/left.zarr")
     with pytest.raises(StoreError, match=rf"{path}: schema .*dvc repro --allow-missing.*upgrading"):
-        read_sealed(path, SCHEMA)
+        open_arrays(path, SCHEMA)
 
 
 def test_what_changed_meanwhile_is_not_taken_over(project, capsys):

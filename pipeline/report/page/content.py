@@ -9,7 +9,7 @@ from pandas import DataFrame
 from pipeline import paths
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
-from pipeline.problem.project import Project
+from pipeline.problem.problem import Project
 from pipeline.report.made_with import MadeWith, made_with, stale_notes
 from pipeline.report.page.chart import Origin
 from pipeline.report.page.pictures import read_pictures

@@ -7,7 +7,7 @@ import numpy as np
 from pandas import DataFrame
 
 from pipeline import paths
-from pipeline.problem.step_results import COLUMNS, ESTIMATE_ERROR
+from pipeline.problem.step_tables import COLUMNS, ESTIMATE_ERROR
 from pipeline.report.page.chart import Chart, Origin, draw
 from pipeline.report.page.pictures import THUMBNAIL, add_picture, read_image
 from pipeline.report.results import StepFigures, read_step, read_table

@@ -1,0 +1,81 @@
+"""A problem's adapted model on the target's test images, seed by seed. Nothing else of the method reads labels."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.method.adaptation import PseudoLabels, Referee
+from pipeline.method.evaluation import Scores, pseudo_label_quality, score
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
+from pipeline.method.prediction import predict
+from pipeline.method.rejection import rejector
+from pipeline.method.rows import Matrix64, RowReduction
+from pipeline.method.variants import MethodOptions
+from pipeline.problem.domain import LabelledDomain
+from pipeline.problem.method_options import check_options
+from pipeline.problem.problem import Problem
+from pipeline.store.array_store import ArrayStore
+from pipeline.store.target_store import labels_at, read_classifiers, read_pseudo_labels, read_rejections
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """An adapted model, and the labels that it is scored with."""
+
+    problem: Problem
+    target: LabelledDomain
+    model: ArrayStore  # see `target_store`
+    options: MethodOptions
+
+    def check(self) -> None:
+        """Refuse a model that was made with other backbones, bases or options."""
+        self.problem.check_backbones()
+        self.problem.bases.require_model(self.model)
+        check_options(self.model, self.options)
+
+    def score(self, index: int, reduce_rows: RowReduction) -> Scores:
+        """Return a seed's scores on its test images after every task."""
+        target, test = self.target, self.target.test_index(self.target.seeds[index])
+        return score(
+            Referee(self.problem.bases.basis(index), self.options, target.prompts.logit_scale, reduce_rows),
+            target.rows(test, self.options.test_views),
+            target.labels[test],
+            target.tasks.task[test],
+            list(self.problem.source_models(index)),
+            read_classifiers(self.model, index),
+        )
+
+    def label_space_scores(self, index: int) -> list[LabelSpaceScores]:
+        """Return a seed's scores after each task, on the test images so far, those of unknown classes too."""
+        target, options = self.target, self.options
+        test = target.test_index(target.seeds[index], unknown=True)
+        rows = target.rows(test, options.test_views)
+        features = kernel_rows(self.problem.bases.basis(index), rows, options.clip_in_kernel)
+        states, directions = read_rejections(self.model, index), self.problem.class_directions(index)
+        models = zip(self.problem.source_models(index), read_classifiers(self.model, index), strict=True)
+        answers = []
+        for k, (source, classifier) in enumerate(models):
+            prediction = predict(features, rows.cosines, source, classifier, options, target.prompts.logit_scale)
+            u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
+            if states is not None:
+                judge = rejector(states[k], directions)
+                u = judge.unknownness(rows)
+                rejected = u > judge.threshold
+            answers.append(Answers(prediction.label, rejected, u))
+        return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
+
+    def pseudo_labels(self) -> Iterator[PseudoLabels]:
+        """Yield the final pseudo-labels of each seed, of all images."""
+        return (read_pseudo_labels(self.model, i, self.target.vision.rows) for i in range(len(self.target.seeds)))
+
+    def pseudo_label_quality(self) -> Matrix64:
+        """Return the accuracy of the pseudo-labels kept (NaN: none is) and the share kept, (S, T, 2)."""
+        quality = []
+        for seed, labels in zip(self.target.seeds, self.pseudo_labels(), strict=True):
+            for task, classes in enumerate(self.target.class_sets):
+                train = self.target.train_index(seed, task)
+                of_task = labels_at(labels, train, len(classes))
+                quality.append(pseudo_label_quality(of_task, self.target.labels[train]))
+        return np.reshape(quality, (len(self.target.seeds), -1, 2))
