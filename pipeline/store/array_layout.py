@@ -1,9 +1,10 @@
 """How the numbers of an array lie in files: in Zarr's format 3, to the byte, each chunk with its CRC-32C.
 
 Arrays of models have one chunk for each leading index (`ArrayLayout`), embeddings shards of rows (`ShardedRows`).
-Both are written and read here, because zarr-python takes a quarter of a second to import, which every stage would
-pay, and reads rows through several copies: 321 ms for 200,000 × 768 float16 in the page cache where this reader takes
-63 ms and `np.load` 75 ms (docs/performance.md). Tests compare with what zarr-python writes and reads.
+Embeddings are written by zarr-python (`embedding_store`). The rest is done here, because zarr-python takes a quarter of
+a second to import, which every stage would pay, and reads rows through several copies: 321 ms for 200,000 × 768 float16
+in the page cache where this reader takes 63 ms and `np.load` 75 ms (docs/performance.md). Tests compare with what
+zarr-python writes and reads.
 
 Metadata is believed only where it is what would be written here and the files bear it out: an array of another
 layout, or whose files do not have exactly the size that its shape asks for, is refused before anything is allocated.
@@ -13,7 +14,7 @@ What is wrong is a `ValueError`, in which the store's own module says how to get
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product, takewhile
@@ -109,34 +110,11 @@ class ShardedRows:
     @property
     def metadata(self) -> Metadata:
         """The content of the array's zarr.json."""
-        width, plain = self.shape[1], [LITTLE_ENDIAN, CRC]  # embeddings compress 1.09 times: not worth the time
+        width, plain = self.shape[1], [LITTLE_ENDIAN, CRC]
         chunk = [self.chunk_rows, width]
         inner = {"chunk_shape": chunk, "codecs": plain, "index_codecs": plain, "index_location": "end"}
         codecs = [{"name": "sharding_indexed", "configuration": inner}]
-        # NaN: a row that was never written must not look like a row
         return {**_metadata(self, [self.shard_rows, width], codecs, "NaN"), "attributes": self.attributes}
-
-    def write(self, blocks: Iterable[Matrix]) -> None:
-        """Write all rows, which come in order in ``blocks``."""
-        rows, shard = np.empty((0, self.shape[1]), self.dtype), 0
-        for block in blocks:
-            rows = np.concatenate([rows, block], dtype=self.dtype) if len(rows) else np.asarray(block, self.dtype)
-            while len(rows) >= self.shard_rows:
-                self._write_shard(shard, rows[: self.shard_rows])
-                rows, shard = rows[self.shard_rows :], shard + 1
-        if len(rows):
-            self._write_shard(shard, rows)
-
-    def _write_shard(self, shard: int, rows: Matrix) -> None:
-        file = self._file(shard)
-        file.parent.mkdir(parents=True)
-        with file.open("wb") as content:
-            for start in range(0, len(rows), self.chunk_rows):
-                chunk = rows[start : start + self.chunk_rows]
-                if absent := self.chunk_rows - len(chunk):
-                    chunk = np.concatenate([chunk, np.full((absent, chunk.shape[1]), np.nan, self.dtype)])
-                content.writelines(_with_crc(chunk))
-            content.write(self._index(shard))
 
     def _index(self, shard: int) -> bytes:
         """Return the end of a shard's file: where each chunk begins, and its length; 2**64 - 1 for one that is not."""
@@ -194,7 +172,7 @@ class ShardedRows:
 Layout = ArrayLayout | ShardedRows
 
 
-def create(layout: Layout) -> None:
+def create(layout: ArrayLayout) -> None:
     """Write the zarr.json of an array, to be filled."""
     layout.folder.mkdir()
     (layout.folder / ROOT).write_text(json.dumps(layout.metadata, indent=2), encoding="utf-8")

@@ -2,11 +2,14 @@
 
 import errno
 import json
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
+import zarr.core.sync as zarr_sync
+import zarr.storage._local as local
 
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
@@ -59,6 +62,30 @@ def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype, block):
         assert files_in(tmp_path / "ours.zarr" / view) == files_in(tmp_path / "theirs")
     assert len(files_in(tmp_path / "ours.zarr")) == 1 + 2 * (1 + 3), "few files: metadata, three shards of each view"
     assert zarr.open_group(tmp_path / "ours.zarr", mode="r").attrs["domain"] == "a"
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
+    """Control-C arrives in our thread while a thread of Zarr's writes a shard."""
+    put, wait, interrupts = local._put, zarr_sync.wait, []
+
+    def slow_put(path, value, exclusive=False):
+        time.sleep(0.2 * (path.name != "zarr.json"))
+        return put(path, value, exclusive)
+
+    def interrupted_once(futures, **options):
+        time.sleep(0.05)  # metadata is written by then, the shard is not
+        if not interrupts and not all(future.done() for future in futures):
+            interrupts.append(futures)
+            raise KeyboardInterrupt
+        return wait(futures, **options)
+
+    monkeypatch.setattr(local, "_put", slow_put)
+    monkeypatch.setattr(zarr_sync, "wait", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "a.zarr", values())
+    time.sleep(0.5)
+    assert interrupts
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_written_is_read(store):
