@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import Work, best_in_turns
+from benchmarks.measure import Work, best_in_turns
 from pipeline.method import kernel_lda
 from pipeline.method.adaptation import adapt_tasks
 from pipeline.method.class_statistics import zeros

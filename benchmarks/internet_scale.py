@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.images import write_photos
 from benchmarks.imported_project import ImportedProject
-from benchmarks.photos import write_photos
-from benchmarks.shards import SHARD, cpu, photos, write_tars
-from benchmarks.timing import seconds
+from benchmarks.measure import run_command, seconds
+from benchmarks.shards import CPU, SHARD, photos, write_tars
 from pipeline.datasets.manifest_files import read_images
 from pipeline.datasets.sources.choose import find_in
 from pipeline.encoders.image_decoding import read_image
@@ -92,7 +91,7 @@ def manifests(folder: Path) -> Figures:
 
 def hashing(folder: Path) -> Figures:
     """Read and hash photos as `manifest` does, bytes as DVC does, and many files with DVC itself."""
-    photos = write_photos(folder / "photos", 40)
+    photos = [image.path for image in write_photos(folder / "photos", 40)]
     reading = seconds(lambda: [read_image(photo) for photo in photos])
     block = os.urandom(64 * 2**20)
     md5 = seconds(lambda: hashlib.md5(block).hexdigest())  # noqa: S324
@@ -101,16 +100,8 @@ def hashing(folder: Path) -> Figures:
         (repository / name).mkdir(parents=True)
         for i in range(count):
             (repository / name / f"{i}.bin").write_bytes(i.to_bytes(8, "big"))
-
-    def dvc(*arguments: str) -> float:
-        command = [sys.executable, "-m", "dvc", *arguments, "--quiet"]
-        environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
-        began = time.perf_counter()
-        subprocess.run(command, cwd=repository, check=True, capture_output=True, env=environment)
-        return time.perf_counter() - began
-
-    dvc("init", "--no-scm")
-    few, many = dvc("add", "few"), dvc("add", "many")
+    run_command(repository, "dvc", "init", "--no-scm", "--quiet")
+    few, many = (run_command(repository, "dvc", "add", name, "--quiet")[0] for name in ("few", "many"))
     return {
         "photo_bytes": sum(photo.stat().st_size for photo in photos) / len(photos),
         "photos_hashed": len(photos) / reading,
@@ -122,7 +113,7 @@ def hashing(folder: Path) -> Figures:
 def shards(folder: Path) -> Figures:
     """List 10,000 images of a tar file by their headers."""
     write_tars(folder / "tar", photos(SHARD))
-    return {"tar_listed": SHARD / cpu(lambda: find_in(folder / "tar"))}
+    return {"tar_listed": SHARD / seconds(lambda: find_in(folder / "tar"), CPU)}
 
 
 def statistics() -> Figures:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from benchmarks import run, statistics
-from benchmarks.row import Row, at_least, at_most
+from benchmarks.measure import Row, at_least, at_most
 from small_project import ROOT
 
 ROWS = [
