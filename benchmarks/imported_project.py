@@ -15,7 +15,13 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 VIEWS = ("original", "zeros", "rand")
-# the stages after the caches, in order
+# the stages in order: up to the caches, and after them
+CACHES = (
+    *(("model", "vit"), ("model", "clip")),
+    *((stage, domain) for domain in "ab" for stage in ("manifest", "order", "tasks")),
+    *(("embed", domain, model) for domain in "ab" for model in ("vit", "clip")),
+    *(("prompts", "a"), ("prompts", "b")),
+)
 STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
@@ -136,12 +142,5 @@ class ImportedProject:
 
     def cache(self) -> None:
         """Run everything before the statistics."""
-        for model in ("vit", "clip"):
-            self.run("model", model)
-        for domain in ("a", "b"):
-            self.run("manifest", domain)
-            self.run("order", domain)
-            self.run("tasks", domain)
-            for model in ("vit", "clip"):
-                self.run("embed", domain, model)
-            self.run("prompts", domain)
+        for stage in CACHES:
+            self.run(*stage)

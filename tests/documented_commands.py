@@ -95,6 +95,11 @@ def read_page(path: Path, root: Path = ROOT) -> Page:
     return Page(name, tuple(blocks), "\n".join(prose))
 
 
+def read_pages() -> list[Page]:
+    """Read all pages."""
+    return [read_page(path) for path in PAGES]
+
+
 def commands_of(page: str, section: str | None = None) -> list[str]:
     """Return the command lines of a page, or of one of its sections."""
     blocks = [block for block in read_page(ROOT / page).blocks if block.is_command]

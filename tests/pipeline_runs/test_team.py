@@ -9,21 +9,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from sharing_story import SharedRemote, give, in_clone, join, metrics, without_encoders
+from sharing_story import PULL, give, in_clone, join, metrics, shared_folder, without_encoders
 from small_project import ROOT, SmallProject, draw_image, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COSTLY = ("generate", "manifest", "model", "embed", "prompts")
 CLASSES = ("ant", "bee", "cat", "dog")
-PULL = ("dvc", "repro", "--pull", "--allow-missing")
 
 
 @pytest.fixture(scope="module")
 def team(run_project, tmp_path_factory):
     """Ada has run and shared the project; git's one place for all of them is a bare repository."""
     folder = tmp_path_factory.mktemp("team")
-    remote = SharedRemote("A shared folder", {"/mnt/team/referee": str(folder / "remote")})
+    remote = shared_folder(folder / "remote")
     ada = run_project
     (ada.folder / "suites").mkdir()
     shutil.copy(ada.folder / "suite.yaml", ada.folder / "suites/toy.yaml")
@@ -49,8 +48,7 @@ def without_images(team):
 def hand_over(person, message):
     """Commit and push everything; the others pull it."""
     person.run("dvc", "push", "--quiet")
-    person.run("git", "add", ".")
-    person.run("git", "commit", "--quiet", "-m", message)
+    person.commit(message)
     person.run("git", "push", "--quiet", "origin", "HEAD")
 
 
@@ -76,8 +74,12 @@ def extract_domain(person, name):
     describe_domain(person, name)
     for animal in CLASSES:
         draw_class(person.folder / "data" / name, animal)
-    features = (f"embed@{name}-vit", f"embed@{name}-clip", f"prompts@{name}", f"tasks@{name}")
-    person.run(*PULL, *features)
+    person.run(*PULL, *features_of(name))
+
+
+def features_of(domain):
+    """Return the stages whose outputs a teammate needs of a domain."""
+    return f"embed@{domain}-vit", f"embed@{domain}-clip", f"prompts@{domain}", f"tasks@{domain}"
 
 
 def edit(person, module, text):
@@ -106,8 +108,7 @@ def test_ada_and_eva_extract_two_domains_and_merge(team):
     hand_over(eva, "domain eva")
     extract_domain(ada, "ada")
     ada.run("dvc", "push", "--quiet")
-    ada.run("git", "add", ".")
-    ada.run("git", "commit", "--quiet", "-m", "domain ada")
+    ada.commit("domain ada")
     ada.run("git", "pull", "--quiet", "--no-rebase", "origin", "HEAD", ok=False)
     ada.run("git", "checkout", "--theirs", "suite.yaml")
     describe_domain(ada, "ada")
@@ -123,13 +124,7 @@ def test_a_new_class_arrives_last_in_every_domain_and_ben_needs_no_image(team):
         take_over(person)
         for domain in domains:
             draw_class(person.folder / "data" / domain, "bat")
-        targets = [f"{stage}@{d}" for d in domains for stage in ("embed", "tasks", "prompts")]
-        targets = [
-            target
-            for name in targets
-            for target in ((f"{name}-vit", f"{name}-clip") if name.startswith("embed") else (name,))
-        ]
-        done = person.run(*PULL, *targets)
+        done = person.run(*PULL, *(target for domain in domains for target in features_of(domain)))
         assert done.stdout.count("arrive last: bat") == len(domains)
         hand_over(person, f"bats of {person.folder.name}")
     take_over(ben)
