@@ -101,6 +101,6 @@ def read_pages() -> list[Page]:
 
 
 def commands_of(page: str, section: str | None = None) -> list[str]:
-    """Return the command lines of a page, or of one of its sections."""
-    blocks = [block for block in read_page(ROOT / page).blocks if block.is_command]
+    """Return the command lines of a page, or of one of its sections, but those that no test can run."""
+    blocks = [block for block in read_page(ROOT / page).blocks if block.is_command and block.marker != "not run"]
     return [line for block in blocks if section in (None, block.section) for line in block.lines]

@@ -11,25 +11,20 @@ import pytest
 
 from pipeline.cli.use import use
 from pipeline.stage import main as run_stage
-from small_project import ROOT, VIT_KWARGS, SmallProject, draw_image
+from small_project import ROOT, VIT_KWARGS, SmallProject, draw_domain, draw_image
 
 Change = Callable[[SmallProject, pytest.MonkeyPatch], object]
 
 
 def settings(section: str, **values: object) -> Change:
-    """Change keys of a section."""
     return lambda project, _: project.change_params(**{section: values})
 
 
 def entry(section: str, key: str, **values: object) -> Change:
     """Change keys of a domain, model or dataset."""
-
-    def change(project: SmallProject, _: pytest.MonkeyPatch) -> None:
-        params = project.read_params()
-        params[section][key].update(values)
-        project.write_params(params)
-
-    return change
+    return lambda project, _: project.change_params(
+        **{section: {key: {**project.read_params()[section][key], **values}}}
+    )
 
 
 def edit(module: str, text: str) -> Change:
@@ -44,14 +39,12 @@ def edit(module: str, text: str) -> Change:
     return change
 
 
-def in_right(change: Callable[[Path], object]) -> Change:
-    """Change the images of the target."""
-    return lambda project, _: change(project.folder / "data/right")
+def in_images(*domains: str) -> Callable[[Callable[[Path], object]], Change]:
+    """Change the images of domains."""
+    return lambda change: lambda project, _: [change(project.folder / "data" / name) for name in domains]
 
 
-def in_both(change: Callable[[Path], object]) -> Change:
-    """Change the images of both domains."""
-    return lambda project, _: [change(project.folder / "data" / name) for name in ("left", "right")]
+in_right, in_both = in_images("right"), in_images("left", "right")
 
 
 def new_behaviour(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,13 +57,10 @@ def new_behaviour(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def domain_added(project: SmallProject, _: pytest.MonkeyPatch) -> None:
     """Describe a third domain, whose images are there for whoever has images."""
-    params = project.read_params()
-    params["domains"]["third"] = {**params["domains"]["right"], "images": "data/third"}
-    project.write_params(params)
+    described = project.read_params()["domains"]["right"]
+    project.change_params(domains={"third": {**described, "images": "data/third"}})
     if (project.folder / "data/left").exists():
-        for name in ("ant", "bee", "cat", "dog"):
-            for number in range(3):
-                draw_image(project.folder / f"data/third/{name}/{number}.png", 900 + number)
+        draw_domain(project.folder / "data/third", tuple(WORDS), 3, seed=9)
 
 
 def unlabelled_domain(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,10 +83,10 @@ def other_suite(project: SmallProject, _: pytest.MonkeyPatch) -> None:
 
 def other_weights(project: SmallProject, _: pytest.MonkeyPatch) -> None:
     """Put another checkpoint where the features' own was."""
-    folder = project.folder / "weights/clip"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "open_clip_model.safetensors").unlink(missing_ok=True)
-    (folder / "open_clip_model.safetensors").write_bytes(b"other numbers")
+    file = project.folder / "weights/clip/open_clip_model.safetensors"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    file.write_bytes(b"other numbers")
 
 
 def other_weights_meant(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,20 +108,17 @@ def no_weights(project: SmallProject, _: pytest.MonkeyPatch) -> None:
 
 
 def rename(old: str, new: str) -> Callable[[Path], object]:
-    """Rename a file or class folder."""
     return lambda folder: (folder / old).rename(folder / new)
 
 
 def mend(folder: Path) -> None:
-    """Replace the content of an image."""
     (folder / "bee/3.png").unlink()
     draw_image(folder / "bee/3.png", 78)
 
 
 def add_class(folder: Path) -> None:
     """Add a class that sorts among the others."""
-    for number in range(6):
-        draw_image(folder / f"bat/{number}.png", 500 + number)
+    draw_domain(folder, ("bat",), 6, seed=5)
 
 
 PINNED = [["ant", "bee"], ["cat", "dog"]]
