@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from sharing_story import PULL, give, in_clone, join, metrics, shared_folder, without_encoders
-from small_project import ROOT, SmallProject, draw_image, stages_run
+from small_project import SmallProject, draw_image, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -24,10 +24,6 @@ def team(run_project, tmp_path_factory):
     folder = tmp_path_factory.mktemp("team")
     remote = shared_folder(folder / "remote")
     ada = run_project
-    (ada.folder / "suites").mkdir()
-    shutil.copy(ada.folder / "suite.yaml", ada.folder / "suites/toy.yaml")
-    shutil.copy(ROOT / "suites/digits.yaml", ada.folder / "suites")
-    ada.run("git", "add", "suites")
     give(ada, remote)
     ada.run("git", "clone", "--quiet", "--bare", str(ada.folder), str(folder / "git"))
     ada.run("git", "remote", "add", "origin", str(folder / "git"))
@@ -82,11 +78,6 @@ def features_of(domain):
     return f"embed@{domain}-vit", f"embed@{domain}-clip", f"prompts@{domain}", f"tasks@{domain}"
 
 
-def edit(person, module, text):
-    with (person.folder / "pipeline" / module).open("a") as file:
-        file.write(text)
-
-
 def test_ben_changes_sigma_seeds_and_tasks_and_ada_takes_over_his_result(team):
     ada, ben = team.ada, team.ben
     ben.change_params(
@@ -135,19 +126,6 @@ def test_a_new_class_arrives_last_in_every_domain_and_ben_needs_no_image(team):
     hand_over(ben, "five classes")
 
 
-def test_an_upgrade_of_the_package_costs_no_image(team):
-    ada, ben = team.ada, team.ben
-    take_over(ada)
-    for module in ("datasets/manifest_files.py", "stages/embed.py", "encoders/preprocessing.py"):
-        edit(ada, module, "# upgraded\nUPGRADED = True\n")
-    edit(ada, "method/rows.py", "UPGRADED = True\n")
-    ada.run("git", "commit", "--quiet", "-am", "a new version")
-    ada.run("git", "push", "--quiet", "origin", "HEAD")
-    take_over(ben)
-    assert "adapt@left-right" in without_images(team)
-    hand_over(ben, "results of the new version")
-
-
 def test_queues_of_experiments_succeed_with_and_without_images(team):
     ada, ben = team.ada, team.ben
     take_over(ada)
@@ -159,17 +137,6 @@ def test_queues_of_experiments_succeed_with_and_without_images(team):
         states = person.run("dvc", "queue", "status").stdout
         assert states.count("Success") == 2, states
         assert "Failed" not in states
-
-
-def test_another_suite_and_back_costs_nothing(team):
-    ben, before = team.ben, metrics(team.ben)
-    shutil.copy(ben.folder / "suite.yaml", ben.folder / "suites/toy.yaml")
-    ben.run("referee", "use", "digits")
-    assert "manifest" in ben.run(*PULL, ok=False, **team.apart).stdout  # nobody has extracted it
-    ben.run("referee", "use", "toy")
-    assert without_images(team) <= {"code", "report"}
-    assert metrics(ben) == before
-    ben.run("git", "checkout", "--quiet", ".")
 
 
 def test_a_domain_becomes_private_and_an_image_comes_and_goes(team):
