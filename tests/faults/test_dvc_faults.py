@@ -75,9 +75,10 @@ def forget(project):
                 shutil.rmtree(made) if made.is_dir() else made.unlink()
 
 
-def kill_repro(project, kills, seed):
-    """Kill `dvc repro`, its stages with it, at random moments after its first stage began; then let it end."""
-    expected, chosen = outputs(project), random.Random(seed)
+@pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.long)])
+def test_dvc_repro_killed_with_its_stages(project, kills):
+    """At random moments after its first stage began; then it may end."""
+    expected, chosen = outputs(project), random.Random(kills)
     forget(project)
     lock = locked(project)
     killed = 0
@@ -100,15 +101,6 @@ def kill_repro(project, kills, seed):
         project.repro("--force", "--downstream", "source@left")
         assert outputs(project) == expected
         assert not leftovers(project.folder / "cache")
-
-
-def test_dvc_repro_killed_with_its_stages(project):
-    kill_repro(project, 1, seed=0)
-
-
-@pytest.mark.long
-def test_dvc_repro_killed_many_times(project):
-    kill_repro(project, 15, seed=1)
 
 
 @pytest.mark.long
@@ -164,9 +156,9 @@ def assert_whole(remote):
     return len(named)
 
 
-def cut_off(project, command, folder, kills, seed):
+def cut_off(project, command, folder, kills=6):
     """SIGKILL a transfer so many times, each time once some files have come."""
-    chosen, killed = random.Random(seed), 0
+    chosen, killed = random.Random(1), 0
     for _ in range(4 * kills + 4):
         transfer, wanted = (project.start("dvc", *command), len(objects(folder)) + chosen.randint(1, 20))
         while transfer.poll() is None and len(objects(folder)) < wanted:
@@ -180,26 +172,21 @@ def cut_off(project, command, folder, kills, seed):
     pytest.fail(f"{command}: never cut off")
 
 
-def share_interrupted(project, folder, kills, seed):
-    """Cut off ``kills`` pushes and as many pulls, then do both once in peace."""
-    remote, store = folder / "remote", project.folder / ".dvc/cache"
+@pytest.mark.long  # whether DVC's own transfers are whole; tests of sharing push and pull undisturbed
+def test_push_and_pull_cut_off_many_times(project, tmp_path):
+    remote, store = tmp_path / "remote", project.folder / ".dvc/cache"
     remote.mkdir()
     project.run("dvc", "remote", "add", "--default", "team", str(remote))
     shared = ("cache/embeddings", "cache/target")
     expected = [tree_digest(project.folder / name) for name in shared]
-    cut_off(project, ("push",), remote, kills, seed)
+    cut_off(project, ("push",), remote)
     assert_whole(remote)
     project.run("dvc", "push")
     assert assert_whole(remote) > 50
     for name in (".dvc/cache", *shared):
         shutil.rmtree(project.folder / name)
     store.mkdir()
-    cut_off(project, ("pull", "--allow-missing"), store, kills, seed)
+    cut_off(project, ("pull", "--allow-missing"), store)
     project.run("dvc", "pull", "--allow-missing")
     assert [tree_digest(project.folder / name) for name in shared] == expected
     assert project.repro() == set()
-
-
-@pytest.mark.long  # whether DVC's own transfers are whole; tests of sharing push and pull undisturbed
-def test_push_and_pull_cut_off_many_times(project, tmp_path):
-    share_interrupted(project, tmp_path, 6, seed=1)

@@ -74,10 +74,21 @@ def leftovers(folder):
     return [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".former"))]
 
 
-def kill_and_mend(project, undisturbed, kills, seed):
-    """Kill every stage in turn at random moments until ``kills`` were at work, at least one of each; each then ends."""
+def assert_whole_or_absent(path, expected, parts):
+    """An output is what it must be, or nothing; of ``parts``, each is."""
+    if parts is None:
+        assert tree_digest(path) in (None, expected), path
+        return
+    for name, content in files_in(path).items() if path.exists() else ():
+        hidden = name.rsplit("/", 1)[-1].endswith((".partial", ".former"))
+        assert hidden or content == parts.get(name), f"{path}/{name}"
+
+
+@pytest.mark.parametrize("kills", [len(STAGES), pytest.param(120, marks=pytest.mark.long)])
+def test_stages_killed_at_random_moments_end_with_the_same_bytes(project, undisturbed, kills):
+    """Each in turn until ``kills`` were at work, at least one of each; each is then run to its end."""
     seconds, expected, parts = undisturbed
-    chosen = random.Random(seed)
+    chosen = random.Random(kills)
     at_work = Counter()
     tried = 0
     while at_work.total() < kills or len(at_work) < len(STAGES):
@@ -102,22 +113,3 @@ def kill_and_mend(project, undisturbed, kills, seed):
         for name in outputs:
             assert tree_digest(project.folder / name) == expected[name], f"{stage}: {name} differs"
         assert not leftovers(project.folder), stage
-
-
-def assert_whole_or_absent(path, expected, parts):
-    """An output is what it must be, or nothing; of ``parts``, each is."""
-    if parts is None:
-        assert tree_digest(path) in (None, expected), path
-        return
-    for name, content in files_in(path).items() if path.exists() else ():
-        hidden = name.rsplit("/", 1)[-1].endswith((".partial", ".former"))
-        assert hidden or content == parts.get(name), f"{path}/{name}"
-
-
-def test_a_dozen_and_more_kills(project, undisturbed):
-    kill_and_mend(project, undisturbed, kills=len(STAGES), seed=0)
-
-
-@pytest.mark.long
-def test_a_hundred_and_twenty_kills(project, undisturbed):
-    kill_and_mend(project, undisturbed, kills=120, seed=1)
