@@ -184,11 +184,11 @@ class SmallProject:
         """Return a path below the folder of the suite's results."""
         return self.folder.joinpath("results", self.read_params()["suite"], *parts)
 
-    def change_params(self, **sections: dict[str, Any]) -> None:
-        """Update keys inside sections of params.yaml or suite.yaml."""
+    def change_params(self, **sections: Any) -> None:
+        """Update keys inside sections of params.yaml or suite.yaml; replace those that have no keys."""
         params = self.read_params()
-        for section, changes in sections.items():
-            params[section].update(changes)
+        for section, value in sections.items():
+            params[section] = {**params[section], **value} if isinstance(value, dict) else value
         self.write_params(params)
 
     def environment(self, **more: str) -> dict[str, str]:

@@ -49,14 +49,6 @@ def project(digits, tmp_path):
     return copy
 
 
-def put_into_params(project, text):
-    """Put the keys of a YAML text in the place of those of params.yaml and suite.yaml, entries one by one."""
-    params = project.read_params()
-    for section, value in YAML(typ="safe", pure=True).load(text).items():
-        params[section] = {**params[section], **value} if isinstance(value, dict) else value
-    project.write_params(params)
-
-
 def run_block(project, block):
     """Do what a block asks its reader to do."""
     if block.marker == "file":
@@ -65,7 +57,7 @@ def run_block(project, block):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(block.text)
     elif block.marker == PARAMS:
-        put_into_params(project, block.text)
+        project.change_params(**YAML(typ="safe", pure=True).load(block.text))
     else:
         done = project.run("bash", "-euo", "pipefail", "-c", block.text, ok=False)
         assert done.returncode == 0, f"{block}\n{block.text}\n{done.stdout}\n{done.stderr}"

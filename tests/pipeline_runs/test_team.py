@@ -54,15 +54,14 @@ def take_over(person):
     person.run("dvc", "pull", "--quiet", "--allow-missing")
 
 
-def draw_class(folder, name, count=6):
-    for number in range(count):
+def draw_class(folder, name):
+    for number in range(6):
         draw_image(folder / name / f"{number}.png", sum(name.encode()) + number)
 
 
 def describe_domain(person, name):
-    params = person.read_params()
-    params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}"}
-    person.write_params(params)
+    left = person.read_params()["domains"]["left"]
+    person.change_params(domains={name: {**left, "images": f"data/{name}"}})
 
 
 def extract_domain(person, name):
