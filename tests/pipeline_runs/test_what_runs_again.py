@@ -45,12 +45,14 @@ def edit(module: str, text: str) -> Change:
     return change
 
 
-def in_images(*domains: str) -> Callable[[Callable[[Path], object]], Change]:
-    """Change the images of domains."""
-    return lambda change: lambda project, _: [change(project.folder / "data" / name) for name in domains]
+def in_right(change: Callable[[Path], object]) -> Change:
+    """Change the images of the target."""
+    return lambda project, _: change(project.folder / "data/right")
 
 
-in_right, in_both = in_images("right"), in_images("left", "right")
+def in_both(change: Callable[[Path], object]) -> Change:
+    """Change the images of both domains."""
+    return lambda project, _: [change(project.folder / "data" / name) for name in ("left", "right")]
 
 
 def new_behaviour(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
