@@ -9,7 +9,6 @@ Weights are random: they change no time. The last column is the smallest cosine 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,14 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 
-from benchmarks.photos import write_photos
+from benchmarks.embed_end_to_end import random_backbone
+from benchmarks.images import write_photos
 from pipeline.encoders.backbone import Backbone, build_image_encoder
 from pipeline.encoders.device import choose_device, describe_device, fast_precision
-from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
 from pipeline.errors import ModelError
-from pipeline.extraction.images import Image, load_crops
+from pipeline.extraction.images import load_crops
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words
 from pipeline.method.view_names import VIEWS
@@ -55,18 +53,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
-    ensure_torchvision_ops()
-    import timm
-
     device, settings = choose_device(args.device), ViewSettings()
     print(f"{describe_device(device)}, {args.model}, precision auto: {fast_precision(device)}")
     with tempfile.TemporaryDirectory() as name:
-        weights = Path(name) / "weights.safetensors"
-        torch.manual_seed(0)
-        save_file(timm.create_model(args.model, num_classes=0).state_dict(), weights)
-        paths = write_photos(Path(name) / "photos", PHOTOS)
-        images = [Image(path, hashlib.sha256(path.read_bytes()).digest()) for path in paths]
-        backbone = Backbone(library="timm", name=args.model, origin=str(weights))
+        images = write_photos(Path(name) / "photos", PHOTOS)
+        backbone = random_backbone(args.model, Path(name))
         how = build_image_encoder(backbone, str(device)).preprocessing
         batches = [(images * -(-args.batch // PHOTOS))[: args.batch] for _ in range(max(1, args.images // args.batch))]
         with ThreadPoolExecutor(worker_count(0)) as pool:

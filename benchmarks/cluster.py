@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from distributed import SubprocessCluster
 
 from pipeline.extraction.cluster import Cluster, connected
 from pipeline.extraction.embed_on_cluster import BlockRows, BlockSizes
@@ -32,7 +31,6 @@ from pipeline.store.progress_log import ProgressLog
 ROOT = Path(__file__).resolve().parents[1]
 VIEWS, WIDTH, ROWS = ("original", "zeros", "rand"), 768, 64
 WITHOUT_SLEEP, TASKS = 131_072, 1000  # images without sleep; tasks that do nothing
-DASK = str(Path(sys.executable).with_name("dask"))
 
 
 def sleep_like_a_gpu(rate: float, block: Batch) -> BlockRows:
@@ -49,35 +47,22 @@ def sleep_like_a_gpu(rate: float, block: Batch) -> BlockRows:
 @contextlib.contextmanager
 def started_cluster(workers: int) -> Iterator[tuple[Cluster, Path, list[int]]]:
     """A cluster of so many worker processes, a folder to write in, and the ids of scheduler and workers."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        file, scratch = Path(folder, "scheduler.json"), Path(folder, ".referee", "scratch")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        ids: list[int] = []
-
-        def start(*command: str) -> None:
-            process = subprocess.Popen(
-                [DASK, *command, "--no-dashboard", "--scheduler-file", str(file)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                cwd=folder,
-            )
-            ids.append(process.pid)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-
-        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show")
-        while not file.exists():
-            time.sleep(0.1)
-        time.sleep(0.2)
-        for _ in range(workers):
-            start("worker", "--nthreads", "1", "--no-nanny", "--memory-limit", "0")
-        with connected(json.loads(file.read_text())["address"], scratch) as cluster:
-            while cluster.threads() < workers:
-                time.sleep(0.2)
-            first = batches_of(ROWS)
-            cluster.map(partial(sleep_like_a_gpu, 0.0), first * 8 * workers)  # imports
-            yield cluster, Path(folder), ids
+    os.environ |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        SubprocessCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            worker_class="distributed.Worker",
+            worker_kwargs={"memory_limit": 0, "local_directory": folder},
+            dashboard_address=None,
+        ) as dask,
+        connected(dask.scheduler_address, Path(folder, ".referee", "scratch")) as cluster,
+    ):
+        while cluster.threads() < workers:
+            time.sleep(0.2)
+        cluster.map(partial(sleep_like_a_gpu, 0.0), batches_of(ROWS) * 8 * workers)  # imports
+        yield cluster, Path(folder), [each.process.pid for each in (dask.scheduler, *dask.workers.values())]
 
 
 def batches_of(images: int) -> list[Batch]:

@@ -7,7 +7,6 @@ Building the model and importing the libraries is not part of it: it does not gr
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from benchmarks.photos import write_photos
-from benchmarks.row import Row, at_least
-from benchmarks.timing import best_in_turns
+from benchmarks.images import write_photos
+from benchmarks.measure import Row, at_least, best_in_turns
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
@@ -35,16 +33,20 @@ from pipeline.store.progress_log import ProgressLog
 MODELS = {True: "vit_small_patch16_224", False: "vit_base_patch16_224"}  # by `quick`
 
 
-def random_embedder(model: str, folder: Path) -> ImageEmbedder:
-    """Build a timm model of random weights on the CPU, from a checkpoint, as every model is built."""
+def random_backbone(model: str, folder: Path) -> Backbone:
+    """Write random weights of a timm model: they change no time."""
     ensure_torchvision_ops()
     import timm
 
     torch.manual_seed(0)
     weights = folder / "weights.safetensors"
     save_file(timm.create_model(model, num_classes=0).state_dict(), weights)
-    backbone = Backbone(library="timm", name=model, origin=str(weights))
-    return ImageEmbedder.build(EmbeddingSettings(backbone, ViewSettings(), device="cpu"))
+    return Backbone(library="timm", name=model, origin=str(weights))
+
+
+def random_embedder(model: str, folder: Path) -> ImageEmbedder:
+    """Build a timm model of random weights on the CPU, from a checkpoint, as every model is built."""
+    return ImageEmbedder.build(EmbeddingSettings(random_backbone(model, folder), ViewSettings(), device="cpu"))
 
 
 def embed(embedder: ImageEmbedder, images: list[Image], folder: Path) -> None:
@@ -91,8 +93,7 @@ def rows(quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         embedder = random_embedder(model, folder)
-        paths = write_photos(folder / "photos", batches * CPU_ROWS)
-        images = [Image(path, hashlib.sha256(path.read_bytes()).digest()) for path in paths]
+        images = write_photos(folder / "photos", batches * CPU_ROWS)
         passes = batches * len(VIEWS)
         bare = [thread_per_pass(embedder.encoder, passes, workers)]
         if not quick:

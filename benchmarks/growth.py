@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import Work, best_in_turns
+from benchmarks.measure import Work, best_in_turns
 from pipeline.method import kernel_lda
 from pipeline.method.adaptation import Referee, adapt_tasks
 from pipeline.method.class_statistics import zeros
@@ -31,12 +31,12 @@ def _shortest(work: Work, rounds: int = 3) -> float:
     return best_in_turns(work, rounds=rounds, warm_up=False)[0]
 
 
-def accumulation(n: int, D: int, C: int = 10) -> float:
+def accumulation(n: int, D: int) -> float:
     """Time of the statistics of n rows."""
     basis = draw_basis(WIDTH, D, 1e-4, "gamma", 0)
     x = np.random.default_rng(0).normal(size=(n, WIDTH)).astype(np.float32)
-    labels = np.arange(n) % C
-    statistics = zeros(C, D)
+    labels = np.arange(n) % 10
+    statistics = zeros(10, D)
     return _shortest(lambda: statistics.update(deviations(basis, x), labels))
 
 
@@ -55,14 +55,12 @@ def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, 
     C = per_task * T
     y = np.repeat(np.arange(C), per_class)
     x = (rng.normal(size=(C, WIDTH))[y] + rng.normal(size=(len(y), WIDTH))).astype(np.float32)
-    tasks = [per_task * t + np.arange(per_task) for t in range(T)]
+    tasks = np.split(np.arange(C), T)
     views = dict.fromkeys(("original", "zeros", "rand"), x)
     basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), VARIANTS["no_clip"]
     cosines = rng.normal(size=(len(y), C))
-    target = [
-        TargetTask(classes=classes, views=dict.fromkeys(views, x[part]), cosines=cosines[part])
-        for classes, part in ((classes, np.isin(y, classes)) for classes in tasks)
-    ]
+    parts = [(classes, np.isin(y, classes)) for classes in tasks]
+    target = [TargetTask(dict.fromkeys(views, x[part]), cosines[part], classes=classes) for classes, part in parts]
 
     def run() -> None:
         adapt_tasks(Referee(basis, options, 30.0), target, fit_source(basis, views, y, tasks, options))
@@ -70,45 +68,35 @@ def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, 
     return _shortest(run, times)
 
 
-def peak(T: int = 3, D: int = 500, per_class: int = 40, per_task: int = 2) -> float:
+def peak(T: int = 3, **sizes: int) -> float:
     """Largest memory of the same, its rows included, in bytes."""
     tracemalloc.start()
-    whole_problem(T, D, per_class, per_task, times=1)
+    whole_problem(T, **sizes, times=1)
     largest = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return float(largest)
+
+
+# what, the sizes, what is measured at each, and its unit
+WIDTHS, TASKS, PEAK = (500, 1000, 2000, 3000, 4000), (2, 4, 8, 16), "bytes"
+MEASURED: tuple[tuple[str, tuple[int, ...], Callable[[int], float], str], ...] = (
+    ("N: accumulation, D=1000", (1000, 2000, 4000, 8000, 16000), lambda n: accumulation(n, 1000), "s"),
+    ("D: accumulation, N=2000", WIDTHS, lambda D: accumulation(2000, D), "s"),
+    ("D: one solve, C=30", WIDTHS, lambda D: solve(D, 30), "s"),
+    ("C: one solve, D=1000", (5, 20, 80, 320), lambda C: solve(1000, C), "s"),
+    ("T: a whole problem, D=500", TASKS, whole_problem, "s"),
+    ("D: memory of a problem, N=240", WIDTHS[:4], lambda D: peak(D=D), PEAK),
+    ("N: memory of a problem, D=500", (240, 960, 3840, 15360), lambda N: peak(per_class=N // 6), PEAK),
+    ("C: memory of a problem, D=500, 5 rows per class", (6, 24, 96, 384),
+     lambda C: peak(per_class=5, per_task=C // 3), PEAK),
+    ("T: memory of a problem, D=500", TASKS, peak, PEAK),
+)  # fmt: skip
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Return the slope of log(value) over log(size), from the larger half."""
     half = min(len(sizes) // 2, len(sizes) - 2)
     return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
-
-
-def measured(quick: bool) -> dict[str, tuple[list[int], list[float], str]]:
-    """Return for each picture its sizes, values and what they are; quick: two small sizes each."""
-    rows, widths = [1000, 2000, 4000, 8000, 16000], [500, 1000, 2000, 3000, 4000]
-    classes, tasks = [5, 20, 80, 320], [2, 4, 8, 16]
-    images, per_task = [40, 160, 640, 2560], [2, 8, 32, 128]
-    if quick:
-        rows, widths, classes, tasks, images, per_task = (
-            sizes[:2] for sizes in (rows, widths, classes, tasks, images, per_task)
-        )
-    return {
-        "N: accumulation, D=1000": (rows, [accumulation(n, 1000) for n in rows], "s"),
-        "D: accumulation, N=2000": (widths, [accumulation(2000, D) for D in widths], "s"),
-        "D: one solve, C=30": (widths, [solve(D, 30) for D in widths], "s"),
-        "C: one solve, D=1000": (classes, [solve(1000, C) for C in classes], "s"),
-        "T: a whole problem, D=500": (tasks, [whole_problem(T) for T in tasks], "s"),
-        "D: memory of a problem, N=240": (widths[:4], [peak(D=D) for D in widths[:4]], "bytes"),
-        "N: memory of a problem, D=500": (
-            [6 * n for n in images], [peak(per_class=n) for n in images], "bytes",
-        ),
-        "C: memory of a problem, D=500, 5 rows per class": (
-            [3 * n for n in per_task], [peak(per_class=5, per_task=n) for n in per_task], "bytes",
-        ),
-        "T: memory of a problem, D=500": (tasks, [peak(T) for T in tasks], "bytes"),
-    }  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -121,10 +109,11 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     figure = Figure(figsize=(18, 7), layout="constrained")
     axes = figure.subplots(2, 5)
-    results = measured(args.quick)
     axes.flat[-1].set_axis_off()
     print("| what | grows as | values |\n|---|---|---|")
-    for axis, (name, (sizes, values, unit)) in zip(axes.flat, results.items(), strict=False):
+    for axis, (name, all_sizes, measure, unit) in zip(axes.flat, MEASURED, strict=False):
+        sizes = all_sizes[:2] if args.quick else all_sizes
+        values = [measure(size) for size in sizes]
         power = exponent(sizes, values)
         axis.loglog(sizes, values, "o-")
         what, _, fixed = name.partition(", ")

@@ -1,19 +1,55 @@
-"""Draw a resample of a suite of imported features: ``python -m benchmarks.imbalanced [--balanced] SEED FROM TO``.
+"""Imbalanced resamples of a suite of imported features, and what imbalance costs every method.
 
-FROM holds vision.npz and clip_space.npz (see suites/pacs3.yaml); TO gets files of the same names with fewer rows. In
+    python -m benchmarks.imbalanced [--balanced] SEED FROM TO
+    python -m benchmarks.imbalanced cost FROM FIRST LAST [METHOD ...]
+
+FROM holds vision.npz and clip_space.npz, as for suites/pacs3.yaml; TO gets files of the same names with fewer rows. In
 every domain the shares of the classes are 1 to 0.15, geometric, in an order of the domain's own. With --balanced every
 class has the mean of these shares: as many images, none rarer than another.
+
+For the cost, draws FIRST to LAST are made twice, imbalanced and balanced, with as many images. Of every class a tenth
+is kept back; a method is tested on these images and on all that the draw left out, which are many where its own test
+images are few. Two measures, means over tasks and problems, in percent: accuracy where the classes have the shares of
+the draw (what A_T estimates), and the mean accuracy per class, which does not depend on the composition of the test
+images. ± is the standard error over the draws; each draw has one seed, and both forms of a draw have the same basis.
+
+Two rows are given true labels and are no methods: ``labelled-target``, and ``true-shares``, which is `calibrated` with
+the true shares of the classes in the alignment.
 """
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
-LEAST = 0.15
+from pipeline.comparison.referee_variants import kernel_basis, predict_test, sharing, source_models
+from pipeline.comparison.registry import compared_method
+from pipeline.errors import RefereeError
+from pipeline.method.adaptation import Referee, adapt_task
+from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.rows import TargetTask, UnlabelledRows, unit_rows
+from pipeline.method.task_statistics import empty_statistics
+from pipeline.method.variants import CALIBRATED
+from pipeline.problem.seed import Seed, Source, Target
+
+VIEWS = {"original": "original", "zeros": "zeros", "rand": "rand_matched"}
+LEAST = 0.15  # share of the rarest class
+TEST_FRACTION, PER_TASK, D, SIGMA = 0.1, 2, 1000, 1e-4
+PEERS = (
+    *("nearest-class-mean", "streaming-lda", "ranpac", "fecam", "transclip", "stata", "zlap"),
+    *("ranpac-10000", "loranpac"),
+)
+METHODS = (
+    *("labelled-target", "true-shares", "calibrated", "no_weighting", "paper", "released", "source_only"),
+    *("clip_zero_shot", *PEERS, *(f"{peer}-pseudo" for peer in PEERS)),
+)
 
 
-def kept_rows(paths, seed, *, balanced=False):
+def kept_rows(paths: np.ndarray, seed: int, *, balanced: bool = False) -> np.ndarray:
     """Return which of the rows with these paths, DOMAIN/CLASS/FILE, are kept."""
     domain, label = np.array([path.split("/")[:2] for path in paths]).T
     rng, classes, keep = np.random.default_rng(seed), np.unique(label), np.zeros(len(paths), bool)
@@ -27,7 +63,7 @@ def kept_rows(paths, seed, *, balanced=False):
     return keep
 
 
-def main(seed, source, target, *, balanced=False):
+def resample(seed: int, source: Path, target: Path, *, balanced: bool = False) -> None:
     """Write the resample."""
     target.mkdir(parents=True, exist_ok=True)
     for name in ("vision.npz", "clip_space.npz"):
@@ -39,6 +75,116 @@ def main(seed, source, target, *, balanced=False):
         np.savez(target / name, **drawn)
 
 
+class Features:
+    """Rows of all domains, their classes and CLIP's opinion."""
+
+    def __init__(self, folder: Path) -> None:
+        vision, clip = (np.load(folder / name) for name in ("vision.npz", "clip_space.npz"))
+        self.paths = vision["paths"]
+        self.domain, label = np.array([path.split("/")[:2] for path in self.paths]).T
+        names = sorted(set(label))
+        self.labels = np.searchsorted(names, label)
+        self.views = {view: vision[key] for view, key in VIEWS.items()}
+        self.clip = clip["original"]
+        self.text = clip["text"][[list(clip["class_names"]).index(name) for name in names]]
+        self.cosines = unit_rows(self.clip) @ unit_rows(self.text).T
+        self.scale = float(clip["logit_scale"])
+        tasks = max(1, len(names) // PER_TASK)  # a rest joins the last task
+        self.tasks = np.split(np.arange(len(names)), PER_TASK * np.arange(1, tasks))
+
+    def train(self, draw: int, *, balanced: bool) -> np.ndarray:
+        """Return which rows of a draw are train rows."""
+        kept, rng = kept_rows(self.paths, draw, balanced=balanced), np.random.default_rng(draw)
+        train = np.zeros(len(kept), bool)
+        for name in np.unique(self.domain):
+            for c in range(len(self.text)):
+                rows = rng.permutation(np.flatnonzero(kept & (self.domain == name) & (self.labels == c)))
+                train[rows[max(1, round(TEST_FRACTION * len(rows))) :]] = True
+        return train
+
+    def rows(self, index: np.ndarray) -> dict[str, object]:
+        """Return the fields of unlabelled rows."""
+        views = {view: rows[index] for view, rows in self.views.items()}
+        return {"views": views, "cosines": self.cosines[index], "clip": self.clip[index]}
+
+    def seed(self, number: int, source: np.ndarray, target: np.ndarray, test: np.ndarray) -> Seed:
+        """Return a problem whose train and test rows are those at the indices."""
+        tasks = [
+            TargetTask(**self.rows(target[np.isin(self.labels[target], classes)]), classes=classes)
+            for classes in self.tasks
+        ]
+        views = {view: rows[source] for view, rows in self.views.items()}
+        return Seed(
+            number,
+            draw_basis(self.views["original"].shape[1], D, SIGMA, "gamma", number, d_clip=self.clip.shape[1]),
+            Source(views, self.labels[source], self.clip[source]),
+            Target(tasks, UnlabelledRows(**self.rows(test)), self.scale, self.text),
+        )
+
+
+def with_true_shares(seed: Seed, shares: np.ndarray) -> np.ndarray:
+    """Return what `calibrated` predicts at the end if the alignment knows the shares (C,) of the classes."""
+    basis = kernel_basis(seed, CALIBRATED)
+    referee = Referee(basis, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
+    statistics, classifiers = empty_statistics(basis, CALIBRATED), []
+    for task, source in zip(seed.target.tasks, source_models(seed, CALIBRATED), strict=True):
+        own = shares[task.classes] / shares[task.classes].sum()
+        with mock.patch("pipeline.method.adaptation.expected_shares", lambda _, own=own: own):
+            statistics, adapted = adapt_task(referee, task, source, statistics)
+        classifiers.append(adapted.classifier)
+    return predict_test(seed, CALIBRATED, classifiers)[-1]
+
+
+def measured(data: Features, draw: int, methods: list[str], *, balanced: bool) -> Iterator[list[tuple[float, float]]]:
+    """Yield for every problem of a draw both measures of each method."""
+    train = data.train(draw, balanced=balanced)
+    for name in np.unique(data.domain):
+        target, test = (np.flatnonzero((data.domain == name) & part) for part in (train, ~train))
+        truth, shares = data.labels[test], np.bincount(data.labels[target], minlength=len(data.text))
+        for other in np.unique(data.domain[data.domain != name]):
+            seed = data.seed(draw, np.flatnonzero((data.domain == other) & train), target, test)
+            ceiling = data.seed(draw, target, target, test)
+            scores = []
+            for method in methods:
+                try:
+                    if method == "true-shares":
+                        predicted = with_true_shares(seed, shares)
+                    else:
+                        predicted = compared_method(method).run(ceiling if method == "labelled-target" else seed)[-1]
+                except RefereeError:  # `paper` where a class has too little weight for eq. (17)
+                    scores.append((np.nan, np.nan))
+                    continue
+                per_class = np.array([(predicted == truth)[truth == c].mean() for c in range(len(shares))])
+                tasks = [(np.average(per_class[t], weights=shares[t]), per_class[t].mean()) for t in data.tasks]
+                scores.append(tuple(100 * np.mean(tasks, axis=0)))
+            yield scores
+
+
+def cell(values: np.ndarray) -> str:
+    """Return the mean over the draws ± its standard error, or that the method could not run on one of them."""
+    if np.isnan(values).any():
+        return "fails"
+    return f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}"
+
+
+def cost(folder: Path, draws: range, methods: list[str]) -> None:
+    """Print a row per method: both measures, balanced, imbalanced, and the paired difference."""
+    data, found = Features(folder), []
+    for draw in draws:
+        forms = [np.mean(list(measured(data, draw, methods, balanced=balanced)), axis=0) for balanced in (True, False)]
+        found.append(forms)
+        sys.stderr.write(f"draw {draw} done\n")
+    scores = np.array(found)  # (draws, balanced or not, methods, measures)
+    print("| method | balanced | imbalanced | loss | per class: balanced | imbalanced | loss |\n|---|" + "---:|" * 6)
+    for m, method in enumerate(methods):
+        columns = [(scores[:, 0, m, i], scores[:, 1, m, i]) for i in (0, 1)]
+        cells = [text for b, i in columns for text in (cell(b), cell(i), cell(b - i))]
+        print(f"| {method} | {' | '.join(cells)} |")
+
+
 if __name__ == "__main__":
-    *flag, seed, source, target = sys.argv[1:]
-    main(int(seed), Path(source), Path(target), balanced=flag == ["--balanced"])
+    if sys.argv[1] == "cost":
+        cost(Path(sys.argv[2]), range(int(sys.argv[3]), int(sys.argv[4]) + 1), sys.argv[5:] or list(METHODS))
+    else:
+        *flag, seed, source, target = sys.argv[1:]
+        resample(int(seed), Path(source), Path(target), balanced=flag == ["--balanced"])

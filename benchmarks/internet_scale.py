@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.images import write_photos
 from benchmarks.imported_project import ImportedProject
-from benchmarks.photos import write_photos
-from benchmarks.shards import SHARD, cpu, photos, write_tars
-from benchmarks.timing import seconds
+from benchmarks.measure import run_command, seconds
+from benchmarks.shards import CPU, SHARD, photos, write_tars
 from pipeline.datasets.manifest_files import read_images
 from pipeline.datasets.sources.choose import find_in
 from pipeline.encoders.image_decoding import read_image
@@ -32,7 +31,6 @@ from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embedding
 from pipeline.store.progress_log import ProgressLog
 
 WIDTH, VIEWS, D = 768, 3, 6000
-PASSES = 4  # over the target's rows in `adapt`, variant calibrated
 HOUR = 3600.0
 
 Figures = dict[str, float]  # per image, row, file or second
@@ -69,30 +67,20 @@ def _bytes(folder: Path) -> int:
 
 
 def manifests(folder: Path) -> Figures:
-    """Write a manifest of 40,000 images with 5 seeds; weigh it and read it."""
+    """Read the manifest of 40,000 images."""
     project = ImportedProject(folder)
-    seeds = {"seeds": [0, 1, 2, 3, 4], "test_fraction": 0.1}
-    project.write(source=40_000, target=100, classes=40, per_task=8, width=64, data=seeds)
+    project.write(source=40_000, target=100, classes=40, per_task=8, width=64)
     project.run("manifest", "a")
-    project.run("order", "a")
-    project.run("tasks", "a")
-    written = folder / "cache" / "manifests" / "a"
     tracemalloc.start()
-    images = read_images(written)
+    images = read_images(folder / "cache" / "manifests" / "a")
     memory = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    elapsed = seconds(lambda: read_images(written))
-    sizes = [(written / name / f"{name}.csv").stat().st_size for name in ("images", "tasks", "labels")]
-    return {
-        "manifest_bytes": sum(sizes) / len(images),
-        "manifest_memory": memory / len(images),
-        "manifest_rows": len(images) / elapsed,
-    }
+    return {"manifest_memory": memory / len(images)}
 
 
 def hashing(folder: Path) -> Figures:
     """Read and hash photos as `manifest` does, bytes as DVC does, and many files with DVC itself."""
-    photos = write_photos(folder / "photos", 40)
+    photos = [image.path for image in write_photos(folder / "photos", 40)]
     reading = seconds(lambda: [read_image(photo) for photo in photos])
     block = os.urandom(64 * 2**20)
     md5 = seconds(lambda: hashlib.md5(block).hexdigest())  # noqa: S324
@@ -101,16 +89,8 @@ def hashing(folder: Path) -> Figures:
         (repository / name).mkdir(parents=True)
         for i in range(count):
             (repository / name / f"{i}.bin").write_bytes(i.to_bytes(8, "big"))
-
-    def dvc(*arguments: str) -> float:
-        command = [sys.executable, "-m", "dvc", *arguments, "--quiet"]
-        environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
-        began = time.perf_counter()
-        subprocess.run(command, cwd=repository, check=True, capture_output=True, env=environment)
-        return time.perf_counter() - began
-
-    dvc("init", "--no-scm")
-    few, many = dvc("add", "few"), dvc("add", "many")
+    run_command(repository, "dvc", "init", "--no-scm", "--quiet")
+    few, many = (run_command(repository, "dvc", "add", name, "--quiet")[0] for name in ("few", "many"))
     return {
         "photo_bytes": sum(photo.stat().st_size for photo in photos) / len(photos),
         "photos_hashed": len(photos) / reading,
@@ -122,7 +102,7 @@ def hashing(folder: Path) -> Figures:
 def shards(folder: Path) -> Figures:
     """List 10,000 images of a tar file by their headers."""
     write_tars(folder / "tar", photos(SHARD))
-    return {"tar_listed": SHARD / cpu(lambda: find_in(folder / "tar"))}
+    return {"tar_listed": SHARD / seconds(lambda: find_in(folder / "tar"), CPU)}
 
 
 def statistics() -> Figures:
@@ -142,48 +122,34 @@ def statistics() -> Figures:
 def measure() -> Figures:
     """Measure everything."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        parts = (
-            *(stores(folder / "a"), manifests(folder / "b"), hashing(folder / "c")),
-            *(shards(folder / "d"), statistics()),
-        )
-        return {key: value for part in parts for key, value in part.items()}
+        parts = [part(Path(name) / part.__name__) for part in (stores, manifests, hashing, shards)]
+        return {key: value for part in (*parts, statistics()) for key, value in part.items()}
 
 
 def plan(f: Figures, n: float, rate: float, workers: int) -> list[tuple[str, str, str]]:
     """Return what, how it is worked out, and the result, for ``n`` images."""
     rows = n * VIEWS
-    shards = VIEWS * -(-n // SHARD_ROWS)
-    store = rows * f["row_bytes"]
-    log, index = f["log_bytes"], f["log_memory"]
-    csv, in_memory = f["manifest_bytes"], f["manifest_memory"]
-    forward = n / (workers * rate) / HOUR
+    store, log = rows * f["row_bytes"], rows * f["log_bytes"]
     photos = f"{f['photos_hashed']:.0f} photos/s and core ({f['photo_bytes'] / 1e3:.0f} kB each)"
     md5 = f"{f['md5_bytes'] / 1e6:.0f} MB/s"
-    per_file = f["dvc_file_seconds"]
-    content = n * f["photo_bytes"] / f["md5_bytes"]
+    per_file, content = f["dvc_file_seconds"], n * f["photo_bytes"] / f["md5_bytes"]
     files, tars = ((count * per_file + content) / HOUR for count in (n, n / SHARD))
     one_pass = rows / f["statistic_rows"] / HOUR
-    reading = f"{n / f['manifest_rows'] / HOUR:.1f} h, in each stage that does"
     return [
-        ("embeddings", f"{VIEWS} views × {f['row_bytes']:.0f} B", f"{store / 1e12:.1f} TB"),
-        ("shard files", f"{SHARD_ROWS:,} rows each", f"{shards:,.0f}"),
-        ("progress log", f"{VIEWS} × {log:.0f} B", f"{rows * log / 1e12:.1f} TB more, until removed"),
-        ("forward passes", f"{workers} workers × {rate:g} images/s", f"{forward:.0f} h"),
-        ("log to store, one process", f"{f['writer_rows']:,.0f} rows/s", f"{rows / f['writer_rows'] / HOUR:.0f} h"),
-        ("index of the log in memory", f"{VIEWS} × {index:.0f} B", f"{rows * index / 1e9:.0f} GB"),
-        ("`manifest` reads and hashes", photos, f"{n / f['photos_hashed'] / HOUR:,.0f} core-hours"),
-        ("images.csv, tasks.csv, labels.csv", f"{csv:.0f} B", f"{n * csv / 1e9:.0f} GB"),
-        ("images.csv in memory", f"{in_memory:.0f} B", f"{n * in_memory / 1e9:.0f} GB"),
-        ("reading images.csv", f"{f['manifest_rows']:,.0f} rows/s", reading),
-        ("DVC hashes the embeddings", md5, f"{store / f['md5_bytes'] / HOUR:.0f} h"),
         ("DVC hashes images in single files", f"{per_file * 1e3:.2f} ms per file + {md5}", f"{files:,.0f} h"),
         (f"DVC hashes images in shards of {SHARD:,}", f"the same, {n / SHARD:,.0f} files", f"{tars:,.0f} h"),
+        ("DVC hashes the embeddings", md5, f"{store / f['md5_bytes'] / HOUR:.0f} h"),
         ("headers of tar shards", f"{f['tar_listed']:,.0f} images/s", f"{n / f['tar_listed'] / HOUR:.0f} h"),
+        ("`manifest` reads and hashes", photos, f"{n / f['photos_hashed'] / HOUR:,.0f} core-hours"),
+        ("forward passes", f"{workers} workers × {rate:g} images/s", f"{n / (workers * rate) / HOUR:.0f} h"),
+        ("embeddings", f"{VIEWS} views × {f['row_bytes']:.0f} B", f"{store / 1e12:.1f} TB"),
+        ("their shard files", f"{SHARD_ROWS:,} rows each", f"{VIEWS * -(-n // SHARD_ROWS):,.0f}"),
+        ("progress log", f"{VIEWS} × {f['log_bytes']:.0f} B", f"{log / 1e12:.1f} TB more, until removed"),
+        ("log to store, one process", f"{f['writer_rows']:,.0f} rows/s", f"{rows / f['writer_rows'] / HOUR:.0f} h"),
+        ("index of the log in memory", f"{VIEWS} × {f['log_memory']:.0f} B", f"{rows * f['log_memory'] / 1e9:.0f} GB"),
+        ("images.csv in memory", f"{f['manifest_memory']:.0f} B", f"{n * f['manifest_memory'] / 1e9:.0f} GB"),
         (f"one pass of statistics, D = {D}, one seed", f"{f['statistic_rows']:,.0f} rows/s and core",
          f"{one_pass:,.0f} core-hours"),
-        (f"`adapt`, {PASSES} passes over the target's rows", "the same",
-         f"{PASSES * one_pass / (64 * 32):.0f} h on 64 machines of 32 cores"),
         ("D×D scatter", f"{D}² × 8 B", f"{D * D * 8 / 1e6:.0f} MB, whatever the number of images"),
         ("tasks of 5 s", f"{workers} workers", f"{workers / 5:.0f}/s"),
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import seconds
+from benchmarks.measure import seconds
 from pipeline import paths
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.referee_variants import first_labels

@@ -20,12 +20,9 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.row import Row
+from benchmarks.measure import Row
 
-BENCHMARKS = (
-    *("input_side", "views", "embed_end_to_end", "store_read", "dvc_no_op"),
-    *("loop", "statistics", "stages"),
-)
+BENCHMARKS = ("images", "embed_end_to_end", "store_read", "loop", "statistics", "stages")
 LIMIT = 1800  # seconds of one benchmark
 RESULTS = Path("results/benchmarks.json")
 DOCS, MARKS = Path("docs/performance.md"), ("<!-- bench -->\n", "<!-- /bench -->")

@@ -15,7 +15,6 @@ import multiprocessing
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -32,68 +31,52 @@ from pipeline.store.prompt_store import Prompts, write_prompts
 CLASSES, PER_TASK, WIDTH, CLIP_WIDTH = 345, 23, 768, 64
 LIMIT = 4 * 10**9  # bytes of any stage
 
+Rows = npt.NDArray[np.float16]
 
-@dataclass(frozen=True)
-class RandomDomain:
-    """n rows about class centres; rows of a class are neighbours, as in every manifest."""
 
-    name: str
-    rows: int
-    number: int
+def write_domain(folder: Path, name: str, rows: int, number: int) -> None:
+    """Write manifest, embeddings of both models and prompts of a domain of images that do not exist.
 
-    @property
-    def labels(self) -> npt.NDArray[np.int64]:
-        """The class (n,) of each row."""
-        return np.arange(self.rows) * CLASSES // self.rows
+    Rows lie about class centres; rows of a class are neighbours, as in every manifest.
+    """
+    labels = np.arange(rows) * CLASSES // rows
+    names = [f"c{c:04d}" for c in range(CLASSES)]
+    files = [f"data/{name}/{names[c]}/{i:07d}.jpg" for i, c in enumerate(labels)]
+    digests = [hashlib.sha256(file.encode()).hexdigest() for file in files]
+    manifest = Manifest(
+        images=[ImageRow(file, digest, 0, 0) for file, digest in zip(files, digests, strict=True)],
+        labels=[names[c] for c in labels],
+        class_names=names,
+        report={"domain": name, "images": rows},
+    )
+    write_manifest(manifest, folder / paths.manifest(name))
+    test = is_test(name, 0, manifest.labels, digests, test_fraction=0.1)
+    classes = [ClassRow(c, each, c // PER_TASK) for c, each in enumerate(names)]
+    write_tasks(Tasks(labels // PER_TASK, (0,), test[:, None]), classes, folder / paths.manifest(name))
 
-    def shards(self, view: int, width: int, spread: float) -> Iterator[npt.NDArray[np.float16]]:
-        """Yield the rows of a view: those of the original, and a little noise of the view's own."""
-        centres = np.random.default_rng(0).standard_normal((CLASSES, width), np.float32)
-        shift = np.random.default_rng((1, self.number)).standard_normal(width).astype(np.float32)
-        for start in range(0, self.rows, SHARD_ROWS):
-            labels = self.labels[start : start + SHARD_ROWS]
-            rng = np.random.default_rng((2, self.number, start))
-            noise = rng.standard_normal((len(labels), width), np.float32)
-            noise += 0.1 * np.roll(noise, 7 * view, axis=0)
-            yield (centres[labels] + 0.3 * shift + spread * noise).astype(np.float16)
+    def view(which: int, width: int, spread: float) -> ViewRows:
+        shards = random_shards(labels, number, which, width, spread)
+        return ViewRows(rows, width, "float16", {}, shards)
 
-    def write(self, folder: Path) -> None:
-        """Write manifest, embeddings of both models and prompts into ``folder``/cache."""
-        manifest = self.manifest()
-        write_manifest(manifest, folder / paths.manifest(self.name))
-        contents = [image.sha256 for image in manifest.images]
-        test = is_test(self.name, 0, manifest.labels, contents, test_fraction=0.1)
-        classes = [ClassRow(c, name, c // PER_TASK) for c, name in enumerate(manifest.class_names)]
-        tasks = Tasks(self.labels // PER_TASK, (0,), test[:, None])
-        write_tasks(tasks, classes, folder / paths.manifest(self.name))
-        digest = rows_digest(image.sha256 for image in manifest.images)
-        provenance = {"domain": self.name, "rows_digest": digest}
+    provenance = {"domain": name, "rows_digest": rows_digest(digests)}
+    vision = {each: view(i, WIDTH, 6.0) for i, each in enumerate(VIEWS)}
+    write_embeddings(folder / paths.embeddings(name, "vit"), vision, provenance)
+    clip = {"original": view(0, CLIP_WIDTH, 2.0)}
+    write_embeddings(folder / paths.embeddings(name, "clip"), clip, provenance)
+    text = np.random.default_rng(0).standard_normal((CLASSES, CLIP_WIDTH), np.float32)
+    text /= np.linalg.norm(text, axis=1, keepdims=True)
+    write_prompts(folder / paths.prompts(name), Prompts(text, 30.0, {"classes": names, "domain": name}))
 
-        def rows(view: int, width: int, spread: float) -> ViewRows:
-            return ViewRows(self.rows, width, "float16", {}, self.shards(view, width, spread))
 
-        vision = {view: rows(i, WIDTH, 6.0) for i, view in enumerate(VIEWS)}
-        write_embeddings(folder / paths.embeddings(self.name, "vit"), vision, provenance)
-        clip = {"original": rows(0, CLIP_WIDTH, 2.0)}
-        write_embeddings(folder / paths.embeddings(self.name, "clip"), clip, provenance)
-        text = np.random.default_rng(0).standard_normal((CLASSES, CLIP_WIDTH), np.float32)
-        text /= np.linalg.norm(text, axis=1, keepdims=True)
-        names = {"classes": list(manifest.class_names), "domain": self.name}
-        prompts = Prompts(text, 30.0, names)
-        write_prompts(folder / paths.prompts(self.name), prompts)
-
-    def manifest(self) -> Manifest:
-        """Return rows of images that do not exist, with labels."""
-        names = [f"c{c:04d}" for c in range(CLASSES)]
-        labels = self.labels
-        files = [f"data/{self.name}/{names[c]}/{i:07d}.jpg" for i, c in enumerate(labels)]
-        digests = [hashlib.sha256(file.encode()).hexdigest() for file in files]
-        return Manifest(
-            images=[ImageRow(f, d, 0, 0) for f, d in zip(files, digests, strict=True)],
-            labels=[names[c] for c in labels],
-            class_names=names,
-            report={"domain": self.name, "images": self.rows},
-        )
+def random_shards(labels: npt.NDArray[np.int64], domain: int, view: int, width: int, spread: float) -> Iterator[Rows]:
+    """Yield the rows of a view: those of the original, and a little noise of the view's own."""
+    centres = np.random.default_rng(0).standard_normal((CLASSES, width), np.float32)
+    shift = np.random.default_rng((1, domain)).standard_normal(width).astype(np.float32)
+    for start in range(0, len(labels), SHARD_ROWS):
+        part = labels[start : start + SHARD_ROWS]
+        noise = np.random.default_rng((2, domain, start)).standard_normal((len(part), width), np.float32)
+        noise += 0.1 * np.roll(noise, 7 * view, axis=0)
+        yield (centres[part] + 0.3 * shift + spread * noise).astype(np.float16)
 
 
 def run(folder: Path, rows: int, **sections: object) -> dict[str, tuple[float, int]]:
@@ -104,8 +87,8 @@ def run(folder: Path, rows: int, **sections: object) -> dict[str, tuple[float, i
     for number, name in enumerate(("a", "b")):
         if not (folder / paths.prompts(name)).is_dir():
             # In its own process: a child's peak counts from the memory of the process it was forked from.
-            domain = RandomDomain(name, rows, number)
-            writer = multiprocessing.get_context("spawn").Process(target=domain.write, args=(folder,))
+            arguments = (folder, name, rows, number)
+            writer = multiprocessing.get_context("spawn").Process(target=write_domain, args=arguments)
             writer.start()
             writer.join()
             if writer.exitcode:

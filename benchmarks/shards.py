@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
-import resource
-import subprocess
 import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from benchmarks.measure import run_command, seconds
 from pipeline.datasets.manifest import build
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import FoundImages
@@ -28,6 +25,7 @@ from pipeline.encoders.image_decoding import decode, read_image
 
 CLASSES, SIDE, SHARD, GROUP = 10, 64, 10_000, 100
 SAMPLE = 20_000  # images that are decoded
+CPU = time.process_time
 DVC_YAML = "stages:\n  list:\n    cmd: touch out\n    deps: [images]\n    outs: [out]\n"
 
 
@@ -71,38 +69,21 @@ def write_parquets(folder: Path, images: list[tuple[str, bytes]]) -> None:
         pq.write_table(table, folder / f"{start // SHARD:04}.parquet", row_group_size=GROUP)
 
 
-def cpu(work: Callable[[], object]) -> float:
-    """Return the seconds of the processor that some work takes."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
-def in_dvc(folder: Path, *arguments: str) -> tuple[float, float]:
-    """Run a DVC command; return its seconds of the processor and of the clock."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-m", "dvc", *arguments]
-    environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent, time.perf_counter() - began
-
-
 def measure(folder: Path, count: int) -> list[str]:
     """Return the cells of one form of images, which lie in ``folder/images``."""
     images = folder / "images"
     found: list[FoundImages] = []
-    finding = cpu(lambda: found.append(find_in(images)))
-    listed = found[0]
+    finding = seconds(lambda: found.append(find_in(images)), CPU)
+    (listed,) = found
     assert len(listed.images) == count
     sample = listed.images[:: max(1, count // SAMPLE)]
-    decoding = cpu(lambda: [decode(image.path) for image in sample]) / len(sample)
-    building = cpu(lambda: build(listed, domain="d", folder="images", class_names=(), read_facts=read_image, workers=1))
+    decoding = seconds(lambda: [decode(image.path) for image in sample], CPU) / len(sample)
+    settings = {"domain": "d", "folder": "images", "class_names": (), "read_facts": read_image, "workers": 1}
+    building = seconds(lambda: build(listed, **settings), CPU)
     (folder / "dvc.yaml").write_text(DVC_YAML)
-    in_dvc(folder, "init", "--no-scm", "--quiet")
-    first, clock_first = in_dvc(folder, "repro", "--quiet")
-    status, clock = in_dvc(folder, "status", "--quiet")
+    run_command(folder, "dvc", "init", "--no-scm", "--quiet")
+    clock_first, first, _ = run_command(folder, "dvc", "repro", "--quiet")
+    clock, status, _ = run_command(folder, "dvc", "status", "--quiet")
     return [
         f"{sum(1 for path in images.rglob('*') if path.is_file()):,}",
         f"{count / finding:,.0f}",

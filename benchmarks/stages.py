@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.imported_project import STATISTICS, ImportedProject, rff
-from benchmarks.row import Row, at_most
+from benchmarks.measure import Row, at_most
 
 SCATTER = 6000**2 * 8  # bytes of one D×D float64 matrix at D = 6000
 

@@ -14,9 +14,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import released_algorithm
+from benchmarks.measure import Row, at_least, at_most, best_in_turns
 from benchmarks.office31_sized import CLASSES, TASKS, WIDTH, random_seed
-from benchmarks.row import Row, at_least, at_most
-from benchmarks.timing import best_in_turns
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
 from pipeline.comparison.sweep import swept_seed
 from pipeline.extraction.executor import keep_freed_memory, side_by_side

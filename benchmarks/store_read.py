@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-from benchmarks.row import Row, at_most
-from benchmarks.timing import best_in_turns, seconds
+from benchmarks.measure import Row, at_most, best_in_turns, seconds
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.zero_shot import cosines
 from pipeline.store import array_layout

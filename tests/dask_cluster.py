@@ -62,19 +62,16 @@ class Networks:
 
     def prefix(self, number: int) -> list[str]:
         """Make a namespace; return what to put before a command that runs in it."""
-        name, inner, outer = (f"{self.tag}n{number}", f"i{self.tag}{number}", f"o{self.tag}{number}")
+        name, inner, outer = f"{self.tag}n{number}", f"i{self.tag}{number}", f"o{self.tag}{number}"
         if name not in self.made:
             _ip("netns", "add", name)
             self.made.append(name)
             _ip("link", "add", outer, "type", "veth", "peer", "name", inner)
             _ip("link", "set", outer, "master", f"b{self.tag}", "up")
             _ip("link", "set", inner, "netns", name)
-            for command in (
-                ("addr", "add", f"{self.subnet}.{number}/24", "dev", inner),
-                ("link", "set", inner, "up"),
-                ("link", "set", "lo", "up"),
-            ):
-                _ip("-n", name, *command)
+            _ip("-n", name, "addr", "add", f"{self.subnet}.{number}/24", "dev", inner)
+            _ip("-n", name, "link", "set", inner, "up")
+            _ip("-n", name, "link", "set", "lo", "up")
         return ["ip", "netns", "exec", name]
 
     def cut(self, number: int) -> None:
@@ -97,10 +94,16 @@ class Worker:
         self.process, self.name, self.log = process, name, log
         self._slowed = threading.Event()
 
+    def is_connected(self) -> bool:
+        """Say whether the scheduler has it; it must be alive."""
+        text = self.log.read_text(errors="replace")
+        assert self.process.poll() is None, text
+        return "Starting established connection" in text
+
     def kill(self) -> None:
         """SIGKILL, as the kernel does when memory runs out; it must still have been alive."""
         assert self.process.poll() is None, self.log.read_text()
-        self.process.send_signal(signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
     def slow_down(self) -> None:
@@ -119,10 +122,8 @@ class Worker:
     def stop(self) -> None:
         """End it."""
         self._slowed.set()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.wait()
+        self.process.kill()
+        self.process.wait()
 
 
 class RealCluster:
@@ -134,9 +135,8 @@ class RealCluster:
         self.workers: list[Worker] = []
         self._file = folder / "scheduler.json"
         folder.mkdir(parents=True, exist_ok=True)
-        self.scheduler = self._start(
-            "scheduler", [DASK, "scheduler", "--host", self.networks.host, "--port", "0"], **environment
-        )
+        starts = (DASK, "scheduler", "--no-show", "--host", self.networks.host, "--port", "0")
+        self.scheduler = self._start("scheduler", *starts, **environment)
         wait_until(self._known, "the scheduler")
 
     def _known(self) -> bool:
@@ -146,18 +146,13 @@ class RealCluster:
             return True
         return False
 
-    def _start(self, name: str, command: list[str], **environment: str) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
         environ = {k: v for k, v in os.environ.items() if k != "DASK_SCHEDULER_ADDRESS"}
         environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment}
-        more = ["--no-show"] if name == "scheduler" else []
+        command = (*command, "--no-dashboard", "--scheduler-file", str(self._file))
         with (self.folder / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                [*command, "--no-dashboard", "--scheduler-file", str(self._file), *more],
-                cwd=self.folder,  # not the project's: paths must hold wherever a worker was started
-                env=environ,
-                stdout=log,
-                stderr=log,
-            )
+            # not in the project's folder: paths must hold wherever a worker was started
+            return subprocess.Popen(command, cwd=self.folder, env=environ, stdout=log, stderr=log)
 
     def add_worker(
         self, *, threads: int = 1, before: tuple[str, ...] = (), wait: bool = True, **environment: str
@@ -166,29 +161,22 @@ class RealCluster:
         number = len(self.workers) + 2
         name = f"w{number}"
         prefix = self.networks.prefix(number) if self.networks.apart else []
-        command = [*prefix, *before, DASK, "worker", "--nthreads", str(threads), "--no-nanny"]
-        command += ["--name", name, "--memory-limit", "0"]
-        command += ["--local-directory", str(self.folder / name)]
-        process = self._start(name, command, **environment)
+        options = ("--nthreads", str(threads), "--no-nanny", "--name", name, "--memory-limit", "0")
+        options += ("--local-directory", str(self.folder / name))
+        process = self._start(name, *prefix, *before, DASK, "worker", *options, **environment)
         worker = Worker(process, name, self.folder / f"{name}.log")
         self.workers.append(worker)
         if wait:
-            wait_until(lambda: "Starting established connection" in self._told(worker), name)
+            wait_until(worker.is_connected, name)
         return worker
-
-    def _told(self, worker: Worker) -> str:
-        text = worker.log.read_text(errors="replace")
-        assert worker.process.poll() is None, text
-        return text
 
     def __enter__(self) -> RealCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop_workers()
-        if self.scheduler.poll() is None:
-            self.scheduler.kill()
-            self.scheduler.wait()
+        self.scheduler.kill()
+        self.scheduler.wait()
         self.networks.close()
 
     def stop_workers(self) -> None:

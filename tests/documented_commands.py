@@ -29,9 +29,10 @@ FENCE = re.compile(r"^(```+|~~~+)(\w*)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its page and line, language and text, and the marker above it with what follows its colon."""
+    """A fenced block: its page, section and line, language and text, and the marker above it with its argument."""
 
     page: str
+    section: str
     line: int
     language: str
     text: str
@@ -73,12 +74,12 @@ def read_page(path: Path, root: Path = ROOT) -> Page:
     name = path.relative_to(root).as_posix()
     blocks: list[Block] = []
     prose: list[str] = []
-    marker = ("", "")
+    marker, section = ("", ""), ""
     fence, language, opened, inside = "", "", 0, list[str]()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if fence and line.strip() == fence:
             text = "".join(f"{entry}\n" for entry in inside)
-            blocks.append(Block(name, opened, language, text, *marker))
+            blocks.append(Block(name, section, opened, language, text, *marker))
             marker, fence = ("", ""), ""
         elif fence:
             inside.append(line)
@@ -88,6 +89,7 @@ def read_page(path: Path, root: Path = ROOT) -> Page:
             marker = (match[1], match[2] or "")
         else:
             marker = ("", "") if line.strip() else marker
+            section = line.removeprefix("## ") if line.startswith("## ") else section
             prose.append(line)
     assert not fence, f"{name}:{opened}: the block is not closed"
     return Page(name, tuple(blocks), "\n".join(prose))
@@ -96,3 +98,9 @@ def read_page(path: Path, root: Path = ROOT) -> Page:
 def read_pages() -> list[Page]:
     """Read all pages."""
     return [read_page(path) for path in PAGES]
+
+
+def commands_of(page: str, section: str | None = None) -> list[str]:
+    """Return the command lines of a page, or of one of its sections, but those that no test can run."""
+    blocks = [block for block in read_page(ROOT / page).blocks if block.is_command and block.marker != "not run"]
+    return [line for block in blocks if section in (None, block.section) for line in block.lines]

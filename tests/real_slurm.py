@@ -11,12 +11,17 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from dask_cluster import wait_until
+from servers.loopback import free_ports
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel")
 CONF = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
-SlurmdPort={next_port}
+SlurmdPort={other}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.sock
 CredType=cred/munge
@@ -48,6 +53,9 @@ def why_not() -> str | None:
     return f"not installed: {', '.join(absent)} (Debian: slurm-wlm, munge)" if absent else None
 
 
+needs_slurm = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
 class RealSlurm:
     """A context manager; ``environment`` is what makes Slurm's commands talk to it."""
 
@@ -62,37 +70,27 @@ class RealSlurm:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        values = {"host": socket.gethostname().partition(".")[0], "folder": self.folder}
-        text = CONF.format(port=port, next_port=port + 1, **values)
+        port, other = free_ports(2)
+        host = socket.gethostname().partition(".")[0]
+        text = CONF.format(port=port, other=other, host=host, folder=self.folder)
         (self.folder / "slurm.conf").write_text(text)
-        gpus = [self.folder / f"gpu{number}" for number in range(4)]
-        for number, gpu in enumerate(gpus):
-            os.mknod(gpu, 0o20600, os.makedev(1, 3 + 2 * (number % 2)))  # null, zero: any device
+        for number in range(4):
+            device = os.makedev(1, 3 + 2 * (number % 2))  # null, zero: any device
+            os.mknod(self.folder / f"gpu{number}", 0o20600, device)
         (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-3]\n")
         at = {name: f"--{name}-file={self.folder}/munge.{name}" for name in ("pid", "log", "seed")}
         self._start("munged", "--foreground", "--force", f"--key-file={key}",
                     f"--socket={self.folder}/munge.sock", *at.values())  # fmt: skip
-        self._wait((self.folder / "munge.sock").exists)
+        wait_until((self.folder / "munge.sock").exists, "munged")
         self._start("slurmctld", "-D")
         self._start("slurmd", "-D")
-        self._wait(lambda: "idle" in self.run("sinfo", "--noheader"))
+        wait_until(lambda: "idle" in self.run("sinfo", "--noheader"), "Slurm")
         return self
 
     def _start(self, *command: str) -> None:
+        environment = {**os.environ, **self.environment}
         with (self.folder / f"{command[0]}.out").open("wb") as log:
-            self._daemons.append(
-                subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **self.environment})
-            )
-
-    def _wait(self, condition) -> None:
-        end = time.monotonic() + 60
-        while not condition():
-            told = "\n".join(file.read_text() for file in self.folder.glob("slurm*.out"))
-            assert time.monotonic() < end, told
-            time.sleep(0.2)
+            self._daemons.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
 
     def run(self, *command: str) -> str:
         """Run one of Slurm's commands."""

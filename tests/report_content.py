@@ -54,11 +54,6 @@ SWEEPS = Sweeps(
 )
 
 
-def comparison(methods: dict[str, MethodFigures]) -> Comparison:
-    """Return methods as a comparison on 30 test images, without a covariance."""
-    return Comparison(made_with=MADE_WITH, test_images=30, methods=methods)
-
-
 def figures(base: float) -> dict[str, MethodFigures]:
     """Return the methods' figures, rising by four points from method to method."""
     return {
@@ -90,7 +85,11 @@ def problem(name: str, classes: list[str], base: float, *, swept: bool = False) 
         weight_auroc=88.5,
         ece=dict.fromkeys(BRANCHES, 3.2),
     )
-    title, compared, sweeps = f"{source} → {target}", comparison(figures(base)), SWEEPS if swept else None
+    title, compared, sweeps = (
+        f"{source} → {target}",
+        Comparison(made_with=MADE_WITH, test_images=30, methods=figures(base)),
+        SWEEPS if swept else None,
+    )
     return ProblemResults("toy", name, title, target, metrics, tables(classes), compared, sweeps)
 
 
@@ -98,6 +97,7 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
     """Return the tables of a problem; every fifth image is taken for the first class."""
     labels = [classes[i % len(classes)] for i in range(4 * len(classes))]
     guesses = [classes[0] if i % 5 == 0 else label for i, label in enumerate(labels)]
+    pairs, total = Counter(zip(labels, guesses, strict=True)), Counter(labels)
     points = np.random.default_rng(len(classes)).normal(size=(len(labels), 2)).round(3)
     task = np.array([1, 2, 3])
     by_column = {
@@ -118,7 +118,13 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
         "pseudo_labels": {"task": task, "accuracy": "91.0", "kept": 50.0},
         "forgetting": {"task": [1, 2], "best": [99.0, 99.0], "final": [95.0, 97.0], "forgotten": [4.0, 2.0]},
         "classes": {"of": OF, "class": classes, "accuracy": "50.0"},
-        "confusion": confusion(labels, guesses),
+        "confusion": {
+            "of": OF,
+            "actual": [actual for actual, _ in pairs],
+            "predicted": [predicted for _, predicted in pairs],
+            "images": list(pairs.values()),
+            "share": [round(100 * n / total[actual], 2) for (actual, _), n in pairs.items()],
+        },
         "reliability": {
             "of": OF,
             "branch": list(BRANCHES),
@@ -138,36 +144,12 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
         "map": {"x": points[:, 0], "y": points[:, 1], "class": labels, "split": "test", "predicted": guesses},
     }
     frames = {name: pd.DataFrame(columns) for name, columns in by_column.items()}
-    roles = (("mistake", 1), ("mistake", 2), ("example", 0))
-    frames["shown"] = pd.DataFrame([shown(role, classes, i) for role, i in roles])
-    return frames
-
-
-def confusion(labels: list[str], guesses: list[str]) -> dict[str, object]:
-    """Return the columns of confusion.csv."""
-    pairs = Counter(zip(labels, guesses, strict=True))
-    total = Counter(labels)
-    return {
-        "of": OF,
-        "actual": [actual for actual, _ in pairs],
-        "predicted": [predicted for _, predicted in pairs],
-        "images": list(pairs.values()),
-        "share": [round(100 * n / total[actual], 2) for (actual, _), n in pairs.items()],
+    shown = {"role": ["mistake", "mistake", "example"], "path": [f"data/{i}.png" for i in (1, 2, 0)]}
+    shown |= {"sha256": "ab" * 32, "actual": [classes[i % len(classes)] for i in (1, 2, 0)], "seed": 0}
+    said = {
+        f"{branch}_{what}": value for branch in BRANCHES for what, value in (("says", classes[0]), ("confidence", 97.5))
     }
-
-
-def shown(role: str, classes: list[str], i: int) -> dict[str, object]:
-    """Return a row of shown.csv."""
-    row: dict[str, object] = {
-        "role": role,
-        "path": f"data/{i}.png",
-        "sha256": "ab" * 32,
-        "actual": classes[i % len(classes)],
-        "seed": 0,
-    }
-    for branch in BRANCHES:
-        row |= {f"{branch}_says": classes[0], f"{branch}_confidence": 97.5}
-    return row
+    return frames | {"shown": pd.DataFrame(shown | said)}
 
 
 def write_results(results: ProblemResults) -> None:
@@ -177,7 +159,8 @@ def write_results(results: ProblemResults) -> None:
     for path in (folder, swept, chosen, paths.evaluation(*key).parent):
         path.mkdir(parents=True)
     paths.evaluation(*key).write_text(results.metrics.model_dump_json())
-    paths.comparison(*key).write_text(comparison_json(results.comparison), encoding="utf-8")
+    compared = results.comparison.model_dump_json(exclude={"methods": {"__all__": {"failed"}}})
+    paths.comparison(*key).write_text(compared, encoding="utf-8")
     for name, table in results.tables.items():
         table.to_csv(folder / f"{name}.csv", index=False)
     if results.sweeps:
@@ -187,11 +170,6 @@ def write_results(results: ProblemResults) -> None:
         (chosen / "made_with.json").write_text(json.dumps(MADE_WITH))
         results.sweeps.values.to_csv(chosen / "values.csv", index=False)
         results.sweeps.choices.to_csv(chosen / "choices.csv", index=False)
-
-
-def comparison_json(compared: Comparison) -> str:
-    """Return a comparison as `compare` writes it."""
-    return compared.model_dump_json(exclude={"methods": {"__all__": {"failed"}}})
 
 
 def pictures(album: dict[str, str]) -> ProblemPictures:

@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from dvc.dependency import ParamsDependency
+from dvc.repo import Repo
+from dvc.repo.reproduce import plan_repro
+
 from pipeline import code_fingerprints
 from pipeline.stage import main
 from small_project import tree_digest
@@ -27,27 +31,26 @@ class Graph:
     """The stages of a project as DVC resolves them now."""
 
     def __init__(self, folder: Path) -> None:
-        from dvc.repo import Repo
-        from dvc.repo.reproduce import plan_repro
-
         self.folder = folder
         with Repo(str(folder)) as repo:
             self.stages: list[Any] = plan_repro(repo.index.graph)
+
+    def files(self) -> dict[str, tuple[list[str], list[str]]]:
+        """Return the paths that every stage reads and writes."""
+        return {stage.name: (self._paths(stage.deps), self._paths(stage.outs)) for stage in self.stages}
+
+    def _paths(self, ends: list[Any]) -> list[str]:
+        files = (Path(end.fs_path) for end in ends if not isinstance(end, ParamsDependency))
+        return [str(file.relative_to(self.folder)) for file in files]
 
     def state(self) -> State:
         """Return what every stage depends on, now."""
         return {stage.name: self._read(stage) for stage in self.stages}
 
     def _read(self, stage: Any) -> dict[str, str | None]:
-        from dvc.dependency import ParamsDependency
-
-        read = {}
-        for dep in stage.deps:
-            if isinstance(dep, ParamsDependency):
-                read |= {f"{Path(dep.fs_path).name}: {name}": repr(v) for name, v in dep.read_params().items()}
-            else:
-                read[str(Path(dep.fs_path).relative_to(self.folder))] = digest(Path(dep.fs_path))
-        return read
+        params = [dep for dep in stage.deps if isinstance(dep, ParamsDependency)]
+        values = {f"{Path(d.fs_path).name}: {key}": repr(v) for d in params for key, v in d.read_params().items()}
+        return values | {path: tree_digest(self.folder / path) for path in self._paths(stage.deps)}
 
     def repro(self, before: State) -> set[str]:
         """Run what differs from ``before``; return the stages that ran. One that failed ends it: "STAGE failed"."""
@@ -71,20 +74,10 @@ class Graph:
         """Write outputs that tell the inputs of a stage."""
         only_method = {name for name, _ in changed} == {"params.yaml: method"}
         kept = {name: text for name, text in read.items() if not name.startswith("cache/code")}
-        for out in stage.outs:
-            path = Path(out.fs_path)
+        for path in map(Path, self._paths(stage.outs)):
             if only_method and path.parent.name == "bases":
                 continue
-            if path.suffix in ("", ".zarr"):
-                path.mkdir(parents=True, exist_ok=True)
-                path /= "played"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)  # may be a link into DVC's cache
-            path.write_text(hashlib.md5(repr(kept).encode()).hexdigest())
-
-
-def digest(path: Path) -> str | None:
-    """Return a digest of a file or folder; None if it is not there."""
-    if path.is_dir():
-        return tree_digest(path)
-    return hashlib.md5(path.read_bytes()).hexdigest() if path.exists() else None
+            file = path / "played" if path.suffix in ("", ".zarr") else path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)  # may be a link into DVC's cache
+            file.write_text(hashlib.md5(repr(kept).encode()).hexdigest())

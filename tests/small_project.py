@@ -21,11 +21,11 @@ import numpy as np
 from PIL import Image
 from ruamel.yaml import YAML
 
+from pipeline.suite import Suite
+
 ROOT = Path(__file__).parents[1]
-SUITE_SECTIONS = (
-    *("suite", "datasets", "generated", "domains", "models", "vision", "language"),
-    *("sources", "problems", "swept", "steps", "past", "joined", "published"),
-)
+SUITE_SECTIONS = tuple(Suite.model_fields)
+STAGE = (sys.executable, "-m", "pipeline.stages")
 VIT_KWARGS = {"img_size": 16, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
 CLIP_CONFIG = {
     "embed_dim": 16,
@@ -112,14 +112,8 @@ FEATURES = (
 )
 ALL_STAGES = (
     *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
-    *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",)),
-    *(
-        ("compare", PROBLEM),
-        *(("sensitivity", PROBLEM, swept) for swept in ("D", "sigma")),
-        ("select", PROBLEM),
-        ("tables",),
-        ("report",),
-    ),
+    *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",), ("compare", PROBLEM)),
+    *(("sensitivity", PROBLEM, "D"), ("sensitivity", PROBLEM, "sigma"), ("select", PROBLEM), ("tables",), ("report",)),
 )
 
 
@@ -148,11 +142,29 @@ class SmallProject:
                 (self.folder / name).mkdir(exist_ok=True)
                 shutil.copy(ROOT / name / "README.md", self.folder / name)
         shutil.copytree(ROOT / "pipeline", self.folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
-        self.run("git", "init", "--quiet")
+        self.git_init()
         self.run("dvc", "init", "--quiet")
         shutil.copytree(ROOT / ".dvc" / "plots", self.folder / ".dvc" / "plots")
         self.run("dvc", "config", "core.analytics", "false")
         self.run("dvc", "config", "plots.html_template", "plots/page.html")
+
+    def git_init(self) -> None:
+        """Make a git repository, of somebody who has a name."""
+        self.run("git", "init", "--quiet")
+        self.run("git", "config", "user.email", "owner@example.invalid")
+        self.run("git", "config", "user.name", "Owner")
+
+    def clone(self, folder: Path) -> SmallProject:
+        """Return a clone by git, of somebody who has a name."""
+        self.run("git", "clone", "--quiet", str(self.folder), str(folder))
+        clone = SmallProject(folder)
+        clone.git_init()
+        return clone
+
+    def commit(self, message: str) -> None:
+        """Commit everything to git."""
+        self.run("git", "add", ".")
+        self.run("git", "commit", "--quiet", "-m", message)
 
     def write_params(self, params: dict[str, Any]) -> None:
         """Write params.yaml and suite.yaml, each its own sections."""
@@ -172,11 +184,11 @@ class SmallProject:
         """Return a path below the folder of the suite's results."""
         return self.folder.joinpath("results", self.read_params()["suite"], *parts)
 
-    def change_params(self, **sections: dict[str, Any]) -> None:
-        """Update keys inside sections of params.yaml or suite.yaml."""
+    def change_params(self, **sections: Any) -> None:
+        """Update keys inside sections of params.yaml or suite.yaml; replace those that have no keys."""
         params = self.read_params()
-        for section, changes in sections.items():
-            params[section].update(changes)
+        for section, value in sections.items():
+            params[section] = {**params[section], **value} if isinstance(value, dict) else value
         self.write_params(params)
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -194,9 +206,25 @@ class SmallProject:
             assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done
 
+    def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
+        """Start a command as the head of its own group of processes."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment(**more),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
     def stage(self, name: str, *args: str, ok: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
         """Run one stage's command line."""
-        return self.run(sys.executable, "-m", "pipeline.stages", name, *args, ok=ok, **more)
+        return self.run(*STAGE, name, *args, ok=ok, **more)
+
+    def refusal(self, name: str, *args: str, **more: str) -> str:
+        """Run one stage, which must refuse; return its one line."""
+        return refusal(self.stage(name, *args, ok=False, **more))
 
     def run_here(self, *stages: tuple[str, ...]) -> None:
         """Run stages in this process, which imports torch once for all of them; each must succeed."""
@@ -215,6 +243,14 @@ class SmallProject:
         return stages_run(self.run("dvc", "repro", *args, **more).stdout)
 
 
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the one line of a command that refused: status 2 and nothing else to read."""
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("referee: error: ")
+    return line
+
+
 def stages_run(output: str) -> set[str]:
     """Return the names of the stages that ran, by the output of `dvc repro`."""
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
@@ -224,12 +260,9 @@ def run_and_commit(folder: Path) -> None:
     """Make the small project, run all its stages in one process, and commit them to DVC and git."""
     folder.mkdir()
     project = SmallProject(folder).create(dvc=True)
-    project.run("git", "config", "user.email", "owner@example.invalid")
-    project.run("git", "config", "user.name", "Owner")
     project.run_here(*ALL_STAGES)
     project.commit_stages()
-    project.run("git", "add", ".")
-    project.run("git", "commit", "--quiet", "-m", "features of our images")
+    project.commit("features of our images")
 
 
 def make_once(base: Path, name: str, make: Callable[[Path], object]) -> Path:
@@ -245,8 +278,10 @@ def make_once(base: Path, name: str, make: Callable[[Path], object]) -> Path:
     return base / name
 
 
-def tree_digest(path: Path) -> str:
-    """Return one digest of the names and bytes of all files under ``path``."""
+def tree_digest(path: Path) -> str | None:
+    """Return one digest of a file's bytes, or of the names and bytes of a folder's files; None of nothing."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
     files = sorted(file for file in path.rglob("*") if file.is_file())
     parts = (str(file.relative_to(path)).encode() + file.read_bytes() for file in files)
     return hashlib.sha256(b"".join(parts)).hexdigest()

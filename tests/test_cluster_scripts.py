@@ -1,12 +1,15 @@
 """The scripts of cluster/: what they start, what a command sees there, and that all of it ends."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from small_project import ROOT
+from dask_cluster import wait_until
+from real_slurm import RealSlurm, needs_slurm
+from small_project import ROOT, STAGE, SmallProject, tree_digest
 
 pytestmark = pytest.mark.slow
 
@@ -26,63 +29,88 @@ sys.exit(7)
 """
 
 
-def script(name, *arguments, cwd):
-    return subprocess.run(
-        [sys.executable, str(ROOT / "cluster" / f"{name}.py"), *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def script(name, *arguments):
+    return sys.executable, str(ROOT / "cluster" / f"{name}.py"), *arguments
 
 
-def test_one_worker_per_gpu_and_the_command_s_own_status(tmp_path):
-    command = ["--gpus", "0,3", "--", sys.executable, "-c", PROBE]
-    done = script("on_this_machine", *command, cwd=tmp_path)
+def run(*command, text=None):
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_one_worker_per_gpu_and_the_command_s_own_status():
+    done = run(*script("on_this_machine", "--gpus", "0,3", "--", sys.executable, "-c", PROBE))
     assert done.returncode == 7, done.stderr
     answers = eval(done.stdout)
     assert [gpu for gpu, _ in answers] == ["0", "3"]
     for _, pid in answers:
         assert not Path(f"/proc/{pid}").exists(), "a worker lives on"
-    assert {file.name for file in (tmp_path / ".referee" / "cluster").iterdir()} == {
-        *("scheduler.log", "worker-0.log", "worker-1.log")
-    }
+    logs = {file.name for file in Path(".referee/cluster").iterdir()}
+    assert logs == {"scheduler.log", "worker-0.log", "worker-1.log"}
 
 
-def test_without_a_gpu_the_script_asks_what_is_meant(tmp_path):
-    done = script("on_this_machine", "--", "true", cwd=tmp_path)
+def test_without_a_gpu_the_script_asks_what_is_meant():
+    done = run(*script("on_this_machine", "--", "true"))
     if "no GPU here" not in done.stderr:
         pytest.skip("this machine has a GPU")
     assert done.returncode == 2
 
 
-def job(tmp_path, *arguments):
-    done = script("on_slurm", "--jobs", "4", *arguments, "--print-job", cwd=tmp_path)
+def job(*arguments):
+    done = run(*script("on_slurm", "--jobs", "4", *arguments, "--print-job"))
     assert done.returncode == 0, done.stderr
-    parsed = subprocess.run(["bash", "-n"], input=done.stdout, text=True, capture_output=True, check=False)
+    parsed = run("bash", "-n", text=done.stdout)
     assert (parsed.returncode, parsed.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
-def test_a_slurm_job_is_one_worker_with_one_gpu(tmp_path):
-    lines = job(tmp_path, "--partition", "gpu", "--cores", "12", "--memory", "64GB")
+def test_a_slurm_job_is_one_worker_with_one_gpu(folder):
+    lines = job("--partition", "gpu", "--cores", "12", "--memory", "64GB")
     for line in ("-p gpu", "-n 1", "--cpus-per-task=12", "--gres=gpu:1", "-t 12:00:00"):
         assert f"#SBATCH {line}" in lines
-    assert f"cd {tmp_path}" in lines
+    assert f"cd {folder}" in lines
     worker = lines[-1]
     assert worker.startswith(f"{sys.executable} -m distributed.cli.dask_worker tcp://")
     assert "--nthreads 1 " in worker  # a GPU takes one block at a time
 
 
-def test_a_slurm_job_without_gpu_uses_all_its_cores(tmp_path):
-    lines = job(tmp_path, "--gpus", "0", "--cores", "12", "--lifetime", "3h", "--directive=-w n1")
+def test_a_slurm_job_without_gpu_uses_all_its_cores():
+    lines = job("--gpus", "0", "--cores", "12", "--lifetime", "3h", "--directive=-w n1")
     assert not [line for line in lines if "gres" in line]
     assert "#SBATCH -w n1" in lines
     assert "--nthreads 12 " in lines[-1]
     assert lines[-1].endswith("--lifetime 3h")
 
 
-def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_submitted(tmp_path):
-    done = script("on_slurm", "--jobs", "1", "--lifetime", "11h50m", "--print-job", cwd=tmp_path)
+def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_submitted():
+    done = run(*script("on_slurm", "--jobs", "1", "--lifetime", "11h50m", "--print-job"))
     assert done.returncode == 2
     assert "--lifetime 11h50m: one number and a unit, e.g. 710m or 12h" in done.stderr
+
+
+@pytest.mark.long
+@needs_slurm
+def test_embed_as_slurm_jobs_of_which_one_is_cancelled_gives_the_bytes_of_one_process(folder):
+    project = SmallProject(folder).create(per_class=250)
+    store = folder / "cache/embeddings/left/vit.zarr"
+    project.run_here(("manifest", "left"), ("embed", "left", "vit"))
+    here = tree_digest(store)
+    shutil.rmtree(store)
+    shutil.rmtree(folder / ".referee")
+    options = ("--jobs", "2", "--partition", "gpu", "--cores", "1", "--memory", "2GB")
+    with RealSlurm(folder / "slurm") as slurm:
+        command = script("on_slurm", *options, "--", *STAGE, "embed", "left", "vit")
+        process = project.start(*command, **slurm.environment)
+        wait_until(lambda: " R " in slurm.run("squeue", "--noheader"), "a running job")
+        slurm.run("scancel", "1")
+        output, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        assert "1000 embedded now" in output
+        wait_until(lambda: not slurm.run("squeue", "--noheader").strip(), "the jobs to be gone")
+    assert tree_digest(store) == here
+    assert list((folder / ".referee" / "cluster").glob("dask-worker-*.err"))

@@ -22,7 +22,7 @@ exclude_patterns = ["docs/site/extra"]
 
 myst_enable_extensions = []  # no mathematics: its renderer would come from the network
 myst_heading_anchors = 4
-nb_execution_mode = "off"  # notebooks keep their outputs; tests/docs/test_notebooks.py executes them
+nb_execution_mode = "off"  # notebooks keep their outputs; tests/docs/test_site.py executes them
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"

@@ -1,4 +1,4 @@
-"""`inspect --remote` and `summary --remote` where something is amiss; with a server, see test_sharing_s3.py."""
+"""`inspect --remote` and `summary --remote` where something is amiss; with a server: pipeline_runs/test_sharing.py."""
 
 import json
 import shutil

@@ -4,7 +4,6 @@ documented_commands.py says which blocks are commands and how a page excuses one
 """
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from documented_commands import PARAMS, read_pages
 from small_project import ROOT, SmallProject, write_tiny_weights
 
 pytestmark = pytest.mark.slow
-
-PAGES = [page for page in read_pages() if any(block.is_run_here for block in page.blocks)]
-LONG = [page for page in PAGES if any(block.marker == "long" for block in page.blocks)]
 
 
 @pytest.fixture(scope="session")
@@ -45,22 +41,12 @@ def project(digits, tmp_path):
     (folder / "weights/digits").symlink_to(ROOT / "weights/digits")
     (folder / ".venv").symlink_to(sys.prefix)
     copy = SmallProject(folder)
-    copy.run("git", "config", "user.email", "reader@example.invalid")
-    copy.run("git", "config", "user.name", "Reader")
     with (folder / ".git/info/exclude").open("a") as file:
         file.write("/photos\n/photo.png\n")
     tracked = ("params.yaml", "suite.yaml", "pipeline", "suites", ".dvcignore", ".gitignore")
     copy.run("git", "add", "dvc.yaml", ".dvc", *tracked)
     copy.run("git", "commit", "--quiet", "-m", "as cloned")
     return copy
-
-
-def put_into_params(project, text):
-    """Put the keys of a YAML text in the place of those of params.yaml and suite.yaml, entries one by one."""
-    params = project.read_params()
-    for section, value in YAML(typ="safe", pure=True).load(text).items():
-        params[section] = {**params[section], **value} if isinstance(value, dict) else value
-    project.write_params(params)
 
 
 def run_block(project, block):
@@ -71,30 +57,22 @@ def run_block(project, block):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(block.text)
     elif block.marker == PARAMS:
-        put_into_params(project, block.text)
+        project.change_params(**YAML(typ="safe", pure=True).load(block.text))
     else:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block.text],
-            cwd=project.folder,
-            env=project.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-        )
+        done = project.run("bash", "-euo", "pipefail", "-c", block.text, ok=False)
         assert done.returncode == 0, f"{block}\n{block.text}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_commands_of_a_page(project, page):
-    for block in page.blocks:
-        if block.is_run_here and block.marker != "long":
-            run_block(project, block)
+PAGES = [page for page in read_pages() if any(block.is_run_here for block in page.blocks)]
+CASES = [pytest.param(page, False, id=page.name) for page in PAGES] + [
+    pytest.param(page, True, id=f"{page.name}, all", marks=pytest.mark.long)
+    for page in PAGES
+    if any(block.marker == "long" for block in page.blocks)
+]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("page", LONG, ids=lambda page: page.name)
-def test_the_long_commands_of_a_page_too(project, page):
+@pytest.mark.parametrize(("page", "long_ones_too"), CASES)
+def test_the_commands_of_a_page(project, page, long_ones_too):
     for block in page.blocks:
-        if block.is_run_here:
+        if block.is_run_here and (long_ones_too or block.marker != "long"):
             run_block(project, block)

@@ -8,16 +8,16 @@ import shlex
 import pytest
 from dvc.cli.parser import get_main_parser
 
-from documented_commands import Block, read_page, read_pages
+from documented_commands import Block, commands_of, read_page, read_pages
 from pipeline.cli.main import parser as referee_parser
-from sharing_story import PAGE, commands_of
+from sharing_story import PAGE
 from small_project import ROOT
 
 PAGES = read_pages()
 COMMANDS = [block for page in PAGES for block in page.blocks if block.is_command]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 PARSERS = {"referee": referee_parser(), "dvc": get_main_parser()}
-PROGRAMS = (*("referee", "dvc", "make", "python", "pytest", "pip", "git", "docker", "sbatch", "source"), *("cp", "ln"))
+PROGRAMS = ("referee", "dvc", "make", "python", "pytest", "pip", "git", "docker", "sbatch", "source", "cp", "ln")
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 

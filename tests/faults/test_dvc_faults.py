@@ -6,20 +6,19 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import time
 
 import pytest
 from dvc.dvcfile import Lockfile
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
-from ruamel.yaml import YAML
 
-from faults.test_killed_stages import digest, leftovers
+from faults.test_killed_stages import leftovers
+from sharing_story import locked
+from small_project import PROBLEM, tree_digest
 
 pytestmark = pytest.mark.slow
 
-PROBLEM = "left-right"
 OUTPUTS = ("cache/source", "cache/target", "results/toy/problems")
 MADE_BY = {"source": "source@left", "target": "adapt@left-right"}
 
@@ -27,19 +26,6 @@ MADE_BY = {"source": "source@left", "target": "adapt@left-right"}
 @pytest.fixture
 def project(project_copy):
     return project_copy
-
-
-def start(project, *command):
-    """Start a command as the head of its own group of processes."""
-    return subprocess.Popen(
-        command,
-        cwd=project.folder,
-        env=project.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def kill(process):
@@ -52,13 +38,7 @@ def kill(process):
 
 
 def outputs(project):
-    return {name: digest(project.folder / name) for name in OUTPUTS}
-
-
-def locked(project):
-    """Return what dvc.lock says of every stage but the report, whose page names the git revision."""
-    stages = YAML(typ="safe").load((project.folder / "dvc.lock").read_text())["stages"]
-    return {name: entry for name, entry in stages.items() if name != "report"}
+    return {name: tree_digest(project.folder / name) for name in OUTPUTS}
 
 
 def mend_files_of_dvc(project):
@@ -95,15 +75,15 @@ def forget(project):
                 shutil.rmtree(made) if made.is_dir() else made.unlink()
 
 
-def kill_repro(project, kills, seed):
-    """Kill `dvc repro`, its stages with it, at random moments after its first stage began; then let it end."""
-    expected, chosen = outputs(project), random.Random(seed)
+@pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.long)])
+def test_dvc_repro_killed_with_its_stages(project, kills):
+    """At random moments after its first stage began; then it may end."""
+    expected, chosen = outputs(project), random.Random(kills)
     forget(project)
-    # what makes DVC run the stages and not fetch their outputs from its cache
     lock = locked(project)
     killed = 0
     for _ in range(kills):
-        process = start(project, "dvc", "repro", "--force", "--downstream", "source@left")
+        process = project.start("dvc", "repro", "--force", "--downstream", "source@left")
         for line in process.stdout:
             if "Running stage" in line:
                 break
@@ -113,7 +93,8 @@ def kill_repro(project, kills, seed):
     assert killed == kills
     ran = project.repro()
     assert outputs(project) == expected
-    assert locked(project) == lock
+    # the report's page names the git revision
+    assert {**locked(project), "report": None} == {**lock, "report": None}
     begun = leftovers(project.folder / "cache")
     assert not [path for path in begun if MADE_BY[path.parent.name] in ran]
     if begun:  # DVC fetched those outputs instead of running their stages, which would have cleared up
@@ -122,22 +103,13 @@ def kill_repro(project, kills, seed):
         assert not leftovers(project.folder / "cache")
 
 
-def test_dvc_repro_killed_with_its_stages(project):
-    kill_repro(project, 1, seed=0)
-
-
-@pytest.mark.long
-def test_dvc_repro_killed_many_times(project):
-    kill_repro(project, 15, seed=1)
-
-
 @pytest.mark.long
 def test_two_at_once_end_as_one(project):
     expected = outputs(project)
     forget(project)
     command = ("dvc", "repro", "--force", "--downstream", "source@left", f"sensitivity_sigma@{PROBLEM}")
-    both = [start(project, *command) for _ in range(2)]
-    printed = [process.communicate()[0] for process in both]
+    both = [project.start(*command) for _ in range(2)]
+    printed = ["".join(process.communicate()) for process in both]
     codes = [process.returncode for process in both]
     assert 0 in codes, printed
     for code, text in zip(codes, printed, strict=True):
@@ -152,7 +124,7 @@ def test_two_at_once_end_as_one(project):
 @pytest.mark.parametrize("jump", [-10 * 365 * 86400, 10 * 365 * 86400], ids=["back", "ahead"])
 def test_a_clock_that_jumps_changes_nothing(project, jump):
     """Ten years back or ahead: every file's time jumps, and so does the clock that Python shows to the stages."""
-    expected = {**outputs(project), "cache": digest(project.folder / "cache")}
+    expected = {**outputs(project), "cache": tree_digest(project.folder / "cache")}
     for path in project.folder.rglob("*"):
         if path.is_file() and ".dvc" not in path.parts and not path.is_symlink():
             then = path.stat().st_mtime + jump
@@ -168,7 +140,7 @@ def test_a_clock_that_jumps_changes_nothing(project, jump):
     )
     for stage, argument in (("manifest", "right"), ("source", "left"), ("adapt", PROBLEM)):
         project.stage(stage, argument, PYTHONPATH=str(hook.parent))
-    assert {**outputs(project), "cache": digest(project.folder / "cache")} == expected
+    assert {**outputs(project), "cache": tree_digest(project.folder / "cache")} == expected
 
 
 def objects(remote):
@@ -184,11 +156,11 @@ def assert_whole(remote):
     return len(named)
 
 
-def cut_off(project, command, folder, kills, seed):
+def cut_off(project, command, folder, kills=6):
     """SIGKILL a transfer so many times, each time once some files have come."""
-    chosen, killed = random.Random(seed), 0
+    chosen, killed = random.Random(1), 0
     for _ in range(4 * kills + 4):
-        transfer, wanted = (start(project, "dvc", *command), len(objects(folder)) + chosen.randint(1, 20))
+        transfer, wanted = (project.start("dvc", *command), len(objects(folder)) + chosen.randint(1, 20))
         while transfer.poll() is None and len(objects(folder)) < wanted:
             time.sleep(0.002)
         killed += kill(transfer)
@@ -200,26 +172,21 @@ def cut_off(project, command, folder, kills, seed):
     pytest.fail(f"{command}: never cut off")
 
 
-def share_interrupted(project, folder, kills, seed):
-    """Cut off ``kills`` pushes and as many pulls, then do both once in peace."""
-    remote, store = folder / "remote", project.folder / ".dvc/cache"
+@pytest.mark.long  # whether DVC's own transfers are whole; tests of sharing push and pull undisturbed
+def test_push_and_pull_cut_off_many_times(project, tmp_path):
+    remote, store = tmp_path / "remote", project.folder / ".dvc/cache"
     remote.mkdir()
     project.run("dvc", "remote", "add", "--default", "team", str(remote))
     shared = ("cache/embeddings", "cache/target")
-    expected = [digest(project.folder / name) for name in shared]
-    cut_off(project, ("push",), remote, kills, seed)
+    expected = [tree_digest(project.folder / name) for name in shared]
+    cut_off(project, ("push",), remote)
     assert_whole(remote)
     project.run("dvc", "push")
     assert assert_whole(remote) > 50
     for name in (".dvc/cache", *shared):
         shutil.rmtree(project.folder / name)
     store.mkdir()
-    cut_off(project, ("pull", "--allow-missing"), store, kills, seed)
+    cut_off(project, ("pull", "--allow-missing"), store)
     project.run("dvc", "pull", "--allow-missing")
-    assert [digest(project.folder / name) for name in shared] == expected
+    assert [tree_digest(project.folder / name) for name in shared] == expected
     assert project.repro() == set()
-
-
-@pytest.mark.long  # whether DVC's own transfers are whole; tests of sharing push and pull undisturbed
-def test_push_and_pull_cut_off_many_times(project, tmp_path):
-    share_interrupted(project, tmp_path, 6, seed=1)

@@ -6,13 +6,11 @@ from collections import Counter
 
 import pytest
 
-from faults.stage_processes import StageServer
-from small_project import SmallProject, tree_digest
+from faults.stage_processes import kill_after, run_to_its_end
+from shards import files_in
+from small_project import PROBLEM, tree_digest
 
 pytestmark = pytest.mark.slow
-
-PROBLEM = "left-right"
-
 
 # stage, arguments, outputs
 STAGES = [
@@ -30,29 +28,12 @@ STAGES = [
     ("adapt", (PROBLEM,), ["cache/target/left-right.zarr"]),
     ("evaluate", (PROBLEM,), ["results/toy/evaluations/left-right.json", "results/toy/problems/left-right/tables"]),
     ("compare", (PROBLEM,), ["results/toy/problems/left-right/comparison.json"]),
-    (
-        "sensitivity",
-        (PROBLEM, "D"),
-        [f"results/toy/problems/left-right/sensitivity/D.{kind}" for kind in ("csv", "json")],
-    ),
+    ("sensitivity", (PROBLEM, "D"), [f"results/toy/problems/{PROBLEM}/sensitivity/D.{e}" for e in ("csv", "json")]),
     ("select", (PROBLEM,), ["results/toy/problems/left-right/selection"]),
     ("tables", (), ["results/toy/tables"]),
     ("report", (), ["results/toy/report.html"]),
 ]
-
-
 SEVERAL_OUTPUTS = ("cache/code",)  # each file is whole or absent by itself
-
-
-def files_of(path):
-    """Return the content of each file of a folder, or of the file itself."""
-    files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
-    return {str(f.relative_to(path)): f.read_bytes() for f in files}
-
-
-def digest(path):
-    """Return a digest of a file's or a folder's names and contents; None where there is nothing."""
-    return tree_digest(path) if path.is_dir() else path.read_bytes() if path.exists() else None
 
 
 def remove(path):
@@ -60,35 +41,27 @@ def remove(path):
 
 
 @pytest.fixture(scope="module")
-def server():
-    with StageServer() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def project(finished, tmp_path_factory, server):
-    """The finished project, with a generated domain besides; every stage run once more."""
-    folder = tmp_path_factory.mktemp("killed") / "project"
-    shutil.copytree(finished, folder, symlinks=True)
-    made = SmallProject(folder)
-    params = made.read_params()
+def project(run_project):
+    """The finished project, with a generated domain besides."""
+    params = run_project.read_params()
     params["datasets"]["digits"] = params["datasets"]["toy"]
     params["domains"]["print"] = {**params["domains"]["left"], "images": "data/print", "dataset": "digits"}
     params["generated"] = {"print": {"folder": "data/print", "seed": 0, "per_class": 3}}
-    made.write_params(params)
-    return made
+    run_project.write_params(params)
+    return run_project
 
 
 @pytest.fixture(scope="module")
-def undisturbed(project, server):
+def undisturbed(project):
     """Run every stage in order; return its seconds, and what each output must be."""
+    run_to_its_end(project.folder, "code")  # starts the server
     seconds, expected = {}, {}
     for stage, arguments, outputs in STAGES:
         forget_progress(project, stage)
-        seconds[stage, arguments] = server.run(project.folder, stage, *arguments)
-        expected |= {name: digest(project.folder / name) for name in outputs}
+        seconds[stage, arguments] = run_to_its_end(project.folder, stage, *arguments)
+        expected |= {name: tree_digest(project.folder / name) for name in outputs}
     assert None not in expected.values()
-    parts = {name: files_of(project.folder / name) for name in SEVERAL_OUTPUTS}
+    parts = {name: files_in(project.folder / name) for name in SEVERAL_OUTPUTS}
     return seconds, expected, parts
 
 
@@ -101,10 +74,21 @@ def leftovers(folder):
     return [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".former"))]
 
 
-def kill_and_mend(project, server, undisturbed, kills, seed):
-    """Kill every stage in turn at random moments until ``kills`` were at work, at least one of each; each then ends."""
+def assert_whole_or_absent(path, expected, parts):
+    """An output is what it must be, or nothing; of ``parts``, each is."""
+    if parts is None:
+        assert tree_digest(path) in (None, expected), path
+        return
+    for name, content in files_in(path).items() if path.exists() else ():
+        hidden = name.rsplit("/", 1)[-1].endswith((".partial", ".former"))
+        assert hidden or content == parts.get(name), f"{path}/{name}"
+
+
+@pytest.mark.parametrize("kills", [len(STAGES), pytest.param(120, marks=pytest.mark.long)])
+def test_stages_killed_at_random_moments_end_with_the_same_bytes(project, undisturbed, kills):
+    """Each in turn until ``kills`` were at work, at least one of each; each is then run to its end."""
     seconds, expected, parts = undisturbed
-    chosen = random.Random(seed)
+    chosen = random.Random(kills)
     at_work = Counter()
     tried = 0
     while at_work.total() < kills or len(at_work) < len(STAGES):
@@ -119,32 +103,13 @@ def kill_and_mend(project, server, undisturbed, kills, seed):
                 remove(project.folder / name)
             forget_progress(project, stage)
         moment = chosen.random() * seconds[stage, arguments]
-        if server.kill_after(moment, project.folder, stage, *arguments):
+        if kill_after(moment, project.folder, stage, *arguments):
             at_work[number] += 1
         else:  # it had ended before: the time of its first run was that of a busy machine
             seconds[stage, arguments] = min(seconds[stage, arguments], moment)
         for name in outputs:
             assert_whole_or_absent(project.folder / name, expected[name], parts.get(name))
-        server.run(project.folder, stage, *arguments)
+        run_to_its_end(project.folder, stage, *arguments)
         for name in outputs:
-            assert digest(project.folder / name) == expected[name], f"{stage}: {name} differs"
+            assert tree_digest(project.folder / name) == expected[name], f"{stage}: {name} differs"
         assert not leftovers(project.folder), stage
-
-
-def assert_whole_or_absent(path, expected, parts):
-    """An output is what it must be, or nothing; of ``parts``, each is."""
-    if parts is None:
-        assert digest(path) in (None, expected), path
-        return
-    for name, content in files_of(path).items() if path.exists() else ():
-        hidden = name.rsplit("/", 1)[-1].endswith((".partial", ".former"))
-        assert hidden or content == parts.get(name), f"{path}/{name}"
-
-
-def test_a_dozen_and_more_kills(project, server, undisturbed):
-    kill_and_mend(project, server, undisturbed, kills=len(STAGES), seed=0)
-
-
-@pytest.mark.long
-def test_a_hundred_and_twenty_kills(project, server, undisturbed):
-    kill_and_mend(project, server, undisturbed, kills=120, seed=1)

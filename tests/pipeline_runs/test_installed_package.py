@@ -95,11 +95,10 @@ def test_from_a_parquet_file_to_a_report(project):
     file = project.folder / "data/train-00000-of-00001.parquet"
     file.parent.mkdir()
     write_dataset(file)
-    suite = SUITE
+    suite = project.folder / "suites/mine.yaml"
+    suite.write_text(SUITE)
     for domain in ("photos", "drawings"):
-        assert f"images: data/mine/{domain}" in suite
-        suite = suite.replace(f"images: data/mine/{domain}", f"images: data/{file.name}")
-    (project.folder / "suites/mine.yaml").write_text(suite)
+        replace(suite, f"images: data/mine/{domain}", f"images: data/{file.name}")
     project.run("referee", "use", "mine")
     assert "120 images" in project.run("referee", "doctor").stdout
     project.change_params(data={"seeds": [0], "test_fraction": 0.25}, rff={"D": 20})
@@ -112,21 +111,27 @@ def test_from_a_parquet_file_to_a_report(project):
 
 
 def test_a_new_version_runs_only_what_it_changed(project):
-    with (project.package / "method/relabelling.py").open("a") as file:
-        file.write("# a comment of the next version\n")
-    with (project.package / "encoders/preprocessing.py").open("a") as file:
-        file.write("UNUSED = 1\n")  # costly stages follow their version
+    def append(module, text):
+        with (project.package / module).open("a") as file:
+            file.write(text)
+
+    append("method/relabelling.py", "# a comment of the next version\n")
+    append("encoders/preprocessing.py", "UNUSED = 1\n")  # costly stages follow their version
     assert not project.dvc_repro() & COSTLY
 
-    with (project.package / "method/relabelling.py").open("a") as file:
-        file.write("UNUSED = 1\n")
+    append("method/relabelling.py", "UNUSED = 1\n")
     ran = project.dvc_repro()
     assert ran >= {"code", "adapt", "evaluate"}
     assert not ran & {*COSTLY, "probe", "source"}
 
-    with (project.package / "report/page/assets/report.css").open("a") as file:
-        file.write("/* next */\n")
+    append("report/page/assets/report.css", "/* next */\n")
     assert project.dvc_repro() == {"code", "report"}
+
+
+def replace(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
 
 
 def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_path):
@@ -134,21 +139,12 @@ def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_
     skipped = shutil.ignore_patterns(".git", ".venv", "cache", "results", "tests", "*_cache", "data")
     newer = shutil.copytree(ROOT, tmp_path / "newer", ignore=skipped)
     (newer / "pipeline/stages/probe.py").rename(newer / "pipeline/stages/look.py")
-    edits = {
-        "pyproject.toml": ('version = "0.2.0"', 'version = "0.3.0"'),
-        "pipeline/stages/look.py": ("def probe(", "def look("),
-    }
-    for name, (old, new) in edits.items():
-        text = (newer / name).read_text()
-        assert old in text
-        (newer / name).write_text(text.replace(old, new))
-    graph = (newer / "dvc.yaml").read_text()
+    replace(newer / "pyproject.toml", 'version = "0.2.0"', 'version = "0.3.0"')
+    replace(newer / "pipeline/stages/look.py", "def probe(", "def look(")
     for old, new in (("  probe:", "  look:"), ("stages probe ", "stages look "), ("code/probe", "code/look")):
-        graph = graph.replace(old, new)
-    (newer / "dvc.yaml").write_text(graph)
+        replace(newer / "dvc.yaml", old, new)
     own = "  mine:\n    cmd: echo mine > mine.txt\n    outs:\n    - mine.txt\n"
-    dvc_yaml = project.folder / "dvc.yaml"
-    dvc_yaml.write_text(dvc_yaml.read_text().replace("\n  code:", f"\n{own}  code:"))
+    replace(project.folder / "dvc.yaml", "\n  code:", f"\n{own}  code:")
     wheel = build_wheel(newer, tmp_path)
     project.run("pip", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
 

@@ -7,19 +7,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from documented_commands import commands_of
 from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
-from sharing_story import COMPUTED_ANEW, SharedRemote, commands_of, images_among, join, metrics
-from small_project import ALL_STAGES, ROOT, stages_run
+from sharing_story import COMPUTED_ANEW, PULL, images_among, join, metrics, shared_folder
+from small_project import ALL_STAGES, stages_run
 
 pytestmark = pytest.mark.slow
 
-READING_LABELS = {"evaluate@all@toy", "tables", "report"} | {
-    f"{s}@left-right" for s in ("evaluate", "compare", "sensitivity_D", "select")
-}
+READING_LABELS = COMPUTED_ANEW - {"source@left", "adapt@left-right"}
 # The commands of docs/privacy.md, run as they stand there.
-OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of(ROOT / "docs/privacy.md")
+OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = commands_of("docs/privacy.md")
 
 
 @pytest.fixture(scope="module")
@@ -134,14 +133,14 @@ def test_the_target_side_can_be_pushed_without_a_source_sample(owner, tmp_path):
 
 @pytest.mark.long
 def test_a_mate_adapts_and_the_owner_evaluates(owner, tmp_path):
-    remote = SharedRemote("A shared folder", {"/mnt/team/referee": str(tmp_path / "team")})
+    remote = shared_folder(tmp_path / "team")
     owner.run("bash", "-c", remote.recipe()[0])
     owner.run("bash", "-c", OWNER_PUSHES)
     owner.run("git", "commit", "--quiet", "-am", "where our features are")
     mate = join(owner, tmp_path / "mate", remote)
     mate.change_params(rff={"sigma": 1e-2})
     assert stages_run(mate.run("bash", "-c", MATE_ADAPTS).stdout) == COMPUTED_ANEW - READING_LABELS
-    refused = mate.run("dvc", "repro", "--pull", "--allow-missing", "evaluate", ok=False)
+    refused = mate.run(*PULL, "evaluate", ok=False)
     assert refused.returncode != 0
     assert "csv: kept private (data.private); its owner runs" in refused.stderr
     mate.run("bash", "-c", MATE_PUSHES)

@@ -13,8 +13,6 @@ from small_project import SmallProject, small_params
 pytestmark = [pytest.mark.slow, pytest.mark.long, needs_real_data]
 
 DOMAIN = "dslr"
-
-
 PREPROCESSING = {  # of the code that made the given embeddings
     "mean": [0.5] * 3,
     "std": [0.5] * 3,
@@ -28,37 +26,21 @@ PREPROCESSING = {  # of the code that made the given embeddings
 def caltech_params(images: str) -> dict:
     """Return the params of one domain of Office-Caltech10, an ImageNet network, CLIP imported."""
     params = small_params()
-    domain = params["domains"]["left"] | {"images": images}
     given, name = REAL / "office_caltech10", "efficientnet_lite0"
+    network = {"library": "timm", "name": name, "origin": str(REAL / "weights" / f"{name}.safetensors")}
+    vision = {"library": "imported", "name": name, "origin": str(given / "vision.npz")}
+    clip = {"library": "imported", "name": "clip_space", "origin": str(given / "clip_space.npz")}
     return params | {
-        "domains": {DOMAIN: domain},
+        "domains": {DOMAIN: params["domains"]["left"] | {"images": images}},
         "models": {
-            "net": {
-                "library": "timm",
-                "name": name,
-                "origin": str(REAL / "weights" / f"{name}.safetensors"),
-                "preprocessing": PREPROCESSING,
-            },
-            "given": {
-                "library": "imported",
-                "name": name,
-                "origin": str(given / "vision.npz"),
-                "arrays": {"rand": "rand_matched"},
-            },
-            "clip": {
-                "library": "imported",
-                "name": "clip_space",
-                "origin": str(given / "clip_space.npz"),
-                "views": ["original"],
-            },
+            "net": network | {"preprocessing": PREPROCESSING},
+            "given": vision | {"arrays": {"rand": "rand_matched"}},
+            "clip": clip | {"views": ["original"]},
         },
         "vision": "net",
         "sources": {},
         "problems": {},
         "swept": {},
-        "steps": {},
-        "past": {},
-        "joined": [],
     }
 
 

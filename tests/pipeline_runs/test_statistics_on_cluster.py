@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from benchmarks.imported_project import FEATURES, ImportedProject, rff
+from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, rff
 from dask_cluster import RealCluster
 from pipeline import paths
 from pipeline.extraction.executor import ClusterReduction
@@ -23,7 +21,7 @@ from small_project import tree_digest
 pytestmark = pytest.mark.slow
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
-STAGES = (*(("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"), ("compare", "a-b")),)
+STAGES = (*STATISTICS, ("compare", "a-b"))
 OUTPUTS = ("cache/source", "cache/target", "results/toy/problems")
 TARGET = paths.target_model("a-b")
 
@@ -92,13 +90,13 @@ def read(path):
 def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address, reductions):
     monkeypatch.chdir(tmp_path)
     write_features(tmp_path, 6 * BLOCK_IMAGES, data={"seeds": [0]})  # two tasks of three blocks
-    run(*STAGES[:3])
+    run(*STATISTICS)
     here = {path: read(path) for path in (paths.source_model("a"), TARGET)}
     metrics = json.loads(paths.evaluation("toy", "a-b").read_text())
     forget()
     monkeypatch.setenv(ADDRESS, address)
     monkeypatch.setattr(kernel_rows, "KEPT_BYTES", 0)  # as if there were a hundred times the rows
-    run(*STAGES[:3])
+    run(*STATISTICS)
     assert len(reductions) >= 2 * 2  # source and target, tasks
     assert max(reductions) > 2 * BLOCK_IMAGES
     for path, arrays in here.items():
@@ -121,18 +119,14 @@ def assert_same(one, other, name):
     assert np.nanmax(np.abs(one - other)) <= 1e-6 * np.nanmax(np.abs(other)), name
 
 
-def process(*stage):
-    """Run a stage as DVC does."""
-    subprocess.run([sys.executable, "-m", "pipeline.stages", *stage], check=True)
-
-
 @pytest.mark.long
 def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch):
     """Rows that are really too many to be kept, in stages that are processes of their own."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     write_features(tmp_path / "project", 48_000, rff=rff(1000), data={"seeds": [0]})
-    for stage in STAGES[:3]:
+    process = ImportedProject(tmp_path / "project").run
+    for stage in STATISTICS:
         process(*stage)
     here = read(TARGET)
     forget()

@@ -1,6 +1,7 @@
-"""A relay on loopback that counts what passes: the bytes a client sends to a server and receives from it."""
+"""A relay on loopback that counts what passes: the bytes that a client receives from a server."""
 
 import socket
+import socketserver
 import threading
 from contextlib import contextmanager, suppress
 
@@ -8,56 +9,45 @@ from servers.loopback import HOST
 
 
 class Counts:
-    """Bytes in each direction since the last `reset`."""
+    """Bytes received since the last `reset`, and the relay's own port."""
 
     def __init__(self, port):
         self.port = port
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self.reset()
 
     def reset(self):
-        """Begin anew."""
-        self.sent = self.received = 0
+        self.received = 0
 
-    def add(self, *, sent=0, received=0):
-        """Count."""
-        with self._lock:
-            self.sent += sent
-            self.received += received
+    def add(self, block):
+        with self.lock:
+            self.received += len(block)
 
 
-def _pump(source, sink, counts, direction):
+def pump(source, sink, count):
     with suppress(OSError):
         while block := source.recv(65536):
-            counts.add(**{direction: len(block)})
+            count(block)
             sink.sendall(block)
     with suppress(OSError):
         sink.shutdown(socket.SHUT_WR)
 
 
-def _serve(listener, port, counts, opened):
-    with suppress(OSError):  # the listener was closed
-        while True:
-            client, _ = listener.accept()
-            server = socket.create_connection((HOST, port))
-            opened += client, server
-            for connection in (client, server):  # small answers must not wait for more to send
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for source, sink, direction in ((client, server, "sent"), (server, client, "received")):
-                threading.Thread(target=_pump, args=(source, sink, counts, direction), daemon=True).start()
-
-
 @contextmanager
 def counting_relay(port):
-    """Pass connections on to ``port`` and count them; yields the counts, which name the relay's own port."""
-    opened: list[socket.socket] = []
-    with socket.create_server((HOST, 0)) as listener:
-        counts = Counts(listener.getsockname()[1])
-        threading.Thread(target=_serve, args=(listener, port, counts, opened), daemon=True).start()
-        try:
-            yield counts
-        finally:
-            with suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            for connection in opened:
-                connection.close()
+    """Pass connections on to ``port``; yields the counts."""
+
+    class Connection(socketserver.BaseRequestHandler):
+        def handle(self):
+            with socket.create_connection((HOST, port)) as server:
+                for end in (self.request, server):  # small answers must not wait for more to send
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=pump, args=(self.request, server, len), daemon=True).start()
+                pump(server, self.request, counts.add)
+
+    with socketserver.ThreadingTCPServer((HOST, 0), Connection) as relay:
+        relay.daemon_threads, relay.block_on_close = True, False
+        counts = Counts(relay.server_address[1])
+        threading.Thread(target=relay.serve_forever, daemon=True).start()
+        yield counts
+        relay.shutdown()

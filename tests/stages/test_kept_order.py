@@ -1,6 +1,6 @@
 """The order of the classes is kept in orders/DOMAIN.json: a new class moves no image to another task.
 
-`tests/pipeline_runs/test_what_reruns.py` has the same under DVC, which must leave the file in place.
+`tests/pipeline_runs/test_dvc_repro.py` has the same under DVC, which must leave the file in place.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""Inputs that would run code, fill the memory, recurse or lead outside their folder: refused."""
+"""Spoilt inputs of every kind: read, or one line of ours. Hostile ones: refused.
+
+Hundreds of spoilt inputs in `make test`, thousands in `make test-long`. The hostile ones would run code, fill the
+memory, recurse or lead outside their folder.
+"""
 
 import io
 import json
@@ -14,11 +18,11 @@ import pytest
 import torch
 
 from faults import tiny_stores
-from fuzz.harness import little_memory
-from fuzz.kinds import STORES, reseal
+from fuzz.harness import little_memory, try_inputs
+from fuzz.kinds import KINDS, STORES, SUFFIXES, encoded_images, reseal
 from pipeline.array_files import read_array
 from pipeline.encoders.checkpoints import load_state_dict
-from pipeline.encoders.image_decoding import read_image
+from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.errors import InputError, ModelError, ParamsError, StoreError
 from pipeline.params import load_params
 from pipeline.store.array_store import crc_text
@@ -40,6 +44,21 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     assert not Path("marker").exists()
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@pytest.mark.parametrize(("times", "seed"), [(1, 0), pytest.param(20, 1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", KINDS)
+def test_spoilt_inputs(name, times, seed, folder, monkeypatch):
+    prepare, count = KINDS[name]
+    try_inputs(name, prepare(folder, monkeypatch), times * count, seed)
+
+
+def test_every_valid_image_under_every_suffix(folder):
+    for content in encoded_images():
+        for suffix in SUFFIXES:
+            (folder / f"x{suffix}").write_bytes(content)
+            assert decode(folder / f"x{suffix}").size == (17, 13)
 
 
 @pytest.mark.parametrize("file", ["params.yaml", "suite.yaml"])

@@ -1,0 +1,132 @@
+"""Real `dvc` commands on a small project: what they run, and that a number is shown with what it was made with.
+
+All kinds of change: test_what_runs_again.py.
+"""
+
+import json
+import shutil
+
+import pytest
+
+from documented_commands import commands_of
+from pipeline.report.table import format_figure
+from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+from sharing_story import PULL
+from small_project import ROOT, SmallProject, draw_image, stages_run
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_new_image_is_embedded_alone_and_a_new_class_arrives_last(project_copy):
+    project = project_copy
+    draw_image(project.folder / "data" / "right" / "bee" / "new.png", seed=77)
+    done = project.run("dvc", "repro", "adapt@left-right")
+    ran = stages_run(done.stdout)
+    assert ran == {"manifest@right", "tasks@right", "embed@right-vit", "embed@right-clip", "adapt@left-right"}
+    messages = [line for line in done.stdout.splitlines() if line.startswith("embed right")]
+    assert ["; 1 embedded now" in message for message in messages] == [True, True]
+
+    # DVC must leave orders/ in place, where the order of the others is
+    before = (project.folder / "orders/left.json").read_text()
+    for domain in ("left", "right"):
+        draw_image(project.folder / "data" / domain / "bat" / "0.png", seed=5)
+    assert project.run("dvc", "repro", "tasks").stdout.count("arrive last: bat") == 2
+    assert (project.folder / "orders/left.json").read_text() == before.replace('"dog"]', '"dog"],\n  ["bat"]')
+    assert project.repro("tasks") == set()
+
+
+def test_the_report_has_pictures_where_there_are_images_and_is_made_again_when_it_is_gone(project_copy):
+    """The commands of docs/how-to/report.md."""
+    project, page = project_copy, project_copy.results("report.html")
+    make, again = commands_of("docs/how-to/report.md")
+    page.unlink()
+    assert project.repro() <= {"report"}
+    assert page.is_file()
+    project.run(*again.split())
+    text = page.read_text(encoding="utf-8")
+    assert "data:image/" in text
+    assert "cache/embeddings/right/vit.zarr</th>" in text  # by its hash in dvc.lock
+    assert project.run("git", "rev-parse", "HEAD").stdout.strip() in text
+    assert str(project.folder) not in text
+    assert "Running stage" not in project.run(*make.split()).stdout
+    (project.folder / "data").rename(project.folder / "data_moved")
+    project.run(*again.split())
+    text = page.read_text(encoding="utf-8")
+    assert "No pictures" in text
+    assert "data:image/" not in text
+
+
+def test_numbers_of_dvc_and_of_the_summary_say_what_they_were_made_with(project_copy):
+    """Whatever part of the graph is run."""
+    project = project_copy
+    before = project.results("metrics.json").read_text()
+    project.run("dvc", "exp", "run", "--name", "whole", "-S", "rff.sigma=5.0", "evaluate")
+    project.run("dvc", "exp", "run", "--name", "part", "-S", "rff.sigma=9.0", "source")
+    shown = json.loads(project.run("dvc", "exp", "show", "--json").stdout)
+    states = [state for base in shown for group in base["experiments"] or [] for state in group["revs"]]
+    found = {state["name"]: state["data"] for state in states}
+    (metrics, rff), (others, changed) = (
+        (data["metrics"]["results/toy/metrics.json"]["data"], data["params"]["params.yaml"]["data"]["rff"])
+        for data in (found["whole"], found["part"])
+    )
+    assert metrics["sigma"] == rff["sigma"] == 5.0
+    evaluated = json.loads(project.results("evaluations", "left-right.json").read_text())
+    assert metrics["mean"] == evaluated["A_T"]
+    assert metrics["left-right"] == format_figure(evaluated["A_T"], evaluated["A_T_sd"], plus_minus="±")
+    assert {**metrics, "sigma": 0} != {**json.loads(before), "sigma": 0}, "the numbers differ"
+    # the stages that `part` ran have no numbers: those of `whole` stay
+    assert (others["sigma"], changed["sigma"]) == (5.0, 9.0)
+    narrow = project.run("dvc", "exp", "show", "--only-changed", "--no-pager", COLUMNS="120").stdout
+    assert all(column in narrow for column in ("mean", "left-right", "sigma", "rff.sigma"))
+    changes = project.run("dvc", "metrics", "diff", "HEAD", "whole").stdout
+    assert 1 < len(changes.splitlines()) <= 1 + len(metrics)
+    assert max(map(len, (narrow + changes).splitlines())) <= 120
+    summary = project.run("referee", "summary").stdout
+    assert "made with rff.sigma=0.0001" in summary  # the compared methods
+    assert "made with rff.sigma=5" in summary  # the evaluation
+    project.refusal("evaluate", "left-right")  # a half-run graph
+
+
+@pytest.mark.long
+def test_what_dvc_says_itself_is_on_the_page_of_the_stages(project_copy):
+    """docs/stages.md has DVC's own error where images are missing, and what it makes of a group without stages."""
+    project, page = project_copy, (ROOT / "docs/stages.md").read_text()
+    project.write_params(project.read_params() | {"swept": {}})
+    assert "'report'" in project.run("dvc", "repro", "--dry", "select").stdout
+    assert "swept: {}" in page
+    (project.folder / "data/left").rename(project.folder / "data/gone")
+    failed = project.run("dvc", "repro", "manifest@left", ok=False).stderr
+    error = next(line for line in failed.splitlines() if line.startswith("ERROR: failed to reproduce"))
+    assert error.replace("left'", "DOMAIN'", 1).split(": '")[0] in page
+    checked = project.run("referee", "check", ok=False)
+    assert (checked.returncode, "data/left: no such file or folder" in checked.stderr) == (2, True)
+
+
+def extract_anew(project, path):
+    """Write other numbers, as another kind of GPU does from the same images, weights and settings."""
+    store = open_embeddings(project.folder / path)
+    provenance = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
+    rows = {
+        view: ViewRows(store.rows, store.width, "float16", store.settings(view), [store.read(view) * 1.5])
+        for view in store.views
+    }
+    write_embeddings(project.folder / path, rows, provenance)
+    project.commit_stages()
+    project.run("git", "commit", "--quiet", "-am", "extracted anew")
+
+
+def test_results_on_features_of_the_former_commit_are_named(project_copy, tmp_path):
+    """After `git pull` without `dvc pull`, DVC computes on features of the former commit: `referee summary` says so."""
+    store, repro = "cache/embeddings/left/vit.zarr", (*PULL, "evaluate@left-right")
+    ben = SmallProject(shutil.copytree(project_copy.folder, tmp_path / "ben", symlinks=True))
+    extract_anew(project_copy, store)
+    shutil.rmtree(ben.folder / "data/left")
+    ben.run("dvc", "remote", "add", "--quiet", "--local", "--default", "ada", str(project_copy.folder / ".dvc/cache"))
+    ben.run("git", "pull", "--quiet", str(project_copy.folder), "HEAD")
+    ben.run(*repro)
+    shown = ben.run("referee", "summary").stdout
+    assert f"source@left was run on a former {store}" in shown
+    assert "dvc pull --allow-missing" in shown
+    ben.run("dvc", "pull", "--quiet", "--allow-missing")
+    ben.run(*repro)
+    assert f"source@left was run on a former {store}" not in ben.run("referee", "summary").stdout
