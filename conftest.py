@@ -19,5 +19,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small_project(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
     """Give the examples of the Python API a project to open."""
-    if request.node.name.startswith("pipeline.feature_cache."):
+    if request.node.name.startswith("pipeline.api.feature_cache."):
         doctest_namespace["small_project"] = request.getfixturevalue("finished")

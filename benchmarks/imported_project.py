@@ -109,7 +109,7 @@ class ImportedProject:
 
     def set(self, params: dict[str, Any]) -> None:
         """Write params.yaml and suite.yaml (JSON is YAML)."""
-        from pipeline.settings import Settings
+        from pipeline.config.settings import Settings
 
         settings = {key: value for key, value in params.items() if key in Settings.model_fields}
         suite = {key: value for key, value in params.items() if key not in settings}

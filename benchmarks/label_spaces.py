@@ -22,8 +22,8 @@ from ruamel.yaml import YAML
 from pipeline import paths
 from pipeline.comparison.referee_variants import rejecting_answers
 from pipeline.comparison.unknown_classes import BASELINES
+from pipeline.config.params import load_params
 from pipeline.method.variants import VARIANTS
-from pipeline.params import load_params
 from pipeline.stage import main as run_stage
 from pipeline.stage import open_project
 from pipeline.store.basis_file import read_bases

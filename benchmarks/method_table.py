@@ -23,8 +23,8 @@ from pipeline import paths
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.comparison.registry import compared_method
+from pipeline.config.params import load_params
 from pipeline.errors import RefereeError
-from pipeline.params import load_params
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
 from pipeline.stage import open_project

@@ -24,6 +24,7 @@ import pandas as pd
 
 from benchmarks.imported_project import VIEWS, ImportedProject, default_params
 from pipeline import paths
+from pipeline.config.params import load_params
 from pipeline.datasets.manifest_files import read_images
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
@@ -31,7 +32,6 @@ from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import cosines
-from pipeline.params import load_params
 from pipeline.stage import main, open_project
 from pipeline.store.basis_file import read_bases
 from pipeline.store.stream_state import read_stream_state

@@ -8,7 +8,7 @@ The public Python API: what `__all__` names. It follows semantic versioning; eve
 >>> train.numpy().shape, train.labels.shape                  # doctest: +SKIP
 ((4500, 128), (4500,))
 
-`pipeline.feature_cache` has the example that runs, docs/how-to/python.md a page of them.
+`pipeline.api.feature_cache` has the example that runs, docs/how-to/python.md a page of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import RefereeError
 
 if TYPE_CHECKING:
-    from pipeline.feature_cache import FeatureCache, open_cache
-    from pipeline.feature_rows import FeatureRows
-    from pipeline.kernel_lda_classifier import KernelLDAClassifier
+    from pipeline.api.feature_cache import FeatureCache, open_cache
+    from pipeline.api.feature_rows import FeatureRows
+    from pipeline.api.kernel_lda_classifier import KernelLDAClassifier
 
 __all__ = ["FeatureCache", "FeatureRows", "KernelLDAClassifier", "RefereeError", "open_cache"]
 
@@ -32,4 +32,4 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     modules = {"FeatureRows": "feature_rows", "KernelLDAClassifier": "kernel_lda_classifier"}
-    return getattr(import_module(f"{__name__}.{modules.get(name, 'feature_cache')}"), name)
+    return getattr(import_module(f"{__name__}.api.{modules.get(name, 'feature_cache')}"), name)

@@ -16,7 +16,10 @@ PACKAGE = Path("pipeline")
 # how a stage is started or handed to a cluster, which gives the same numbers.
 WITHOUT_EFFECT = frozenset(
     PACKAGE / f"{name}.py"
-    for name in ("errors", "params", "paths", "settings", "stage", "suite", "write_aside", "extraction/cluster")
+    for name in (
+        *("config/params", "config/settings", "config/suite"),
+        *("errors", "paths", "stage", "write_aside", "extraction/cluster"),
+    )
 )
 # What the runner gives to a stage that asks for it; the executor imports who sums on a GPU and on a cluster.
 GIVEN = {"context.project": PACKAGE / "problem/problem.py", "context.executor": PACKAGE / "extraction/executor.py"}

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any
 from threadpoolctl import threadpool_limits
 
 from pipeline import paths
+from pipeline.config.params import Params, load_params, named
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
-from pipeline.params import Params, load_params, named
 from pipeline.problem.problem import Pair, Project
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 from ruamel.yaml import YAML
 
-from pipeline.suite import Suite
+from pipeline.config.suite import Suite
 
 ROOT = Path(__file__).parents[1]
 SUITE_SECTIONS = tuple(Suite.model_fields)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.params import load_params
+from pipeline.config.params import load_params
 from small_project import ROOT, VIT_KWARGS, SmallProject, draw_domain, draw_image, write_tiny_weights
 
 NOT_NEEDED = ("tests/", "docs/", "benchmarks/", "pretraining/", "cluster/")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from dvc.utils.hydra import apply_overrides
 
+from pipeline.config.params import load_params, parse_params, section_defaults
+from pipeline.config.suite import Suite
 from pipeline.errors import ParamsError
-from pipeline.params import load_params, parse_params, section_defaults
-from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 
 ROOT = Path(__file__).parents[1]

@@ -20,10 +20,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.config.params import SUITE_FILE, Params, load_params
 from pipeline.encoders.origin import find_checkpoint
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError, ModelError, ParamsError, counted, did_you_mean, listed
-from pipeline.params import SUITE_FILE, Params, load_params
 from pipeline.problem.method_options import method_options
 from pipeline.stage import domain_images
 

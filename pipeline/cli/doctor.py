@@ -23,8 +23,8 @@ from importlib import metadata
 from pathlib import Path
 
 from pipeline.cli.check import MISSING, NOTE, PRESENT, Finding, check_values, from_error, images, weights
+from pipeline.config.params import load_params
 from pipeline.errors import ModelError, ParamsError, counted
-from pipeline.params import load_params
 from pipeline.revision_files import dvc_config
 
 PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "zarr", "dvc")

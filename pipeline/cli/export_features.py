@@ -24,9 +24,9 @@ SUFFIXES = ("npz", "parquet", "safetensors")
 
 def export_features(domain: str, model: str, *, view: str, form: str | None, output: Path | None) -> Iterator[str]:
     """Write what of a domain's features may leave: of a private domain nothing that tells a class."""
+    from pipeline.api.feature_cache import open_cache
     from pipeline.datasets.manifest_files import is_private
     from pipeline.datasets.task_files import is_labelled
-    from pipeline.feature_cache import open_cache
     from pipeline.paths import manifest
     from pipeline.store.embedding_store import BACKBONE
     from pipeline.store.exported_features import ExportedFeatures, write_features

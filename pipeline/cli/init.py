@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cli.use import use
+from pipeline.config.params import SUITE_FILE, parse_suite
 from pipeline.errors import InputError, ParamsError, did_you_mean
 from pipeline.installed_project import REPLACED, copy_file, project_files, write_graph
-from pipeline.params import SUITE_FILE, parse_suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 

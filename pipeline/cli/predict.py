@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import paths
+from pipeline.config.params import Params, load_params
 from pipeline.errors import InputError, ParamsError, counted
-from pipeline.params import Params, load_params
 from pipeline.write_aside import write_aside
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def open_model(
     *, problem: str | None, stream: str | None, after: str | None, after_task: int | None, seed: int | None
 ) -> AdaptedModel:
     """Return the adapted model that the options of `add_model_choice` choose."""
-    from pipeline.feature_cache import open_cache
+    from pipeline.api.feature_cache import open_cache
 
     cache = open_cache(".")
     if problem is not None:

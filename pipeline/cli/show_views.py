@@ -16,8 +16,8 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.config.params import load_params, named
 from pipeline.errors import InputError
-from pipeline.params import load_params, named
 
 SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 

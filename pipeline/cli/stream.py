@@ -30,15 +30,15 @@ from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
 from pipeline.commented_yaml import dump, in_one_line, load, put
+from pipeline.config.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
+from pipeline.config.suite import Suite
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
 from pipeline.errors import InputError, ParamsError, RefereeError, did_you_mean, listed
 from pipeline.method.variants import MethodOptions
-from pipeline.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
 from pipeline.problem.step_tables import NO_CORRECTIONS
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
-from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 

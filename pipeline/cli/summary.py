@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import paths
+from pipeline.config.params import Params, load_params
 from pipeline.errors import InputError
-from pipeline.params import Params, load_params
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
 from pipeline.report.results import guessing, read_comparison, read_evaluation, read_probe, read_step

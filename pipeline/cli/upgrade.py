@@ -26,6 +26,9 @@ from ruamel.yaml import YAML
 
 from pipeline import commented_yaml, paths
 from pipeline.cli import merge_lock
+from pipeline.config.params import PARAMS_FILE, SUITE_FILE, load_params
+from pipeline.config.settings import Settings
+from pipeline.config.suite import Suite
 from pipeline.datasets.checked_csv import digest_file, is_pointer
 from pipeline.datasets.manifest_files import (
     IMAGES,
@@ -39,12 +42,9 @@ from pipeline.datasets.manifest_files import (
 )
 from pipeline.errors import InputError, RefereeError
 from pipeline.installed_project import GRAPH, bring_up_to_date
-from pipeline.params import PARAMS_FILE, SUITE_FILE, load_params
-from pipeline.settings import Settings
 from pipeline.stage import find_stage
 from pipeline.stage import main as run_stage
 from pipeline.store.embedding_store import open_embeddings
-from pipeline.suite import Suite
 from pipeline.validated_yaml import Section, type_at
 from pipeline.write_aside import write_aside
 

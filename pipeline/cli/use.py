@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import commented_yaml
+from pipeline.config.params import PARAMS_FILE, SUITE_FILE, parse_settings, parse_suite
+from pipeline.config.suite import Suite
 from pipeline.errors import ParamsError, counted, did_you_mean
-from pipeline.params import PARAMS_FILE, SUITE_FILE, parse_settings, parse_suite
-from pipeline.suite import Suite
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 

@@ -34,7 +34,7 @@ WORDS_PER_DRAW = 4  # PCG64 gives 64 bits at a time
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are computed, as `pipeline.settings.Views` has checked it."""
+    """How views are computed, as `pipeline.config.settings.Views` has checked it."""
 
     wavelet: str = "haar"  # any discrete wavelet of PyWavelets
     level: int = 1  # number of levels, at least 1

@@ -31,7 +31,7 @@ from pipeline.store.stream_state import StreamState, read_stream_state
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What suite.yaml says of a step, see `pipeline.suite.Step`; ``classes`` and ``step_before`` may be None."""
+    """What suite.yaml says of a step, see `pipeline.config.suite.Step`; ``classes`` and ``step_before`` may be None."""
 
     name: str
     source: str

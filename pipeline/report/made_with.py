@@ -39,7 +39,7 @@ def made_with(params: Mapping[str, Any]) -> dict[str, Any]:
 def shown_with(params: Any, problem: str) -> dict[str, Any]:
     """Return what decides a problem's figures besides `rff` and `method`: part of the settings of a stage.
 
-    ``params`` are the `pipeline.params.Params` of the project.
+    ``params`` are the `pipeline.config.params.Params` of the project.
     """
     sections = {"data", "language", "views", "vision"}
     return {

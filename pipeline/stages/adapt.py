@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import ParamsError, counted
 from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
-from pipeline.params import Params
 from pipeline.problem.method_options import method_options, options_as_json
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed, label_seed

@@ -22,8 +22,8 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.code_fingerprints import fingerprints
+from pipeline.config.params import load_params, section_defaults
 from pipeline.installed_project import require_current_graph
-from pipeline.params import load_params, section_defaults
 from pipeline.stage import BY_NAME, Context, Stage, entries_of, find_stage, stage, stage_names
 from pipeline.write_aside import write_text
 

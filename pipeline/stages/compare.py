@@ -17,8 +17,8 @@ from pipeline import paths
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.method_scores import Scored, covariance_of_methods, run_methods
 from pipeline.comparison.registry import compared_method
+from pipeline.config.params import Params
 from pipeline.errors import InputError, counted
-from pipeline.params import Params
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import accuracy_figures, label_space_figures
 from pipeline.stage import Context, stage

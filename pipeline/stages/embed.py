@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets.manifest_files import ImageRow, read_images, rows_digest
 from pipeline.errors import counted
 from pipeline.extraction.embedding_settings import ROWS_VERSION, settings_of_view, views_in_both
 from pipeline.extraction.images import images_of
 from pipeline.extraction.imported import import_embeddings
 from pipeline.image_files.read import file_of
-from pipeline.params import Params
 from pipeline.stage import Context, embedding_settings, stage
 from pipeline.store.embedding_store import write_embeddings
 from pipeline.store.imported_embeddings import STORE, embeddings_file, import_store

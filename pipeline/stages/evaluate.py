@@ -7,7 +7,7 @@ they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc pl
 from typing import Any
 
 from pipeline import paths
-from pipeline.params import Params
+from pipeline.config.params import Params
 from pipeline.problem.evaluation import Evaluation
 from pipeline.problem.method_options import method_options
 from pipeline.report.made_with import made_with

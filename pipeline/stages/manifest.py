@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets import manifest_files
 from pipeline.datasets.manifest import build
 from pipeline.datasets.sources.folder import class_folders
 from pipeline.encoders.image_decoding import read_image
 from pipeline.errors import InputError, counted, listed
 from pipeline.extraction.progress import Progress
-from pipeline.params import Params
 from pipeline.stage import Context, domain_images, stage
 
 

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline import paths
-from pipeline.params import Params
+from pipeline.config.params import Params
 from pipeline.report.made_with import differences
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.results import ProblemFigures, read_evaluation

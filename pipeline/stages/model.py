@@ -15,10 +15,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import sha256_of
 from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
 from pipeline.errors import ModelError
-from pipeline.params import Params
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_text
 

@@ -7,10 +7,10 @@ It reads the names of the classes alone, so nobody needs images or labels for it
 from typing import Any
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets import manifest_files
 from pipeline.datasets.kept_order import KeptOrder, longest, order_of_arrival, present, read_orders, write_orders
 from pipeline.errors import counted, listed
-from pipeline.params import Params
 from pipeline.stage import Context, stage
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets.manifest_files import read_class_names
 from pipeline.datasets.prompts import prompts as sentences
 from pipeline.datasets.prompts import spoken
 from pipeline.errors import counted
 from pipeline.extraction.imported import import_prompts
 from pipeline.method.rows import unit_rows
-from pipeline.params import Params
 from pipeline.stage import Context, stage
 from pipeline.store.prompt_store import Prompts, write_prompts
 

@@ -7,7 +7,7 @@ pushed: it may hold thumbnails of images, and it names the git revision.
 from typing import Any
 
 from pipeline import paths
-from pipeline.params import Params
+from pipeline.config.params import Params
 from pipeline.stage import BY_NAME, Context, stage
 from pipeline.write_aside import write_aside
 

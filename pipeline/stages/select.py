@@ -19,10 +19,10 @@ import numpy as np
 from pipeline import paths
 from pipeline.comparison.selection import SCORES, choices
 from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
 from pipeline.extraction.executor import for_each_item
-from pipeline.params import Params
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import percent
 from pipeline.report.results import read_scored_values

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline import paths
-from pipeline.params import Params
+from pipeline.config.params import Params
 from pipeline.report.made_with import made_with, stale_notes
 from pipeline.report.results import read_comparison, read_sweeps
 from pipeline.report.suite import Suite

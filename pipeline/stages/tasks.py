@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline import paths
+from pipeline.config.params import Params
 from pipeline.datasets import kept_order, manifest_files
 from pipeline.datasets.label_spaces import label_space, target_tasks
 from pipeline.datasets.task_files import write_tasks
 from pipeline.datasets.tasks import arrange
 from pipeline.errors import InputError, counted
-from pipeline.params import Params
 from pipeline.stage import Context, stage
 
 

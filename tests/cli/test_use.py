@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.cli.use import use
+from pipeline.config.params import load_params
 from pipeline.errors import ParamsError
-from pipeline.params import load_params
 
 ROOT = Path(__file__).parents[2]
 

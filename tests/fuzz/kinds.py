@@ -14,6 +14,7 @@ from faults import tiny_stores
 from fuzz.harness import only_our_errors, spoil_bytes, spoil_text, spoil_tree
 from pipeline.array_files import read_paths
 from pipeline.cli.use import use
+from pipeline.config.params import load_params
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
 from pipeline.datasets.manifest_files import IMAGES, LABELS, read_images, read_labels
 from pipeline.datasets.sources.choose import find_in
@@ -22,7 +23,6 @@ from pipeline.datasets.task_files import CLASSES, TASKS, read_classes, read_task
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.image_files.read import read_bytes
-from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.store.array_store import content_crc, crc_text
 from pipeline.store.imported_embeddings import import_rows

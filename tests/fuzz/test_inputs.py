@@ -21,10 +21,10 @@ from faults import tiny_stores
 from fuzz.harness import little_memory, try_inputs
 from fuzz.kinds import KINDS, STORES, SUFFIXES, encoded_images, reseal
 from pipeline.array_files import read_array
+from pipeline.config.params import load_params
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
 from pipeline.errors import InputError, ModelError, ParamsError, StoreError
-from pipeline.params import load_params
 from pipeline.store.array_store import crc_text
 from small_project import ROOT
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.config.params import load_params
 from pipeline.errors import StoreError
-from pipeline.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.domain import Domain, LabelledDomain
 from pipeline.problem.method_options import method_options

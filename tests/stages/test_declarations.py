@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pipeline import code_fingerprints, paths
 from pipeline.code_fingerprints import fingerprints
-from pipeline.params import load_params
-from pipeline.settings import Method, RandomFourierFeatures, Settings
+from pipeline.config.params import load_params
+from pipeline.config.settings import Method, RandomFourierFeatures, Settings
 from pipeline.stage import BY_NAME, DeclaredParams, entries_of, find_stage, main, stage, stage_names
 from pipeline.stages import code
 

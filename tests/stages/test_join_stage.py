@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipeline import paths
-from pipeline.feature_cache import open_cache
+from pipeline.api.feature_cache import open_cache
 from pipeline.method.backbone_weights import weighted
 from pipeline.problem import bases
 from pipeline.store.basis_file import read_bases

@@ -9,7 +9,7 @@ from safetensors import safe_open
 
 from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, rff
 from pipeline.cli.main import main as cli
-from pipeline.params import load_params
+from pipeline.config.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Pair, Project

@@ -5,9 +5,9 @@ from contextlib import chdir
 import numpy as np
 import pytest
 
+from pipeline.config.params import load_params
 from pipeline.method.fusion import fuse
 from pipeline.method.rows import reduce_here, unit_rows
-from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import OpenedStep, StepSettings
 from pipeline.problem.step_adaptation import first_labels, source_with_new_classes

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline import open_cache
 from pipeline.cli.main import main
+from pipeline.config.params import load_params, newest_step
 from pipeline.errors import ParamsError
-from pipeline.params import load_params, newest_step
 from small_project import draw_image
 from stream_project import CLASSES, answers, step_entry
 

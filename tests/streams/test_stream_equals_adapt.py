@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline import paths
+from pipeline.config.params import load_params
 from pipeline.datasets.manifest_files import read_images
 from pipeline.method.adaptation import Referee, adapt_task
 from pipeline.method.class_statistics import ClassStatistics
@@ -17,7 +18,6 @@ from pipeline.method.prediction import predict
 from pipeline.method.rejection import prepared_tasks
 from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.zero_shot import cosines
-from pipeline.params import load_params
 from pipeline.problem.method_options import method_options
 from pipeline.stage import open_project
 from pipeline.store.stream_state import SCHEMA, read_stream_state

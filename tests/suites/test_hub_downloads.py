@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from pipeline.cli.use import use
+from pipeline.config.params import load_params
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
 from pipeline.image_files.read import read_bytes
-from pipeline.params import load_params
 from pipeline.stage import domain_images
 from small_project import ROOT
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.use import use
+from pipeline.config.params import load_params
 from pipeline.datasets.kept_order import order_of_arrival
 from pipeline.datasets.label_spaces import PARTS, parts_of
 from pipeline.datasets.prompts import prompts
-from pipeline.params import load_params
 
 ROOT = Path(__file__).parents[2]
 SUITES = sorted(file.stem for file in (ROOT / "suites").glob("*.yaml"))

@@ -16,8 +16,8 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.cli.upgrade import convert_manifest, lists_as_images
+from pipeline.config.params import load_params
 from pipeline.errors import InputError, ParamsError, StoreError
-from pipeline.params import load_params
 from pipeline.store.array_store import open_arrays
 from pipeline.store.source_store import SCHEMA
 from small_project import FEATURES, PROBLEM, ROOT, SmallProject, stages_run

@@ -68,7 +68,7 @@ def read_problem(suite: str, name: str, title: str, target: str, *, swept: bool)
 
 
 def page_content(params: Any, project: Project) -> dict[str, Any]:
-    """Return the variables of templates/page.html; ``params`` are the `pipeline.params.Params` of the project."""
+    """Return the variables of templates/page.html; ``params`` are the `Params` of the project."""
     suite, max_pixels = params.suite, params.data.max_pixels
     problems = [
         read_problem(suite, name, _title(one), one.target, swept=name in params.swept)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipeline import paths
+from pipeline.api.feature_rows import FeatureRows
+from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
 from pipeline.errors import listed
-from pipeline.feature_rows import FeatureRows
 from pipeline.method.rows import Labels
-from pipeline.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
 from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model, open_stream_model
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
@@ -24,7 +24,7 @@ from pipeline.store.basis_file import read_bases
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pipeline.row_dataset import RowDataset
+    from pipeline.api.row_dataset import RowDataset
 
 Method = Callable[[Seed], Sequence[Labels]]
 
@@ -140,7 +140,7 @@ class FeatureCache:
         seed : int, optional
             Whose train or test images; the first seed if omitted.
         """
-        from pipeline.row_dataset import RowDataset  # imports torch
+        from pipeline.api.row_dataset import RowDataset  # imports torch
 
         rows = self.rows(domain, model, view)
         if part != "all":

@@ -1,8 +1,9 @@
 """params.yaml and suite.yaml together, typed and validated once.
 
-params.yaml (`pipeline.settings`) holds every number a user may change, suite.yaml (`pipeline.suite`) which images,
-models and problems are used. Unknown keys are refused with the nearest valid name, and every message names the file and
-the key. Only `pipeline.stages` and the command line read params; everything below them receives plain values.
+params.yaml (`pipeline.config.settings`) holds every number a user may change, suite.yaml (`pipeline.config.suite`)
+which images, models and problems are used. Unknown keys are refused with the nearest valid name, and every message
+names the file and the key. Only `pipeline.stages` and the command line read params; everything below them receives
+plain values.
 """
 
 from collections.abc import Mapping
@@ -12,9 +13,9 @@ from typing import Any, Self, TypeVar, get_origin
 from pydantic import ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
+from pipeline.config.settings import Settings
+from pipeline.config.suite import State, Suite
 from pipeline.errors import ParamsError, did_you_mean, listed
-from pipeline.settings import Settings
-from pipeline.suite import State, Suite
 from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
 
 PARAMS_FILE = Path("params.yaml")

@@ -1,0 +1,1 @@
+"""The Python API, of which `pipeline` exports what is public."""
