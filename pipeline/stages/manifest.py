@@ -4,18 +4,16 @@ Writes images, labels, names and report.json of cache/manifests/DOMAIN. It opens
 of classes decide is left to `tasks`, which opens none.
 """
 
-import unicodedata
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.datasets import manifest_files
 from pipeline.datasets.manifest import build
-from pipeline.datasets.sources.folder import class_folders
+from pipeline.datasets.sources.folder import require_same_classes
 from pipeline.encoders.image_decoding import read_image
-from pipeline.errors import InputError, counted, listed
+from pipeline.errors import counted, listed
 from pipeline.extraction.progress import Progress
 from pipeline.stage import Context, domain_images, stage
 
@@ -47,7 +45,11 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 def manifest(context: Context, name: str) -> str:
     """Write cache/manifests/DOMAIN but for its tasks."""
     how, params = context.settings, context.params
-    require_same_classes(params, name)
+    if not how["class_names"]:  # otherwise a class without images is `data.empty_class`
+        # changes no output and is no setting, so that a new domain makes no other manifest again
+        dataset = params.domains[name].dataset
+        folders = [domain.images for domain in params.domains.values() if domain.dataset == dataset]
+        require_same_classes(how["images"], folders, dataset)
     read = partial(read_image, max_pixels=how["max_pixels"])
     found = domain_images(params, name)
     with Progress(f"manifest {name}", len(found.images)) as progress:
@@ -81,35 +83,3 @@ def summary(report: dict[str, Any]) -> str:
     if ignored := report["ignored_files"]:
         line += f"; {counted(sum(ignored.values()), 'file')} of other kinds ({listed(ignored)})"
     return line
-
-
-def require_same_classes(params: Any, name: str) -> None:
-    """Refuse a class that only some domains of a dataset have, where folders name them: before hours of extraction.
-
-    It changes no output and is no setting, so that a new domain does not make the manifests of the others again.
-    """
-    dataset = params.domains[name].dataset
-    if params.datasets[dataset].class_names:
-        return  # a class without images is then `data.empty_class`
-    folders = [domain.images for domain in params.domains.values() if domain.dataset == dataset]
-    classes = {folder: {child.name for child in class_folders(Path(folder), ())} for folder in folders}
-    own = params.domains[name].images
-    for folder, names in classes.items():
-        only_one = sorted(names ^ classes[own]) if names and classes[own] else []
-        if only_one:
-            lacks, has = (own, folder) if only_one[0] in names else (folder, own)
-            twin = next((name for name in classes[lacks] if _letters(name) == _letters(only_one[0])), None)
-            if twin:
-                raise InputError(
-                    f"{lacks}/{twin}: is called {only_one[0]!r} in {has}, in other capitals or other characters for "
-                    "the same letters (ä as one or as two); give both folders one name"
-                )
-            raise InputError(
-                f"{lacks}: has no class folder {only_one[0]!r}, but {has} has; add it here, take it away there, or "
-                f"name all classes in datasets.{dataset}.class_names and set data.empty_class: report"
-            )
-
-
-def _letters(name: str) -> str:
-    """Return a name as people read it: macOS writes ä as two characters, Linux as one."""
-    return unicodedata.normalize("NFKC", name).casefold()

@@ -7,22 +7,14 @@ features are refused: taking them extracts everything anew, which must be meant.
 
 import json
 import os
-import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from pipeline import paths
 from pipeline.config.params import Params
-from pipeline.datasets.checked_csv import sha256_of
-from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
-from pipeline.errors import ModelError
+from pipeline.encoders.recorded_weights import NEW_WEIGHTS, require_weights_of_features, weights
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_text
-
-NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
@@ -39,74 +31,3 @@ def model(context: Context, name: str) -> str:
         require_weights_of_features(name, spec.origin, facts)
     write_text(paths.model_identity(name), json.dumps(facts, indent=2, sort_keys=True) + "\n")
     return facts.get("file") or ", ".join(facts.get("files", ())) or "weights come from the hub"
-
-
-def weights(origin: Path, library: str) -> dict[str, Any]:
-    """Return what tells one set of weights, or of imported files, from another."""
-    if library == "imported" and origin.is_dir():  # arrays, and stores of another project
-        files = sorted(file for file in origin.rglob("*") if file.is_file())
-        return {"files": {file.relative_to(origin).as_posix(): sha256_of(file) for file in files}}
-    checkpoint = find_checkpoint(origin)
-    if origin.is_dir():
-        require_same_in_clones(origin)
-    if checkpoint is None:
-        return {"hub": True}
-    facts = {"file": checkpoint.name, "bytes": checkpoint.stat().st_size, "sha256": sha256_of(checkpoint)}
-    if (origin / CLIP_CONFIG).is_file():
-        facts["config_sha256"] = sha256_of(origin / CLIP_CONFIG)
-    return facts
-
-
-def require_weights_of_features(name: str, origin: str, facts: dict[str, Any]) -> None:
-    """Refuse weights that changed while suite.yaml still names the same model at the same place."""
-    recorded = recorded_facts(name, origin)
-    if recorded is None or recorded == facts:
-        return
-    if any(recorded.get(key) != facts[key] for key in ("library", "name")):
-        return  # another model, which suite.yaml says
-    raise ModelError(
-        f"{origin}: {_described(facts)}, but the features that dvc.lock names were made with {_described(recorded)}; "
-        f"put those back, remove {origin} to go on without weights (dvc repro --allow-missing), or extract everything "
-        f"anew with these: {NEW_WEIGHTS}=1 dvc repro"
-    )
-
-
-def recorded_facts(name: str, origin: str) -> dict[str, Any] | None:
-    """Return what dvc.lock records of a model at ``origin``; None where it records nothing."""
-    lock = Path("dvc.lock")
-    text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
-    # one block of text: parsing a whole dvc.lock of 21 problems takes seconds
-    block = re.search(rf"^  model@{name}:\n(?:    .*\n?)*", text, re.MULTILINE)
-    entry = YAML(typ="safe", pure=True).load(block[0])[f"model@{name}"] if block else {}
-    if origin not in (dependency["path"] for dependency in entry.get("deps", ())):
-        return None
-    import dvc.api  # a second, where a model is recorded for another time only
-    from dvc.exceptions import DvcException
-
-    try:
-        facts: dict[str, Any] = json.loads(dvc.api.read(str(paths.model_identity(name))))
-    except (DvcException, OSError) as error:
-        raise ModelError(
-            f"{paths.model_identity(name)}: dvc.lock names it, and neither cache nor remote has it ({error}), so "
-            f"the weights of the features are unknown; run dvc pull, or extract anew: {NEW_WEIGHTS}=1 dvc repro"
-        ) from None
-    return facts
-
-
-def _described(facts: dict[str, Any]) -> str:
-    if facts.get("hub"):
-        return "the hub's weights (the folder holds none)"
-    config = f" and {CLIP_CONFIG} {facts['config_sha256'][:12]}" if "config_sha256" in facts else ""
-    return f"{facts['file']} with sha256 {facts['sha256'][:12]}{config}"
-
-
-def require_same_in_clones(folder: Path) -> None:
-    """Refuse a folder of which git has a part: in a teammate's clone DVC would take it for changed weights."""
-    command = ("git", "ls-files", "--others", "--cached", "-t", "--", str(folder))
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    states = {line[:1] for line in listed.stdout.splitlines()}
-    if {"H", "?"} <= states:  # tracked by git, and not
-        raise ModelError(
-            f"{folder}: git has some of its files and not others, so that a clone has a folder without the weights; "
-            "let origin name the checkpoint file itself, or take the others out of git"
-        )

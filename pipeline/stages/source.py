@@ -6,7 +6,6 @@ two are all that the target's stages may read of the source. For people, results
 the bases approximate their kernel on a sample of the vision rows.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,19 +14,16 @@ import numpy as np
 from pipeline import paths
 from pipeline.errors import counted, listed
 from pipeline.extraction.executor import Executor
-from pipeline.method.backbone_weights import FEATURES, column_factors
-from pipeline.method.kernel_directions import lifted
-from pipeline.method.random_fourier_features import KernelError, kernel_error
-from pipeline.method.rows import Matrix, RowReduction, take, unit_rows
-from pipeline.method.source_model import SourceModel, fit_source
+from pipeline.method.backbone_weights import FEATURES
+from pipeline.method.random_fourier_features import KernelError
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.bases import basis_recipe
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
+from pipeline.problem.source_fit import SourceFit, draw_seed
 from pipeline.stage import Context, stage
-from pipeline.store.array_layout import ArrayLayout
 from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
-from pipeline.store.source_store import reserve_scatters, write_models, write_scatters, writing_source
+from pipeline.store.source_store import reserve_scatters, write_models, writing_source
 from pipeline.write_aside import write_json
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
@@ -74,61 +70,18 @@ def draw_bases(domain: LabelledDomain, recipe: BasisRecipe, executor: Executor) 
     return Bases(paths.bases(domain.name), recipe, tuple(digest for digest, _, _ in drawn)), figures
 
 
-def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matrix) -> tuple[str, float, KernelError]:
-    """Return digest, gamma and kernel error, on a sample of rows weighted as in the kernel, of a seed's basis."""
-    basis = recipe.draw(index)
-    digest, gamma = recipe.digest(basis), basis.gamma
-    if recipe.weights:
-        sample = unit_rows(sample) * column_factors(recipe.widths, recipe.weights[index])
-        basis = recipe.draw_unweighted(index)
-    return digest, gamma, kernel_error(basis, sample)
-
-
 def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: Executor) -> str:
     """Write the model of a source in its label space."""
+    of = SourceFit(domain, bases, options)
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
     with writing_source(path, domain.class_names, backbones) as store:
-        scatters = reserve_scatters(store, seeds, tasks, bases.width(options)) if options.source_covariance else None
+        scatters = reserve_scatters(store, seeds, tasks, of.width) if options.source_covariance else None
         fitted = executor.for_each_seed(
-            partial(fit_seed, domain=domain, bases=bases, options=options, scatters=scatters),
-            seeds,
-            images=domain.largest_task,
-            views=len(source_views(domain, options)),
-            D=bases.width(options),
+            partial(of.fit_seed, scatters=scatters), seeds, images=domain.largest_task, views=len(of.views), D=of.width
         )
         write_models(store, fitted)
     absent = [view for view in options.views_of_source if view not in domain.vision.views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"
-
-
-def source_views(domain: LabelledDomain, options: MethodOptions) -> list[str]:
-    """Return the views that enter the source statistics: those asked for that the domain was embedded in."""
-    return [view for view in options.views_of_source if view in domain.vision.views]
-
-
-def fit_seed(
-    index: int,
-    reduce_rows: RowReduction,
-    *,
-    domain: LabelledDomain,
-    bases: Bases,
-    options: MethodOptions,
-    scatters: ArrayLayout | None,
-) -> list[SourceModel]:
-    """Write a seed's scatters into the store under way; return its models without them."""
-    train, basis = domain.train_index(domain.seeds[index]), bases.reduced(index, options)
-    models = fit_source(
-        basis,
-        domain.views_at(train, source_views(domain, options)),
-        domain.labels[train],
-        domain.class_sets,
-        options,
-        clip=take(domain.clip_rows, train),
-        reduce_rows=reduce_rows,
-    )
-    return write_scatters(
-        scatters, index, (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
-    )

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
+from pipeline.encoders.recorded_weights import weights
 from pipeline.errors import ModelError
-from pipeline.stages.model import weights
 
 
 @pytest.fixture

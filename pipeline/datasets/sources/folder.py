@@ -7,8 +7,9 @@
 """
 
 import os
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages
@@ -74,3 +75,37 @@ def _images_below(folder: Path, ancestors: tuple[Path, ...], ignored: Counter[st
                     yield from _images_below(Path(child.path), (*ancestors, resolved), ignored)
             else:
                 ignored[suffix or "no suffix"] += 1
+
+
+def require_same_classes(own: str, folders: Iterable[str], dataset: str) -> None:
+    """Refuse a class that only some of a dataset's folders of class folders have: before hours of extraction.
+
+    Parameters
+    ----------
+    own : str
+        The folder of the domain that is looked at.
+    folders : iterable of str
+        Those of all domains of the dataset.
+    dataset : str
+        Its name in suite.yaml, for the remedy.
+    """
+    classes = {folder: {child.name for child in class_folders(Path(folder), ())} for folder in folders}
+    for folder, names in classes.items():
+        only_one = sorted(names ^ classes[own]) if names and classes[own] else []
+        if only_one:
+            lacks, has = (own, folder) if only_one[0] in names else (folder, own)
+            twin = next((name for name in classes[lacks] if _letters(name) == _letters(only_one[0])), None)
+            if twin:
+                raise InputError(
+                    f"{lacks}/{twin}: is called {only_one[0]!r} in {has}, in other capitals or other characters for "
+                    "the same letters (ä as one or as two); give both folders one name"
+                )
+            raise InputError(
+                f"{lacks}: has no class folder {only_one[0]!r}, but {has} has; add it here, take it away there, or "
+                f"name all classes in datasets.{dataset}.class_names and set data.empty_class: report"
+            )
+
+
+def _letters(name: str) -> str:
+    """Return a name as people read it: macOS writes ä as two characters, Linux as one."""
+    return unicodedata.normalize("NFKC", name).casefold()
