@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import paths
 from pipeline.config.params import Params, load_params
 from pipeline.errors import InputError, ParamsError, counted
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_text
 
 if TYPE_CHECKING:
     from pipeline.extraction.images import ReadImages
@@ -146,8 +146,7 @@ def predict(
     if output is None:
         yield text.removesuffix("\n")
         return
-    with write_aside(output) as aside:
-        aside.write_text(text, encoding="utf-8")
+    write_text(output, text)
     yield f"{output}: {counted(len(names), 'image')}"
 
 
