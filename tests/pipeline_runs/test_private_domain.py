@@ -11,6 +11,7 @@ from documented_commands import commands_of
 from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
+from shards import files_in
 from sharing_story import COMPUTED_ANEW, PULL, images_among, join, metrics, shared_folder
 from small_project import ALL_STAGES, stages_run
 
@@ -44,7 +45,7 @@ def push(project, remote, command="dvc push"):
     project.run("bash", "-c", command)
     project.run("dvc", "remote", "remove", "away")
     assert images_among(remote) == []
-    return {file: file.read_bytes() for file in remote.rglob("*") if file.is_file()}
+    return files_in(remote)
 
 
 def columns(content):

@@ -9,7 +9,7 @@ from PIL import Image
 from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_classes
 from pipeline.stage import main
-from small_project import SmallProject, small_params
+from shards import files_in
 
 MANIFEST = Path("cache/manifests/photos")
 
@@ -19,9 +19,8 @@ def domain(images, dataset="mine"):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    params = small_params() | {"sources": {}, "problems": {}, "swept": {}}
+def project(params_alone):
+    params = params_alone.read_params() | {"sources": {}, "problems": {}, "swept": {}}
     params["datasets"] = {
         "mine": {"classes_per_task": 1, "class_names": {"a": "apple", "b": "ball"}},
         "found": {"classes_per_task": 1, "class_names": {}},
@@ -35,10 +34,10 @@ def project(tmp_path, monkeypatch):
         "uci": domain("data/uci", "found"),
     }
     params["data"] = {"seeds": [0, 3], "test_fraction": 0.25}
-    SmallProject(tmp_path).write_params(params)
+    params_alone.write_params(params)
     for i, name in enumerate(["a/0.png", "a/1.jpg", "a/2.PNG", "a/3.png", "b/0.png", "b/1.png"]):
         put(Path("data/photos", name), colour=i)
-    return SmallProject(tmp_path)
+    return params_alone
 
 
 def put(path, *, colour=0):
@@ -46,24 +45,18 @@ def put(path, *, colour=0):
     Image.new("RGB", (5, 4), (40 * colour, 0, 0)).save(path)
 
 
-def files(folder=MANIFEST):
-    return {file.name: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
 def test_a_folder_of_images(project):
     assert main(["manifest", "photos"]) == 0
     assert main(["order", "photos"]) == main(["tasks", "photos"]) == 0
-    tables = {"images.csv", "tasks.csv", "classes.csv", "labels.csv", "names.csv"}
-    assert set(files()) == tables | {f"{name}.sha256" for name in tables} | {"report.json"}
     first = read_images(MANIFEST)[0]
     assert (first.path, first.width, first.height) == ("data/photos/a/0.png", 5, 4)
     header, row = (MANIFEST / "tasks/tasks.csv").read_text().splitlines()[:2]
     assert header.startswith("row,task,seed_0,seed_3")
     assert row.startswith("0,1,")  # tasks count from 1 in files
-    assert str(project.folder).encode() not in b"".join(files().values())
-    before = files()
+    assert str(project.folder).encode() not in b"".join(files_in(MANIFEST).values())
+    before = files_in(MANIFEST)
     assert main(["manifest", "photos"]) == 0
-    assert files() == before
+    assert files_in(MANIFEST) == before
 
 
 @pytest.mark.parametrize(("dataset", "names"), [("mine", ["a", "b"]), ("found", ["b"])])
@@ -88,7 +81,7 @@ def test_generated_images(project):
 
 def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest(project, capsys):
     assert main(["manifest", "photos"]) == 0
-    before = files()
+    before = files_in(MANIFEST)
     Path("data/photos/a/bad.png").write_bytes(b"not an image")
     whole = Path("data/photos/b/0.png").read_bytes()
     Path("data/photos/b/cut.png").write_bytes(whole[: len(whole) // 2])
@@ -98,7 +91,7 @@ def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest
     assert "data/photos: 2 files" in first
     assert "data.unreadable: skip" in first
     assert [line.split(": ")[0].strip() for line in others] == ["data/photos/a/bad.png", "data/photos/b/cut.png"]
-    assert files() == before
+    assert files_in(MANIFEST) == before
     project.change_params(data={"unreadable": "skip"})
     assert main(["manifest", "photos"]) == 0
     report = json.loads((MANIFEST / "report.json").read_text())

@@ -10,7 +10,6 @@ import pytest
 
 from pipeline import paths
 from pipeline.stage import main
-from small_project import SmallProject, small_params
 
 SUITE = "office31"
 MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4}
@@ -45,9 +44,9 @@ def write(path, content):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(params_alone):
     """A project with two compared problems of Office-31, the first of them swept."""
-    params = small_params()
+    params = params_alone.read_params()
     first = {"source": "amazon", "target": "dslr"}
     params |= {
         "suite": SUITE,
@@ -57,8 +56,7 @@ def project(tmp_path, monkeypatch):
         "problems": {"amazon-dslr": first, "dslr-amazon": {"source": "dslr", "target": "amazon"}},
         "swept": {"amazon-dslr": first},
     }
-    SmallProject(tmp_path).write_params(params)
-    monkeypatch.chdir(tmp_path)
+    params_alone.write_params(params)
     for base, name in enumerate(params["problems"]):
         write(paths.comparison(SUITE, name), comparison(50 + 20 * base))
     swept, chosen = paths.sensitivity(SUITE, "amazon-dslr"), paths.selection(SUITE, "amazon-dslr")
@@ -69,7 +67,7 @@ def project(tmp_path, monkeypatch):
     write(chosen / "made_with.json", MADE_WITH)
     write(chosen / "values.csv", "of,setting,value,A_T,certainty\no,D,50,80.5,1\no,D,500,85,2\n")
     write(chosen / "choices.csv", "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n")
-    return SmallProject(tmp_path)
+    return params_alone
 
 
 def written():
