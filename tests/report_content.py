@@ -23,6 +23,7 @@ METHODS = {
     "paper": ("REFEREE as printed", "referee"),
     "calibrated": ("REFEREE calibrated", "referee"),
     "ewc-head": ("EWC", "head"),
+    "no_clip": ("without CLIP", "ablation"),
 }
 PLAIN = ["ant", "bee", "cat", "dog"]
 OF = "n = 30 test images, 2 seeds, D=50"
@@ -157,7 +158,7 @@ def write_results(results: ProblemResults) -> None:
     key = ("toy", results.name)
     folder, swept, chosen = (of(*key) for of in (paths.problem_tables, paths.sensitivity, paths.selection))
     for path in (folder, swept, chosen, paths.evaluation(*key).parent):
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
     paths.evaluation(*key).write_text(results.metrics.model_dump_json())
     compared = results.comparison.model_dump_json(exclude={"methods": {"__all__": {"failed"}}})
     paths.comparison(*key).write_text(compared, encoding="utf-8")

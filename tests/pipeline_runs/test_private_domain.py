@@ -102,8 +102,8 @@ def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):
     pushed = push(owner, tmp_path / "remote", "dvc push --run-cache")
     assert len(pushed) > 100
     parts = of_each_side(owner, "right", labels)
-    found = {file.name: leaks(content, images, labels, parts) for file, content in pushed.items()}
-    assert found == {file.name: [] for file in pushed}
+    found = {file: leaks(content, images, labels, parts) for file, content in pushed.items()}
+    assert found == {file: [] for file in pushed}
 
 
 def test_the_order_of_rows_says_nothing_of_classes(owner):

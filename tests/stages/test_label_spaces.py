@@ -9,11 +9,11 @@ from safetensors import safe_open
 
 from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, rff
 from pipeline.cli.main import main as cli
+from pipeline.cli.predict import predicted_images, to_csv
 from pipeline.config.params import load_params
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Pair, Project
-from pipeline.report.predictions import predicted_images, to_csv
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
 from pipeline.store.source_store import read_class_means
