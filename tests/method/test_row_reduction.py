@@ -10,8 +10,6 @@ import pytest
 from pipeline.method.adaptation import Referee
 from pipeline.method.evaluation import score
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import KernelRows
-from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows, row_ranges
 from pipeline.method.source_model import SourceModel
@@ -63,16 +61,6 @@ def test_statistics_of_ranges_are_those_of_all_rows(count, arithmetic):
     assert pieces.parts == min(count, 4)
     for name, expected in here.to_arrays().items():
         assert np.abs(found[name] - expected).max() <= 1e-12 * np.abs(expected).max(), name
-
-
-@pytest.mark.parametrize("vote", [False, True])
-def test_probabilities_of_ranges_are_those_of_all_rows(vote):
-    rng = np.random.default_rng(2)
-    classifier = Classifier(rng.normal(size=(D, 3)), rng.normal(size=3))
-    arguments, pieces = (KernelRows(BASIS, views()), classifier, np.arange(3), OPTIONS), InPieces(3)
-    in_pieces = klda_probabilities(*arguments, vote=vote, reduce_rows=pieces)
-    assert np.array_equal(in_pieces, klda_probabilities(*arguments, vote=vote))
-    assert pieces.parts == 3
 
 
 def test_scores_of_ranges_are_those_of_all_rows():
