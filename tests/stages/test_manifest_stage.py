@@ -24,12 +24,7 @@ def project(tmp_path, monkeypatch):
         "mine": {"classes_per_task": 1, "class_names": {"a": "apple", "b": "ball"}},
         "found": {"classes_per_task": 1, "class_names": {}},
     }
-    params["domains"] = {
-        "photos": domain("data/photos"),
-        "listed": domain("data/photos/list.txt"),
-        "absent": domain("data/x.npz", "found"),
-        "free": domain("data/free", "found"),
-    }
+    params["domains"] = {"photos": domain("data/photos"), "free": domain("data/free", "found")}
     SmallProject(tmp_path).write_params(params)
     for i, name in enumerate(["a/0.png", "a/1.jpg", "a/2.PNG", "a/3.png", "b/0.png", "b/1.png"]):
         put(Path("data/photos", name), colour=i)
@@ -79,8 +74,6 @@ def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(projec
     [
         ("manifest", "photo", "did you mean 'photos'?"),
         ("manifest", "free", "data/free"),
-        ("manifest", "absent", "data/x.npz"),
-        ("manifest", "listed", "data/photos/list.txt"),
         ("generate", "photos", "generated: there is no 'photos'"),
     ],
 )
