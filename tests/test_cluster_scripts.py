@@ -1,12 +1,15 @@
 """The scripts of cluster/: what they start, what a command sees there, and that all of it ends."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from small_project import ROOT
+from dask_cluster import wait_until
+from real_slurm import RealSlurm, needs_slurm
+from small_project import ROOT, STAGE, SmallProject, tree_digest
 
 pytestmark = pytest.mark.slow
 
@@ -88,3 +91,26 @@ def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_sub
     done = run(*script("on_slurm", "--jobs", "1", "--lifetime", "11h50m", "--print-job"))
     assert done.returncode == 2
     assert "--lifetime 11h50m: one number and a unit, e.g. 710m or 12h" in done.stderr
+
+
+@pytest.mark.long
+@needs_slurm
+def test_embed_as_slurm_jobs_of_which_one_is_cancelled_gives_the_bytes_of_one_process(folder):
+    project = SmallProject(folder).create(per_class=250)
+    store = folder / "cache/embeddings/left/vit.zarr"
+    project.run_here(("manifest", "left"), ("embed", "left", "vit"))
+    here = tree_digest(store)
+    shutil.rmtree(store)
+    shutil.rmtree(folder / ".referee")
+    options = ("--jobs", "2", "--partition", "gpu", "--cores", "1", "--memory", "2GB")
+    with RealSlurm(folder / "slurm") as slurm:
+        command = script("on_slurm", *options, "--", *STAGE, "embed", "left", "vit")
+        process = project.start(*command, **slurm.environment)
+        wait_until(lambda: " R " in slurm.run("squeue", "--noheader"), "a running job")
+        slurm.run("scancel", "1")
+        output, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        assert "1000 embedded now" in output
+        wait_until(lambda: not slurm.run("squeue", "--noheader").strip(), "the jobs to be gone")
+    assert tree_digest(store) == here
+    assert list((folder / ".referee" / "cluster").glob("dask-worker-*.err"))

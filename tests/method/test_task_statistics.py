@@ -93,21 +93,6 @@ def test_exact_statistics_of_parts_in_any_order_are_those_of_the_whole(seed, cut
         np.testing.assert_allclose(statistics.weight(), whole.weight())
 
 
-@pytest.mark.parametrize("kind", ["exact", "task_centred", "task_centred as rows"])
-def test_a_prior_enters_the_mean_with_its_count(kind):
-    plain = after_both_tasks(EMPTY["exact"])
-    if kind == "task_centred":  # without a prior these are the exact ones
-        a = after_both_tasks(EMPTY[kind])
-        np.testing.assert_allclose(a.means(), plain.means())
-        np.testing.assert_allclose(covariance(a), covariance(plain), atol=1e-12)
-    moved = after_both_tasks(EMPTY[kind], np.full((2, 12), 0.1), 25.0)
-    for c in range(4):
-        w = 2 * data().weights[data().labels == c].sum()
-        expected = (w * plain.means()[c] + 25 * 0.1) / (w + 25)
-        np.testing.assert_allclose(moved.means()[c], expected)
-        assert moved.weight()[c] == pytest.approx(w + 25)
-
-
 @pytest.mark.parametrize("kind", EMPTY)
 def test_a_class_without_rows_has_no_mean_and_an_update_leaves_the_old_statistics_alone(kind):
     rows = data()
