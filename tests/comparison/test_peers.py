@@ -115,34 +115,24 @@ def test_streaming_lda_agrees_with_all_rows_at_once(number):
 
 @SEEDS
 @pytest.mark.parametrize("projections", [40, 100])  # below and above the number of rows
-@pytest.mark.parametrize("method", [ranpac.RANPAC, ranpac.RANPAC_10000])
-def test_ranpac_agrees_with_its_oracle(method, number, projections, monkeypatch):
-    monkeypatch.setattr(method, "projections", projections)
+@pytest.mark.parametrize("name", ["ranpac", "ranpac-10000", "loranpac"])
+def test_ranpac_and_loranpac_agree_with_their_oracles(name, number, projections, monkeypatch):
+    lifting = ranpac.RANPAC if name == "ranpac" else ranpac.RANPAC_10000
+    monkeypatch.setattr(lifting, "projections", projections)
     case = WithEmptyClass(number)
-    P = method.projection(case.seed)
+    P = lifting.projection(case.seed)
     assert P.shape == (10, projections)
     assert (ranpac.RIDGES[0], ranpac.RIDGES[-1], len(ranpac.RIDGES)) == (1e-8, 1e8, 17)
     h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
-    for form, fitted, tasks in case.forms(method.name):
-        predictions = run(form, case.seed)
-        for t, (model, predicted) in enumerate(zip(fitted, predictions, strict=True)):
-            W, ridge = ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source)
-            assert model.ridge == ridge
-            np.testing.assert_allclose(h @ model.W, h @ W, rtol=1e-5, atol=1e-7)
-            np.testing.assert_array_equal(predicted, (h @ W).argmax(axis=1))
-
-
-@SEEDS
-@pytest.mark.parametrize("projections", [40, 100])
-def test_loranpac_agrees_with_its_oracle(number, projections, monkeypatch):
-    monkeypatch.setattr(ranpac.RANPAC_10000, "projections", projections)
-    case = WithEmptyClass(number)
-    P = ranpac.RANPAC_10000.projection(case.seed)
-    h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
-    for name, fitted, tasks in case.forms("loranpac"):
-        solutions = loranpac_oracle.fit(tasks, P, case.source)
-        for model, W, predicted in zip(fitted, solutions, run(name, case.seed), strict=True):
-            np.testing.assert_allclose(h @ model.W, h @ W, rtol=1e-5, atol=1e-6)
+    for form, fitted, tasks in case.forms(name):
+        if name == "loranpac":
+            solutions = loranpac_oracle.fit(tasks, P, case.source)
+        else:
+            found = [ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source) for t in range(3)]
+            solutions, ridges = zip(*found, strict=True)
+            assert [model.ridge for model in fitted] == list(ridges)
+        for model, W, predicted in zip(fitted, solutions, run(form, case.seed), strict=True):
+            np.testing.assert_allclose(h @ model.W, h @ W, rtol=1e-5, atol=1e-6 if name == "loranpac" else 1e-7)
             np.testing.assert_array_equal(predicted, (h @ W).argmax(axis=1))
 
 
