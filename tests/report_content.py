@@ -23,7 +23,6 @@ METHODS = {
     "paper": ("REFEREE as printed", "referee"),
     "calibrated": ("REFEREE calibrated", "referee"),
     "ewc-head": ("EWC", "head"),
-    "no_clip": ("without CLIP", "ablation"),
 }
 PLAIN = ["ant", "bee", "cat", "dog"]
 OF = "n = 30 test images, 2 seeds, D=50"

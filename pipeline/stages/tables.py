@@ -42,8 +42,8 @@ def tables(context: Context) -> str:
     measured = read_suite(params)
     sweeps = {name: read_sweeps(suite, name) for name in params.swept}
     now = made_with(params.selected())
-    results = (measured, *sweeps.values())
-    stale = [note for one in results for note in stale_notes(one.made_with, now, "dvc repro")]
+    results = (measured.made_with, *(one.made_with for one in sweeps.values()))
+    stale = [note for one in results for note in stale_notes(one, now, "dvc repro")]
     made = [replace(table, warnings=tuple(stale)) for table in suite_tables(measured, sweeps)]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()

@@ -1,4 +1,4 @@
-"""The stage `manifest` (and `generate`, where a key is wrong); tests/digits_project.py runs both on digits."""
+"""Images that `manifest` and `generate` refuse or leave out; what they write is in test_golden_outputs.py."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipeline.datasets.manifest_files import read_images
 from pipeline.stage import main
 from shards import files_in
 
@@ -24,13 +23,7 @@ def project(params_alone):
         "mine": {"classes_per_task": 1, "class_names": {"a": "apple", "b": "ball"}},
         "found": {"classes_per_task": 1, "class_names": {}},
     }
-    params["domains"] = {
-        "photos": domain("data/photos"),
-        "listed": domain("data/photos/list.txt"),
-        "absent": domain("data/x.npz", "found"),
-        "free": domain("data/free", "found"),
-    }
-    params["data"] = {"seeds": [0, 3], "test_fraction": 0.25}
+    params["domains"] = {"photos": domain("data/photos"), "free": domain("data/free", "found")}
     params_alone.write_params(params)
     for i, name in enumerate(["a/0.png", "a/1.jpg", "a/2.PNG", "a/3.png", "b/0.png", "b/1.png"]):
         put(Path("data/photos", name), colour=i)
@@ -40,20 +33,6 @@ def project(params_alone):
 def put(path, *, colour=0):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (5, 4), (40 * colour, 0, 0)).save(path)
-
-
-def test_a_folder_of_images(project):
-    assert main(["manifest", "photos"]) == 0
-    assert main(["order", "photos"]) == main(["tasks", "photos"]) == 0
-    first = read_images(MANIFEST)[0]
-    assert (first.path, first.width, first.height) == ("data/photos/a/0.png", 5, 4)
-    header, row = (MANIFEST / "tasks/tasks.csv").read_text().splitlines()[:2]
-    assert header.startswith("row,task,seed_0,seed_3")
-    assert row.startswith("0,1,")  # tasks count from 1 in files
-    assert str(project.folder).encode() not in b"".join(files_in(MANIFEST).values())
-    before = files_in(MANIFEST)
-    assert main(["manifest", "photos"]) == 0
-    assert files_in(MANIFEST) == before
 
 
 def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest(project, capsys):
@@ -90,8 +69,6 @@ def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(projec
     [
         ("manifest", "photo", "did you mean 'photos'?"),
         ("manifest", "free", "data/free"),
-        ("manifest", "absent", "data/x.npz"),
-        ("manifest", "listed", "data/photos/list.txt"),
         ("generate", "photos", "generated: there is no 'photos'"),
     ],
 )

@@ -12,22 +12,28 @@ from pipeline import paths
 from pipeline.stage import main
 from report_content import MADE_WITH, PLAIN, problem, write_results
 
-FIRST, SECOND = ("toy", "left-right"), ("toy", "right-left")
+SWEEP, CHOSEN = paths.sensitivity("toy", "left-right"), paths.selection("toy", "left-right")
+
+
+def write(*, ablation):
+    """Write the results of two problems, the first of them swept."""
+    for name, base in (("left-right", 70), ("right-left", 50)):
+        results = problem(name, PLAIN, base, swept=base == 70)
+        methods = results.comparison.methods
+        if ablation:
+            methods["no_clip"] = methods["paper"].model_copy(update={"group": "ablation"})
+        write_results(results)
 
 
 @pytest.fixture
 def project(params_alone):
-    """A project with two compared problems, the first of them swept."""
-    other = {"source": "right", "target": "left"}
-    params_alone.change_params(sources={"right": {}}, problems={"right-left": other})
-    write_results(problem("left-right", PLAIN, 50, swept=True))
-    write_results(problem("right-left", PLAIN, 70))
+    params_alone.change_params(sources={"right": {}}, problems={"right-left": {"source": "right", "target": "left"}})
+    write(ablation=True)
     return params_alone
 
 
 def written():
-    folder = paths.suite_tables("toy")
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(paths.suite_tables("toy").iterdir())}
 
 
 def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
@@ -39,7 +45,7 @@ def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
     assert max(map(len, output.splitlines())) <= 120
     with (paths.suite_tables("toy") / "headline.csv").open() as file:
         rows = {row["problem"]: row for row in csv.DictReader(file)}
-    assert rows["left-right"]["calibrated"] == "62.00"
+    assert rows["left-right"]["calibrated"] == "82.00"
     assert rows["mean"]["gain"] == "8.00"
     before = written()
     assert main(["tables"]) == 0
@@ -48,12 +54,10 @@ def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
 
 def test_tables_without_figures_are_left_out_even_where_they_were(project):
     assert main(["tables"]) == 0
-    paths.comparison("toy", "up-down").parent.mkdir()
-    paths.comparison("toy", "up-down").write_text("not JSON")  # of a problem that is not in the suite
-    for compared in (paths.comparison(*FIRST), paths.comparison(*SECOND)):
-        entries = json.loads(compared.read_text())
-        del entries["methods"]["no_clip"]
-        compared.write_text(json.dumps(entries))
+    other = paths.comparison("toy", "left-wrong")  # of a problem that is not in the suite
+    other.parent.mkdir()
+    other.write_text("not JSON")
+    write(ablation=False)
     project.write_params(project.read_params() | {"swept": {}})  # the files of the sweep remain
     assert main(["tables"]) == 0
     assert {name.split(".")[0] for name in written()} == {"comparison", "headline"}
@@ -65,9 +69,9 @@ def test_tables_without_figures_are_left_out_even_where_they_were(project):
 @pytest.mark.parametrize(
     ("missing", "stage"),
     [
-        (paths.comparison(*SECOND), "compare@right-left"),
-        (paths.sensitivity(*FIRST) / "D.csv", "sensitivity_D@left-right"),
-        (paths.selection(*FIRST) / "choices.csv", "select@left-right"),
+        (paths.comparison("toy", "right-left"), "compare@right-left"),
+        (SWEEP / "D.csv", "sensitivity_D@left-right"),
+        (CHOSEN / "choices.csv", "select@left-right"),
     ],
 )
 def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, missing, stage):
@@ -81,6 +85,6 @@ def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, 
 
 
 def test_a_sweep_of_other_parameters_is_named(project):
-    (paths.selection(*FIRST) / "made_with.json").write_text(json.dumps(MADE_WITH | {"rff.D": 7}))
+    (CHOSEN / "made_with.json").write_text(json.dumps(MADE_WITH | {"rff.D": 7}))
     assert main(["tables"]) == 0
     assert "values chosen of left-right made with rff.D=7" in written()["selection.md"].decode()
