@@ -124,7 +124,7 @@ def swept_outcomes(
     """Make every run on every seed, equal ones once; return by run an outcome per seed.
 
     Runs of one basis are made together, since they share its features. Label-free scores are those of the runs
-    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.for_each_item`.
+    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
     """
     bases: dict[BasisRecipe, list[Run]] = {}
     for run in dict.fromkeys(runs):

@@ -45,7 +45,7 @@ def adapt(context: Context, name: str) -> str:
     """Write cache/target/PROBLEM.zarr."""
     method = context.params.method
     options = method_options(method.variant, method.options)
-    with context.executor(context.project.problems[name][1]) as executor:
+    with context.executor(context.project.problems[name].target) as executor:
         problem = context.project.problem(name, lazy=executor.lazy)
         problem.check_backbones()
         target = problem.target

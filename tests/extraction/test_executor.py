@@ -9,14 +9,7 @@ from threadpoolctl import threadpool_info
 
 from pipeline.errors import ModelError
 from pipeline.extraction.cluster import ADDRESS
-from pipeline.extraction.executor import (
-    ClusterReduction,
-    Executor,
-    executor,
-    for_each_item,
-    reduce_on_device,
-    side_by_side,
-)
+from pipeline.extraction.executor import ClusterReduction, Executor, executor, reduce_on_device, side_by_side
 from pipeline.method.rows import reduce_here
 
 SMALL = {"D": 10, "images": 100, "views": 1}
@@ -59,7 +52,7 @@ def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D
         time.sleep(0.01)
         return index, seed.number, item
 
-    results = for_each_item(Opened, run, 4, "ab", D=D, workers=2)
+    results = Executor(workers=2).for_each_item(Opened, run, 4, "ab", D=D)
     assert results == [[(index, index, item) for item in "ab"] for index in range(4)]
     assert len(opened) == 4
     assert max(open_at_once) == most
