@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
-from pipeline.datasets.manifest_files import is_private, read_images, rows_digest
+from pipeline.datasets.manifest_files import is_private
 from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.adaptation import Referee
 from pipeline.method.kernel_directions import lowered
@@ -23,7 +23,7 @@ from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.adapted_model import origin_of
-from pipeline.problem.domain import Domain
+from pipeline.problem.domain import Domain, paths_of_rows
 from pipeline.problem.step_tables import read_corrections
 from pipeline.store.basis_file import read_bases
 from pipeline.store.source_store import read_backbones, read_class_means, read_source_after
@@ -165,6 +165,4 @@ def _image_names(domain: Domain) -> list[str]:
     """Return the names of a domain's n images, row by row: their paths, or `row N` where paths are private."""
     if is_private(domain.manifest):  # DVC gets the step's table, and must not get the paths
         return [f"row {row}" for row in range(domain.vision.rows)]
-    images = read_images(domain.manifest)
-    domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
-    return [image.path for image in images]
+    return paths_of_rows(domain)

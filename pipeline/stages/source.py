@@ -17,10 +17,9 @@ from pipeline.extraction.executor import Executor
 from pipeline.method.backbone_weights import FEATURES
 from pipeline.method.random_fourier_features import KernelError
 from pipeline.method.variants import MethodOptions
-from pipeline.problem.bases import basis_recipe
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
-from pipeline.problem.source_fit import SourceFit, draw_seed
+from pipeline.problem.source_fit import SourceFit, basis_recipe, draw_seed
 from pipeline.stage import Context, stage
 from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
 from pipeline.store.source_store import reserve_scatters, write_models, writing_source
