@@ -44,11 +44,6 @@ class Problem:
         """The random Fourier bases, one per seed, shared by source and target."""
         return read_bases(self.target.root / paths.bases(self.source))
 
-    @property
-    def D(self) -> int:  # noqa: N802  the paper's name
-        """Number of Fourier features."""
-        return self.bases.recipe.D
-
     def check_backbones(self) -> None:
         """Refuse a target whose rows were made by other backbones than those the source model rests on."""
         self.target.require_backbones(read_backbones(self._model_path), self._model_path)

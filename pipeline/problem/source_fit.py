@@ -1,7 +1,7 @@
 """What a labelled source decides: the recipe of the random Fourier bases, a seed's basis, and its kernel LDA."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -79,37 +79,29 @@ def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matri
     return digest, gamma, kernel_error(basis, sample)
 
 
-@dataclass(frozen=True, eq=False)
-class SourceFit:
-    """The labelled rows of a source, and what they are fitted with, seed by seed."""
+def fit_seed(
+    index: int,
+    reduce_rows: RowReduction,
+    *,
+    domain: LabelledDomain,
+    bases: Bases,
+    options: MethodOptions,
+    views: Sequence[str],
+    scatters: ArrayLayout | None,
+) -> list[SourceModel]:
+    """Write a seed's scatters into the store under way; return its models after each task without them.
 
-    domain: LabelledDomain
-    bases: Bases
-    options: MethodOptions
-
-    @property
-    def views(self) -> list[str]:
-        """The views that enter the source statistics: those asked for that the domain was embedded in."""
-        return [view for view in self.options.views_of_source if view in self.domain.vision.views]
-
-    @property
-    def width(self) -> int:
-        """Columns of the statistics."""
-        return self.bases.width(self.options)
-
-    def fit_seed(self, index: int, reduce_rows: RowReduction, *, scatters: ArrayLayout | None) -> list[SourceModel]:
-        """Write a seed's scatters into the store under way; return its models after each task without them."""
-        domain, basis = self.domain, self.bases.reduced(index, self.options)
-        train = domain.train_index(domain.seeds[index])
-        models = fit_source(
-            basis,
-            domain.views_at(train, self.views),
-            domain.labels[train],
-            domain.class_sets,
-            self.options,
-            clip=take(domain.clip_rows, train),
-            reduce_rows=reduce_rows,
-        )
-        return write_scatters(
-            scatters, index, (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
-        )
+    ``views`` are those that enter the source statistics.
+    """
+    basis, train = bases.reduced(index, options), domain.train_index(domain.seeds[index])
+    models = fit_source(
+        basis,
+        domain.views_at(train, views),
+        domain.labels[train],
+        domain.class_sets,
+        options,
+        clip=take(domain.clip_rows, train),
+        reduce_rows=reduce_rows,
+    )
+    lifted_models = (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
+    return write_scatters(scatters, index, lifted_models)

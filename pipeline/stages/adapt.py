@@ -60,8 +60,7 @@ def adapt(context: Context, name: str) -> str:
             seeds = for_each_seed(partial(adapt_seed, problem=problem, options=options, refined=refined))
     write_target(
         paths.target_model(name),
-        [seed.classifiers for seed in seeds],
-        [seed.labels for seed in seeds],
+        seeds,
         rows=target.vision.rows,
         attributes={
             "problem": name,
@@ -70,7 +69,6 @@ def adapt(context: Context, name: str) -> str:
             "method": options_as_json(options),
             "bases": list(problem.bases.digests),
         },
-        rejections=[seed.rejections for seed in seeds],
     )
     how = "" if refined is None else f", refined {', '.join(refined.views)}"
     return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{how}"

@@ -27,7 +27,7 @@ from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embe
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
 from pipeline.store.source_store import read_source, reserve_scatters, write_models, write_scatters, writing_source
-from pipeline.store.target_store import open_target, read_classifiers, read_pseudo_labels, write_target
+from pipeline.store.target_store import AdaptedSeed, open_target, read_classifiers, read_pseudo_labels, write_target
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -118,9 +118,9 @@ def placed() -> list[Any]:
 
 def target(folder: Path, _: Any) -> TinyStore:
     path = folder / "t.zarr"
-    classifiers = [[model.classifier for model in models()]]
+    adapted = AdaptedSeed([model.classifier for model in models()], placed())
     attributes = {"problem": "a-b", "classes": CLASSES}
-    write_target(path, classifiers, [placed()], rows=8, attributes=attributes)
+    write_target(path, [adapted], rows=8, attributes=attributes)
 
     def read() -> bytes:
         store = open_target(path)
