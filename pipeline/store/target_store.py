@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
+from pipeline.method.rows import Index
 from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unusable, writing
 
 SCHEMA = "referee-target/4"
@@ -23,7 +24,6 @@ NO_LABEL = -1
 CLASSES_SEEN = "classes_seen"
 REJECTION = ("rejection_embedding", "rejection_moments", "rejection_histogram")
 
-Index = npt.NDArray[np.intp]
 TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their labels
 
 
