@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_info
 from pipeline.errors import ModelError
 from pipeline.extraction.cluster import ADDRESS
 from pipeline.extraction.executor import ClusterReduction, Executor, executor, reduce_on_device, side_by_side
+from pipeline.extraction.ordered_map import ordered_map
 from pipeline.method.rows import reduce_here
 
 SMALL = {"D": 10, "images": 100, "views": 1}
@@ -88,3 +89,18 @@ def test_a_gpu_that_is_absent_is_refused_before_any_work(tmp_path, monkeypatch):
         reduce_on_device("cuda:7", len, None, [], None)
     # a device reduces what it knows and passes on the rest
     assert reduce_on_device("cpu", lambda shared, rows: shared + sum(rows), 1, [2, 3], None) == 6
+
+
+def test_only_a_few_items_are_taken_in_ahead_of_the_results():
+    taken = []
+
+    def items():
+        for i in range(50):
+            taken.append(i)
+            yield i
+
+    stream = ordered_map(lambda i: i, items(), workers=2)
+    for expected in range(10):
+        assert next(stream) == expected
+        assert len(taken) <= expected + 6
+    stream.close()
