@@ -52,7 +52,8 @@ def select(context: Context, name: str) -> str:
         every, here = runs.values(), Executor(workers=params.runtime.workers).for_each_item
         outcomes = swept_outcomes(problem, every, every, here)
         for (option, value), run in runs.items():
-            tried.setdefault(option, {})[value] = mean_outcome(outcomes[run])
+            shown = ", ".join(value) if isinstance(value, tuple) else value  # views
+            tried.setdefault(option, {})[shown] = mean_outcome(outcomes[run])
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
         write_values(aside / "values.csv", tried, f"{problem.size()}, {method.variant}")
