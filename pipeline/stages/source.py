@@ -21,8 +21,9 @@ from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
 from pipeline.problem.source_fit import basis_recipe, draw_seed, fit_seed
 from pipeline.stage import Context, stage
+from pipeline.store.array_store import writing
 from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
-from pipeline.store.source_store import reserve_scatters, write_models, writing_source
+from pipeline.store.source_store import SCHEMA, reserve_scatters, write_models
 from pipeline.write_aside import write_json
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
@@ -72,16 +73,14 @@ def draw_bases(domain: LabelledDomain, recipe: BasisRecipe, executor: Executor) 
 def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: Executor) -> str:
     """Write the model of a source in its label space."""
     views, width = [view for view in options.views_of_source if view in domain.vision.views], bases.width(options)
-    fit_one = partial(fit_seed, domain=domain, bases=bases, options=options, views=views)
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
-    with writing_source(path, domain.class_names, backbones) as store:
+    with writing(path, SCHEMA) as store:
         scatters = reserve_scatters(store, seeds, tasks, width) if options.source_covariance else None
-        fitted = executor.for_each_seed(
-            partial(fit_one, scatters=scatters), seeds, images=domain.largest_task, views=len(views), D=width
-        )
-        write_models(store, fitted)
+        one = partial(fit_seed, domain=domain, bases=bases, options=options, views=views, scatters=scatters)
+        fitted = executor.for_each_seed(one, seeds, images=domain.largest_task, views=len(views), D=width)
+        write_models(store, domain.class_names, backbones, fitted)
     absent = [view for view in options.views_of_source if view not in views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"
