@@ -42,6 +42,8 @@ def test_npy_is_in_manifest_order(tmp_path):
     np.testing.assert_array_equal(views["original"].shards[0], X[:3])
     with pytest.raises(InputError, match=r"none\.npy: no such file"):
         read_array(tmp_path / "none.npy", None)
+    with pytest.raises(InputError, match=r"holds none of b\.zarr, b\.npz and b\.npy"):
+        embeddings_file(tmp_path, "b")
 
 
 @pytest.mark.parametrize(
