@@ -50,7 +50,7 @@ def evaluate(context: Context, name: str) -> str:
             len(target.seeds),
             images=int(target.tasks.test.sum(axis=0).max()),
             views=len(options.test_views),
-            D=problem.D,
+            D=problem.bases.recipe.D,
         )
     made = made_with(params.selected()) | problem.bases.recipe.asked()
     is_test = (target.tasks.is_test(seed) for seed in target.seeds)

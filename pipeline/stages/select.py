@@ -10,7 +10,6 @@ correlation) and made_with.json.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_over, 
 from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
-from pipeline.extraction.executor import for_each_item
+from pipeline.extraction.executor import Executor
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import percent
 from pipeline.report.results import CHOICES, VALUES, read_scored_values
@@ -50,7 +49,7 @@ def select(context: Context, name: str) -> str:
             tried.setdefault(setting, {})[one.value] = Outcome(one.accuracy, one.scores)
     if adapts(method.variant, method.options):
         runs = runs_over(problem, params.rff.model_dump(), method.variant, method.options, params.select.options)
-        every, here = runs.values(), partial(for_each_item, workers=params.runtime.workers)
+        every, here = runs.values(), Executor(workers=params.runtime.workers).for_each_item
         outcomes = swept_outcomes(problem, every, every, here)
         for (option, value), run in runs.items():
             shown = ", ".join(value) if isinstance(value, tuple) else value  # views
