@@ -1,27 +1,30 @@
 """Choosing a value of D, sigma or an option of the method without a label of the target.
 
 Each value is scored by `label_free_scores` from what a user without labels has: the unlabelled train images of the
-target, and labelled source images. How good the choice was is measured afterwards, with labels: the regret is what the
-best value has over the chosen one, the rank correlation says whether a score orders the values as accuracy does.
+target, and labelled source images; a larger score is better. How good the choice was is measured afterwards, with
+labels (docs/evidence.md): the regret is what the best value has over the chosen one, the rank correlation says whether
+a score orders the values as accuracy does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.comparison.referee_variants import kernel_basis, prediction, sharing, source_models, source_options
-from pipeline.method import label_free_scores as measures
+from pipeline.method.continual_metrics import log_likelihood
+from pipeline.method.fusion import entropies
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
 from pipeline.method.prediction import klda_probabilities
-from pipeline.method.rows import Matrix64, take
+from pipeline.method.rows import BLOCK_IMAGES, Matrix64, row_blocks, take
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.seed import Seed
 
 SCORES = ("neighbourhood_density", "information", "certainty", "branches_agree", "views_agree", "source_likelihood")
 HELD_OUT = 5  # every fifth source image
+TEMPERATURE = 0.05  # of `neighbourhood_density`, the value of its authors
 
 
 def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
@@ -39,11 +42,11 @@ def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier
     fused, clip = np.concatenate([one.fused for one in predictions]), np.concatenate([one.clip for one in predictions])
     klda = {view: np.concatenate(parts) for view, parts in by_view.items()}
     scores = {
-        "neighbourhood_density": measures.neighbourhood_density(fused),
-        "information": measures.information(fused),
-        "certainty": measures.certainty(fused),
-        "branches_agree": measures.agreement([klda["original"], clip]),
-        "views_agree": measures.agreement(list(klda.values())) if len(klda) > 1 else np.nan,
+        "neighbourhood_density": neighbourhood_density(fused),
+        "information": information(fused),
+        "certainty": certainty(fused),
+        "branches_agree": agreement([klda["original"], clip]),
+        "views_agree": agreement(list(klda.values())) if len(klda) > 1 else np.nan,
         "source_likelihood": source_likelihood(seed, options),
     }
     return {name: float(scores[name]) for name in SCORES}
@@ -73,7 +76,53 @@ def source_likelihood(seed: Seed, options: MethodOptions) -> float:
 
     model, features = seed.shared(("held-out source", fitted, basis.width), fit)
     p = klda_probabilities(features, model.classifier, np.arange(len(model.means)), options, vote=False)
-    return measures.log_likelihood(p, source.labels[out])
+    return log_likelihood(p, source.labels[out])
+
+
+def neighbourhood_density(p: Matrix64) -> float:
+    """Return the soft neighbourhood density of predictions (Saito et al., ICCV 2021).
+
+    Each image has a distribution over the other images, a softmax of the cosines between their probabilities divided by
+    a temperature; the score is the mean entropy of these distributions. It is large where the images lie in tight
+    groups, each image with many near neighbours. ``p`` (n, C) are the probabilities of at least two images.
+    """
+    unit = p / np.linalg.norm(p, axis=1, keepdims=True)
+    total = 0.0
+    for index in row_blocks(len(unit), BLOCK_IMAGES):
+        logits = unit[index] @ unit.T / TEMPERATURE
+        logits[np.arange(len(index)), index] = -1e4  # an image is not its own neighbour: exp of it is 0
+        logits -= logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits)
+        sums = weights.sum(axis=1)
+        # −Σ w/s log(w/s) = log s − Σ w log w / s
+        total += float((np.log(sums) - np.einsum("nm,nm->n", weights, logits) / sums).sum())
+    return total / len(unit)
+
+
+def information(p: Matrix64) -> float:
+    """Return the mutual information between image and prediction: sure of each image, and of many classes.
+
+    H(mean of p) − mean of H(p), with p (n, C); used to choose and to train models by information maximisation. It
+    prefers balanced predictions.
+    """
+    return float(entropies(p.mean(axis=0, keepdims=True))[0] - entropies(p).mean())
+
+
+def certainty(p: Matrix64) -> float:
+    """Return minus the mean entropy of predictions p (n, C)."""
+    return float(-entropies(p).mean()) + 0.0
+
+
+def agreement(predictions: Sequence[Matrix64]) -> float:
+    """Return how far several predictors agree: the mean over images of Σ_c of their pairwise products of probabilities.
+
+    That is the probability that two different predictors (the two branches, or the views of an image), each drawing a
+    class by its probabilities, draw the same one.
+    """
+    count = len(predictions)
+    total = np.sum(predictions, axis=0)
+    own = sum(np.einsum("nc,nc->n", p, p) for p in predictions)
+    return float(np.mean(np.einsum("nc,nc->n", total, total) - own) / (count * (count - 1)))
 
 
 @dataclass(frozen=True)

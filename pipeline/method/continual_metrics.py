@@ -152,3 +152,8 @@ def ranking_quality(weight: Vector64, right: Right) -> float:
     rank = (last - (count - 1) / 2)[position]  # from 1, ties their mean
     above = rank[right].sum() - n_right * (n_right + 1) / 2
     return float(above / (n_right * n_wrong))
+
+
+def log_likelihood(p: Matrix64, labels: Labels) -> float:
+    """Return the mean log probability of the true classes ``labels`` (n,)."""
+    return float(np.log(np.maximum(p[np.arange(len(p)), labels], 1e-12)).mean())

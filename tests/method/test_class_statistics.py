@@ -67,7 +67,7 @@ def test_the_naive_float32_second_moment_fails_where_ours_holds():
     def error(covariance):
         return np.abs(covariance - exact).max() / np.abs(exact).max()
 
-    ours = cs.symmetric(summed(deviations(basis, x), labels, C=2).within_scatter()) / 2000
+    ours = cs.symmetric(summed(deviations(basis, x), labels, C=2).within().triangle) / 2000
     z = exact_z.astype(np.float32)
     naive = z.T @ z / np.float32(2000)
     for c in (0, 1):
@@ -104,5 +104,5 @@ def test_rows_of_several_classes_enter_each_by_their_share():
         mean = w @ rows / w.sum()
         np.testing.assert_allclose(soft.means()[c], mean)
         scatter += (w[:, None] * (rows - mean)).T @ (rows - mean)
-    np.testing.assert_allclose(cs.symmetric(soft.within_scatter()), scatter, atol=1e-10)
+    np.testing.assert_allclose(cs.symmetric(soft.within().triangle), scatter, atol=1e-10)
     assert soft.total_weight == pytest.approx(weights.sum())

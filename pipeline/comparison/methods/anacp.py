@@ -101,7 +101,7 @@ def task_scores(
 ) -> Matrix64:
     """Return the scores (n, C) of test rows (n, d) by the sums so far; ``rng`` draws the replayed rows."""
     means = plain.means()
-    covariance = symmetric(plain.within_scatter()) / plain.total_weight
+    covariance = symmetric(plain.within().triangle) / plain.total_weight
     covariance[np.diag_indices_from(covariance)] += JITTER
     targets = spread_means(means, covariance)
     thetas = [ridge_regression(symmetric(sums.scatter), sums.sums.T @ targets) for sums in lifted]
