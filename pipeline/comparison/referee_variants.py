@@ -7,10 +7,10 @@ from typing import Any
 from pipeline.comparison.compared_method import ComparedMethod, Group, rejecting_method
 from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, Referee, adapt_tasks, pseudo_label
+from pipeline.method.continual_metrics import Answers
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kept_in_memory, not_shared
-from pipeline.method.label_space_measures import Answers
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rejection import PreparedTask, class_directions, prepared_tasks, rejector

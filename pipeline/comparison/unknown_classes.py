@@ -24,9 +24,8 @@ from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
 from pipeline.comparison.labelled_tasks import VIEW
 from pipeline.comparison.referee_variants import prediction, source_models
 from pipeline.errors import InputError
-from pipeline.method.continual_metrics import calibration_error
+from pipeline.method.continual_metrics import Answers, calibration_error
 from pipeline.method.fusion import entropies
-from pipeline.method.label_space_measures import Answers
 from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, as_array, unit_rows
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
