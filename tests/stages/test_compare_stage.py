@@ -87,6 +87,14 @@ def test_select_names_an_option_that_is_none(project, refused):
     assert "ridge" in refused(main, "select", PROBLEM)
 
 
+def test_select_tries_an_option_that_is_a_list(project):
+    project.change_params(select={"options": {"views": [["original"], ["original", "zeros"]]}})
+    assert main(["select", PROBLEM]) == 0
+    with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
+        tried = [row["value"] for row in csv.DictReader(file) if row["setting"] == "views"]
+    assert tried == ["original", "original, zeros"]
+
+
 def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
     project.change_params(sensitivity={"D": [20, 50], "sigma": [1e-4, 1e-2]})
     for swept, value in (("D", "50"), ("sigma", "0.0001")):
