@@ -97,6 +97,14 @@ class SweptSeed(Seed):
         return KernelRows(basis, views)
 
 
+def swept_seed(opened: Seed, basis: Basis, widest: Basis, widths: Iterable[int]) -> Seed:
+    """Return the seed under a basis; what it shares with those under others of the same draws is kept in memory."""
+    if not all_kept_in_memory(opened, widest.D):
+        return opened.with_basis(basis)
+    of = (opened.number, basis, opened.source, opened.target)
+    return SweptSeed(*of, opened=opened, widest=widest, widths=tuple(widths))
+
+
 def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe], index: int) -> Seed:
     """Return the seed at ``index`` under the basis of a recipe, which is one of the ``recipes`` of a sweep."""
 
@@ -107,10 +115,7 @@ def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe
     widest = max(related, key=lambda one: one.D)
     drawn = opened.shared(widest, lambda: widest.draw(index))
     basis = drawn.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(index)
-    if not all_kept_in_memory(opened, drawn.D):
-        return opened.with_basis(basis)
-    of = (opened.number, basis, opened.source, opened.target)
-    return SweptSeed(*of, opened=opened, widest=drawn, widths=tuple(one.D for one in related))
+    return swept_seed(opened, basis, drawn, (one.D for one in related))
 
 
 def swept_outcomes(

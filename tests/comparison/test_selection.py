@@ -33,9 +33,9 @@ def test_a_ruined_setting_scores_below_the_default(seed):
 
 
 def test_a_single_view_has_no_agreement_of_views_and_that_score_chooses_nothing(seed):
-    scores = scored(seed, VARIANTS["no_augmentation"])
-    assert np.isnan(scores["views_agree"])
-    found = choices({1: 0.5, 2: 0.6}, {1: scores, 2: scores})
+    found = scored(seed, VARIANTS["no_augmentation"])
+    assert np.isnan(found["views_agree"])
+    found = choices({1: 0.5, 2: 0.6}, {1: found, 2: found})
     assert "views_agree" not in [choice.score for choice in found]
 
 

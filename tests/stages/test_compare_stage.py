@@ -131,7 +131,7 @@ def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, c
     assert entries["calibrated"] == before  # methods see what they saw without it
 
 
-def test_no_method_but_the_ceiling_sees_another_problem(project, monkeypatch):
+def test_no_method_but_the_ceiling_sees_another_problem_of_which_it_shares_the_features(project, monkeypatch):
     problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
     own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
     seen = []
@@ -148,11 +148,6 @@ def test_no_method_but_the_ceiling_sees_another_problem(project, monkeypatch):
     np.testing.assert_array_equal(seen[-1].source.labels, problem.target.labels[train])
     assert seen[-1].target is own.target
 
-
-def test_the_ceiling_takes_features_of_calibrated_and_predicts_what_it_would_alone(project):
-    problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
-    own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
-    compared_method("calibrated").run(own)
     before, sharing = set(own._shared), ceiling_seed(problem, 0, own)
     alone = Seed(own.number, own.basis, sharing.source, own.target)
     ceiling = compared_method("labelled-target")
