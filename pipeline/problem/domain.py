@@ -26,7 +26,7 @@ from pipeline.datasets.task_files import (
     read_tasks,
 )
 from pipeline.errors import StoreError
-from pipeline.method.label_space_measures import UNKNOWN
+from pipeline.method.continual_metrics import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
 from pipeline.method.zero_shot import CosineRows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_of

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from pipeline import paths
 from pipeline.datasets.task_files import CLASSES
 from pipeline.errors import StoreError
-from pipeline.method.continual_metrics import accuracy_matrix
-from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
+from pipeline.method.continual_metrics import UNKNOWN, Answers, LabelSpaceScores, accuracy_matrix, scores_after_tasks
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rejection import class_directions
 from pipeline.method.rows import Index, Labels, Matrix64, UnlabelledRows, as_array, take
