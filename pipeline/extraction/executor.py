@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -85,7 +85,7 @@ class Executor:
                 return [run(index, seed, item) for item in items]
 
             return self.for_each_seed(run_seed, seeds, images=0, views=0, D=D)
-        opened, lock = dict[int, Opened](), Lock()
+        opened, changed = dict[int, Opened](), Condition()
         left = [len(items)] * seeds
         together = seeds_at_once(D, self.workers)
         jobs = [
@@ -97,16 +97,21 @@ class Executor:
 
         def run_one(job: int) -> Result:
             index, position = jobs[job]
-            with lock:
+            with changed:
+                # items are taken in order, so those of an open seed are done or under way: it will make room
+                changed.wait_for(lambda: index in opened or len(opened) < together)
                 if index not in opened:
                     opened[index] = open_seed(index)
                 seed = opened[index]
-            result = run(index, seed, items[position])
-            with lock:
-                left[index] -= 1
-                if not left[index]:
-                    del opened[index]
-            return result
+            try:
+                return run(index, seed, items[position])
+            finally:
+                del seed
+                with changed:
+                    left[index] -= 1
+                    if not left[index]:
+                        del opened[index]
+                        changed.notify_all()
 
         results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=self.workers), strict=True))
         return [[results[index, position] for position in range(len(items))] for index in range(seeds)]

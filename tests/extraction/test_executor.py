@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from pipeline.errors import ModelError
+from pipeline.errors import InputError, ModelError
 from pipeline.extraction.cluster import ADDRESS
 from pipeline.extraction.executor import ClusterReduction, Executor, executor, reduce_on_device, side_by_side
 from pipeline.extraction.ordered_map import ordered_map
@@ -39,8 +39,8 @@ def test_each_seed_has_one_blas_thread(D):
     assert {n for each in counts for n in each} == {1}
 
 
-@pytest.mark.parametrize(("D", "most"), [(10, 2), (6000, 2), (10_000, 1)])
-def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D, most):
+@pytest.mark.parametrize(("D", "workers", "most"), [(10, 2, 2), (6000, 2, 2), (10_000, 2, 1), (10, 4, 4)])
+def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D, workers, most):
     opened, open_at_once = [], []
 
     class Opened:
@@ -50,13 +50,24 @@ def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D
             open_at_once.append(sum(seed() is not None for seed in opened))
 
     def run(index, seed, item):
-        time.sleep(0.01)
+        time.sleep(0.2 if index % 4 and item == "b" else 0.01)  # seeds end at different times
         return index, seed.number, item
 
-    results = Executor(workers=2).for_each_item(Opened, run, 4, "ab", D=D)
-    assert results == [[(index, index, item) for item in "ab"] for index in range(4)]
-    assert len(opened) == 4
+    results = Executor(workers=workers).for_each_item(Opened, run, 8, "ab", D=D)
+    assert results == [[(index, index, item) for item in "ab"] for index in range(8)]
+    assert len(opened) == 8
     assert max(open_at_once) == most
+
+
+def test_a_failing_item_ends_the_run_and_leaves_no_thread_waiting():
+    def run(index, seed, item):
+        time.sleep(0.01)
+        if (index, item) == (1, "a"):
+            raise InputError("no")
+        return item
+
+    with pytest.raises(InputError, match="no"):
+        Executor(workers=2).for_each_item(lambda index: index, run, 8, "ab", D=10_000)
 
 
 def test_without_a_cluster_this_process_reduces(tmp_path, monkeypatch):
