@@ -1,8 +1,8 @@
-"""Draw the three views of an image.
+"""Draw the views of an image.
 
 Besides the original, the statistics of the target contain two more views of
 each image: with its fine detail removed (`zeros`) and with noise in its place
-(`rand`). The picture shows the three, cropped as a model sees them, and what
+(`rand`). The picture shows all of them, cropped as a model sees them, and what
 was removed.
 
 reads:  params.yaml (`views`), suite.yaml (`models`), the image, the weights

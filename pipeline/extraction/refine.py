@@ -58,9 +58,7 @@ def views_to_refine(domain: str, views: Sequence[str], model: str, library: str)
         )
     refined = tuple(view for view in views if view != "original")
     if not refined:
-        raise ParamsError(
-            f"refinement: domains.{domain}.views has no view but the original; add zeros or rand, or {remedy}"
-        )
+        raise ParamsError(f"refinement: domains.{domain}.views has no view but the original; add another, or {remedy}")
     return refined
 
 

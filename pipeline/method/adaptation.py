@@ -199,7 +199,7 @@ class _Task:
             isinstance(statistics, ExactStatistics)
             and isinstance(updated, ExactStatistics)
             and self.options.threshold <= 0  # a gate that moves would change the rows themselves
-            and self.referee.reduce_rows is reduce_here
+            and self.referee.reduce_rows is reduce_here  # others return new sums: none to correct in place
         ):
             return statistics.relabelled(self._labelled(labels), updated, before.weight)
         return self._updated(statistics, labels)
@@ -243,7 +243,7 @@ class _Task:
         return means, self.options.class_weights(np.pad(weight, (0, len(means) - len(weight))))
 
     def in_row_space(self, statistics: Statistics) -> bool:
-        """Return whether the rounds may run in the space of the task's rows, and cheaper."""
+        """Return whether the rounds can run in the space of the task's rows, and are cheaper there."""
         options, classes = self.options, self.task.classes
         applies = (
             isinstance(statistics, ExactStatistics)

@@ -1,9 +1,9 @@
 """From the two branches to labels: alignment, fusion (14), nearest neighbours, the labels' weights (18), the gate.
 
-- `aligned` takes the shift of the domain from a task's scores. The mean z̄ of a task's rows should be Σ_c π_c μ_c, the
-  source's class means by the task's shares π of the classes; Δ = z̄ − Σ_c π_c μ_c is the shift. The source's classifier
-  is asked about z − Δ: F(z − Δ) = F(z) − ΔᵀW, where of Δ no more than ΔᵀW is needed, and z̄ᵀW is the mean score less
-  the bias. π is `expected_shares`.
+- `aligned` subtracts the shift of the domain from a task's scores F, eq. (13). The mean z̄ of a task's rows should be
+  Σ_c π_c μ_c, the source's class means by the task's shares π of the classes (`expected_shares`); Δ = z̄ − Σ_c π_c μ_c
+  is the shift. The source's classifier labels z − Δ: F(z − Δ) = F(z) − ΔᵀW, and ΔᵀW follows from z̄ᵀW, which is the
+  mean score less the bias.
 - `fuse` is eq. (14), one implementation to adapt and to test.
 - `smoothed` averages over nearest neighbours, what looks alike being taken for the same class:
   p̂_i ← ½ p̂_i + ½ Σ_j M_ij p̂_j, where M (n, n) has 1/k at the k nearest others of each image, by the cosine of the
@@ -94,7 +94,7 @@ def _margin(p: Matrix64) -> Vector64:
 def nearest_neighbours(rows: Rows, k: int) -> Index:
     """Return the row numbers (n, k) of the nearest others of embeddings (n, d); of all others if they are fewer.
 
-    An image without others is its own neighbour.
+    An image without others is its own neighbour, and so is every image if k is 0: `smoothed` then changes nothing.
 
     Examples
     --------

@@ -25,8 +25,8 @@ FusionKind = Literal["max_probability", "margin", "klda", "clip"]
 class MethodOptions:
     """Every choice the method leaves open; the defaults are `calibrated`."""
 
-    # what answers at test: the adapted target model fused with CLIP; the source model alone; CLIP alone; the nearest
-    # source class mean on unit embeddings
+    # what answers at test: the adapted target model, fused with CLIP as `fusion_test` says; the source model alone;
+    # CLIP alone; the nearest source class mean on unit embeddings
     predictor: Predictor = "adapted"
     # views of each target image that enter the statistics, ``original`` first
     views: tuple[str, ...] = ("original", "zeros", "rand")

@@ -42,7 +42,7 @@ class Domain:
 
     name: str  # the domain's key in suite.yaml
     vision_model: str  # the two models whose embeddings are opened
-    language_model: str
+    language_model: str = ""  # for stages that read neither CLIP's embeddings nor prompts
     # leave all rows in the stores, for other processes to read; otherwise small views are read into memory
     lazy: bool = False
     root: Path = Path()  # the project's folder

@@ -1,7 +1,8 @@
-"""Stage `evaluate@PROBLEM`: score the adapted model. The one stage of the method that reads target labels.
+"""Stage `evaluate@PROBLEM`: score the adapted model.
 
-Writes results/SUITE/evaluations/PROBLEM.json (percent, mean and standard deviation over the seeds, with the parameters
-they were made with) and results/SUITE/problems/PROBLEM/tables/*.csv for `dvc plots` and the report.
+Of `source`, `adapt` and `evaluate` the only one that reads target labels. Writes results/SUITE/evaluations/PROBLEM.json
+(percent, mean and standard deviation over the seeds, with the parameters they were made with) and
+results/SUITE/problems/PROBLEM/tables/*.csv for `dvc plots` and the report.
 """
 
 from typing import Any

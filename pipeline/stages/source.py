@@ -1,9 +1,9 @@
 """Stage `source@SOURCE`: the random Fourier bases of a source and its targets, and kernel LDA of it after each task.
 
-The only stage of the method that reads source rows and labels. Writes cache/bases/SOURCE.json, the recipe of every
-seed's basis, and cache/source/SOURCE.zarr: class means, scatter and a classifier after each task, for every seed. These
-two are all that the target's stages may read of the source. For people, results/SUITE/bases/SOURCE.json says how well
-the bases approximate their kernel on a sample of the vision rows.
+Of `source`, `adapt` and `evaluate` the only one that reads source rows and labels. Writes cache/bases/SOURCE.json, the
+recipe of every seed's basis, and cache/source/SOURCE.zarr: class means, scatter and a classifier after each task, for
+every seed. These two are all that the target's stages may read of the source. For people,
+results/SUITE/bases/SOURCE.json says how well the bases approximate their kernel on a sample of the vision rows.
 """
 
 from functools import partial

@@ -20,6 +20,11 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / "benchmarks").glob("*.py")))
+def test_what_a_benchmark_imports_is_there(name):
+    importlib.import_module(f"benchmarks.{name}")
+
+
 def test_every_row_stands_in_the_table_with_its_command():
     lines = run.table(ROWS).splitlines()
     assert len(lines) == 4
