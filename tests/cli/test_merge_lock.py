@@ -15,23 +15,19 @@ def entry(md5):
 def clone(tmp_path):
     """Ours extracted `uci`, theirs extracted `print`, and both changed `adapt`, differently."""
     clone = SmallProject(tmp_path)
-    clone.run("git", "init", "--quiet", "--initial-branch", "main")
-    for key, value in (("user.name", "a"), ("user.email", "a@b.c"), ("commit.gpgsign", "false")):
-        clone.run("git", "config", key, value)
+    clone.git_init()
     base = {"embed@mnist-vit": entry("1"), "adapt@mnist-uci": entry("1")}
     commit(clone, base)
-    clone.run("git", "branch", "theirs")
-    commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
-    clone.run("git", "checkout", "--quiet", "theirs")
+    clone.run("git", "checkout", "--quiet", "-b", "theirs")
     commit(clone, base | {"embed@print-vit": entry("3"), "adapt@mnist-uci": entry("3")})
-    clone.run("git", "checkout", "--quiet", "main")
+    clone.run("git", "checkout", "--quiet", "-b", "ours", "HEAD~1")
+    commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
     return clone
 
 
 def commit(clone, stages):
     write(stages, clone.folder / "dvc.lock")
-    clone.run("git", "add", "-A")
-    clone.run("git", "commit", "--quiet", "-m", "one more")
+    clone.commit("one more")
 
 
 def check(clone):
@@ -50,8 +46,7 @@ def test_a_conflict_is_resolved_afterwards(clone):
 
 def test_git_merges_by_itself_once_the_driver_is_installed(clone):
     clone.run("referee", "merge-lock", "--install")
-    clone.run("git", "add", "-A")
-    clone.run("git", "commit", "--quiet", "-m", "attributes")
+    clone.commit("attributes")
     clone.run("git", "merge", "--no-edit", "theirs")
     check(clone)
 

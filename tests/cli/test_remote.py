@@ -26,7 +26,7 @@ def pushed(tmp_path_factory):
     """A repository of two outputs that were pushed to a folder, and of which none is here any more."""
     project = SmallProject(tmp_path_factory.mktemp("pushed") / "project")
     project.folder.mkdir()
-    project.run("git", "init", "--quiet")
+    project.git_init()
     project.run("dvc", "init", "--quiet")
     (project.folder / "dvc.yaml").write_text(STAGES)
     arrays = {"means": np.zeros((3, 400)), "W": np.zeros((2, 2), np.float32)}
@@ -36,10 +36,7 @@ def pushed(tmp_path_factory):
     project.run("dvc", "commit", "--force", "--quiet")
     project.run("referee", "share", "--create", str(project.folder.parent / "remote"))
     project.run("dvc", "push", "--quiet")
-    project.run("git", "config", "user.name", "a")
-    project.run("git", "config", "user.email", "a@b")
-    project.run("git", "add", "--all")
-    project.run("git", "commit", "--quiet", "--message", "results")
+    project.commit("results")
     for gone in (".dvc/cache", "cache", "results"):
         shutil.rmtree(project.folder / gone)
     return project.folder.parent
@@ -52,7 +49,7 @@ def clone(pushed, tmp_path, monkeypatch):
     config = tmp_path / "project/.dvc/config"
     config.write_text(config.read_text().replace(str(pushed), str(tmp_path)))
     monkeypatch.chdir(tmp_path / "project")
-    SmallProject(tmp_path / "project").run("git", "commit", "--quiet", "--all", "--message", "moved")
+    SmallProject(tmp_path / "project").commit("moved")
     return tmp_path / "remote"
 
 

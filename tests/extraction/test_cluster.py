@@ -29,10 +29,17 @@ def test_without_an_address_work_runs_here(monkeypatch, tmp_path, value):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_address_without_dask_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "dask", None)
-    message = r"dask is not installed; pip install .*\[cluster\]"
+@pytest.mark.parametrize(
+    ("dask", "message"),
+    [
+        (False, r"dask is not installed; pip install .*\[cluster\]"),
+        (True, rf"{ADDRESS}=tcp://127.0.0.1:9: no scheduler"),
+    ],
+)
+def test_an_address_without_dask_or_where_no_scheduler_answers(monkeypatch, tmp_path, dask, message):
+    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:9")
+    if not dask:
+        monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ClusterError, match=message), cluster_from_environment(tmp_path):
         pass
 
@@ -46,7 +53,9 @@ def test_what_a_worker_lacks_is_named(tmp_path):
         return unmet(Requirements(token, content, (path,), {**software(), **other}))
 
     assert lacking() is None
-    assert f"has numpy {np.__version__}, this process 1.0.0; install" in lacking(numpy="1.0.0")
+    assert f"has numpy {np.__version__}, this process 1.0.0; install the versions in constraints.txt" in lacking(
+        numpy="1.0.0"
+    )
     assert "other code of this package" in lacking(**{CODE: "b"})
     assert f"does not see {tmp_path / 'project'}; start" in lacking("that of another project")
     assert f"does not see {absent}; mount" in lacking(path=absent)

@@ -112,7 +112,7 @@ def extract_anew(project, path):
     }
     write_embeddings(project.folder / path, rows, provenance)
     project.commit_stages()
-    project.run("git", "commit", "--quiet", "-am", "extracted anew")
+    project.commit("extracted anew")
 
 
 def test_results_on_features_of_the_former_commit_are_named(project_copy, tmp_path):

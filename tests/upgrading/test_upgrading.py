@@ -36,9 +36,8 @@ def project(request, tmp_path, monkeypatch):
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
         archive.extractall(tmp_path)
     project = SmallProject(tmp_path)
-    project.run("git", "init", "--quiet", "--initial-branch", "mine")
-    project.run("git", "config", "user.email", "owner@example.invalid")
-    project.run("git", "config", "user.name", "Owner")
+    project.git_init()
+    project.run("git", "checkout", "--quiet", "-b", "mine")
     numbers = tmp_path / "params.yaml"
     mine = numbers.read_text()
 
