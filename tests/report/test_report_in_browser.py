@@ -231,7 +231,7 @@ def test_a_problem_is_drawn_when_it_is_opened_a_chart_is_saved_a_value_shown_and
     report.get_log("browser")  # which says so as well
 
 
-def test_tables_are_sorted_and_filtered(report):
+def test_sorting_by_mouse(report):
     before = rows(report)
     assert before == ["left-right", "left-many", "right-left", "mean"]
     head(report, "calibrated").click()
@@ -241,7 +241,9 @@ def test_tables_are_sorted_and_filtered(report):
     assert sorted_by(report) == {"calibrated": "ascending"}
     assert rows(report) == ["right-left", "left-many", "left-right", "mean"]  # the mean stays below
 
-    # by keyboard, where it is announced, and so is filtering
+
+@pytest.mark.long
+def test_sorting_by_keyboard_is_announced_and_so_is_filtering(report):
     button, status = head(report, "problem"), find(report, "#table-headline output")
     report.execute_script("arguments[0].focus()", button)
     assert report.execute_script("return getComputedStyle(arguments[0]).outlineStyle", button) != "none"
