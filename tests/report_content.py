@@ -132,7 +132,7 @@ def write_results(results: ProblemResults) -> None:
     key = ("toy", results.name)
     folder, swept, chosen = (of(*key) for of in (paths.problem_tables, paths.sensitivity, paths.selection))
     for path in (folder, swept, chosen, paths.evaluation(*key).parent):
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
     paths.evaluation(*key).write_text(results.metrics.model_dump_json())
     compared = results.comparison.model_dump_json(exclude={"methods": {"__all__": {"failed"}}})
     paths.comparison(*key).write_text(compared, encoding="utf-8")

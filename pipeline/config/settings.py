@@ -70,12 +70,21 @@ class Sensitivity(Section):
     sigma: Annotated[list[Positive], Field(min_length=1)]
 
 
+def _option(value: Any) -> Any:
+    """Return a value of an option as it can be a key; ``views`` is a list."""
+    if isinstance(value, dict):
+        raise ValueError("an option is a number, a word, true, false or a list")  # noqa: TRY004  pydantic asks for it
+    return tuple(value) if isinstance(value, list) else value
+
+
 class Select(Section):
     """The values among which `select` chooses without target labels, one setting at a time."""
 
     D: list[FeatureCount] = Field(default_factory=list)
     sigma: list[Positive] = Field(default_factory=list)
-    options: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    options: dict[str, Annotated[list[Annotated[Any, AfterValidator(_option)]], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
 
 
 class Refinement(Section):

@@ -53,7 +53,8 @@ def select(context: Context, name: str) -> str:
         every, here = runs.values(), partial(for_each_item, workers=params.runtime.workers)
         outcomes = swept_outcomes(problem, every, every, here)
         for (option, value), run in runs.items():
-            tried.setdefault(option, {})[value] = mean_outcome(outcomes[run])
+            shown = ", ".join(value) if isinstance(value, tuple) else value  # views
+            tried.setdefault(option, {})[shown] = mean_outcome(outcomes[run])
     with write_aside(paths.selection(context.suite, name)) as aside:
         aside.mkdir()
         write_values(aside / "values.csv", tried, f"{problem.size()}, {method.variant}")

@@ -31,6 +31,7 @@ def test_every_file_exports_methods_whose_names_lead_back_to_it(file):
     [
         ("streeming-lda", "streaming-lda"),
         ("calibratd", "calibrated"),
+        ("ewc-hed", "ewc-head"),
         ("ranpac-psuedo", "ranpac-pseudo"),
         ("zzz", "calibrated"),
         ("streaming_lda", "streaming-lda"),  # the file's name, not the method's
@@ -43,6 +44,16 @@ def test_an_unknown_name_is_one_line_with_the_key_and_a_suggestion(name, suggest
     assert "\n" not in message
     for part in ("params.yaml: compare.methods", repr(name), suggestion):
         assert part in message
+
+
+def test_a_file_of_ones_own_hides_no_method_of_another(tmp_path, monkeypatch):
+    """`ewc.py` has the beginning of `ewc-head`, which head.py has; a file that does not import harms no other name."""
+    (tmp_path / "ewc.py").write_text("METHODS = {}\n")
+    (tmp_path / "broken.py").write_text("import no_such_package\n")
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    assert compared_method("ewc-head").title.startswith("EWC")
+    with pytest.raises(ParamsError, match="streaming-lda"):
+        compared_method("streeming-lda")
 
 
 @pytest.mark.parametrize("name", ["calibrated", "ranpac-pseudo", "stata-pseudo"])

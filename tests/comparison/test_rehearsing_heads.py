@@ -12,17 +12,13 @@ from pipeline.comparison.heads.regularised import LearningWithoutForgetting
 from pipeline.comparison.heads.rehearsing import DualMemory, EndToEnd, ExemplarClassifier, Rehearsal, herding
 from pipeline.comparison.heads.training import Batch, Training, distillation, head_tasks, run_head
 from reference import herding as oracle
-
-
-def softmax(logits, temperature=1.0):
-    weights = [math.exp(v / temperature) for v in logits]
-    return [w / sum(weights) for w in weights]
+from reference.basics import softmax
 
 
 def naive_distillation(logits, old, temperature=2.0):
     losses = []
     for new_row, old_row in zip(logits.tolist(), old.tolist(), strict=True):
-        p, q = softmax(old_row, temperature), softmax(new_row, temperature)
+        p, q = (softmax([v / temperature for v in row]) for row in (old_row, new_row))
         losses.append(-sum(a * math.log(b) for a, b in zip(p, q, strict=True)))
     return sum(losses) / len(losses)
 

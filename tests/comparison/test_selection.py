@@ -8,7 +8,9 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.referee_variants import adapted_classifiers
 from pipeline.comparison.selection import SCORES, choices, label_free_scores
+from pipeline.method import label_free_scores as scores
 from pipeline.method.variants import VARIANTS
+from reference import label_free_scores as oracle
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +32,9 @@ def test_a_ruined_setting_scores_below_the_default(seed):
 
 
 def test_a_single_view_has_no_agreement_of_views_and_that_score_chooses_nothing(seed):
-    scores = scored(seed, VARIANTS["no_augmentation"])
-    assert np.isnan(scores["views_agree"])
-    found = choices({1: 0.5, 2: 0.6}, {1: scores, 2: scores})
+    found = scored(seed, VARIANTS["no_augmentation"])
+    assert np.isnan(found["views_agree"])
+    found = choices({1: 0.5, 2: 0.6}, {1: found, 2: found})
     assert "views_agree" not in [choice.score for choice in found]
 
 
@@ -49,3 +51,17 @@ def test_regret_and_rank_correlation_are_those_of_the_values():
     assert choices(accuracy, {value: {"s": 1.0} for value in accuracy}) == []  # no preference
     (same,) = choices(dict.fromkeys(up, 0.5), up)
     assert np.isnan(same.rank_correlation)
+
+
+def test_scores_are_the_oracles_and_a_probability_of_zero_is_no_nan(monkeypatch):
+    p, q = (np.random.default_rng(seed).dirichlet(np.ones(4), size=30) for seed in (0, 1))
+    monkeypatch.setattr(scores, "BLOCK_IMAGES", 7)  # several blocks
+    assert scores.neighbourhood_density(p) == pytest.approx(oracle.neighbourhood_density(p))
+    assert scores.information(p) == pytest.approx(oracle.information(p))
+    assert scores.certainty(p) == pytest.approx(-np.mean([oracle.entropy(x) for x in p]))
+    assert scores.agreement([p, q, p]) == pytest.approx(oracle.agreement([p, q, p]))
+    labels = np.arange(30) % 4
+    expected = np.mean([np.log(row[c]) for row, c in zip(p, labels, strict=True)])
+    assert scores.log_likelihood(p, labels) == pytest.approx(expected)
+    assert np.isfinite([scores.neighbourhood_density(np.eye(3)), scores.information(np.eye(3))]).all()
+    assert np.isfinite(scores.log_likelihood(np.eye(3), np.array([1, 1, 1])))

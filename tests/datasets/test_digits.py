@@ -61,13 +61,3 @@ def test_every_font_draws_ten_different_digits_for_the_pretraining_or_for_print(
     assert name.startswith("DejaVu") == (name in digits.PRETRAINING_FONTS) != (name in digits.PRINT_FONTS)
     drawn = [digits.render_glyph(c, digits.font_path(name), 32) for c in "0123456789"]
     assert len({image.tobytes() for image in drawn}) == 10
-
-
-def test_a_glyph_is_white_on_black_centred_and_fills_its_share():
-    image = digits.render_glyph("8", digits.font_path("DejaVuSans.ttf"), 100, fill=0.6)
-    assert (image.shape, image.dtype, image.max()) == ((100, 100), np.uint8, 255)
-    rows, columns = (np.flatnonzero(image.max(axis=axis) > 127) for axis in (1, 0))
-    assert image[0].max() == 0
-    assert abs(rows.min() + rows.max() - 99) <= 3
-    assert abs(columns.min() + columns.max() - 99) <= 3
-    assert abs((rows.max() - rows.min() + 1) - 60) <= 4

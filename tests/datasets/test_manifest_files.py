@@ -150,19 +150,6 @@ def kept(folder: Path) -> Path:
     return folder.parents[2] / "private/wards"
 
 
-def test_of_a_private_domain_dvc_gets_no_path_and_no_label_and_the_owner_reads_all(private):
-    files = contents(private)
-    assert sorted(files) == FILES
-    secret = (b"ill", b"png", sha256("7.png").encode())
-    for name in ("images/images.csv", "labels/labels.csv", "report.json", "tasks/tasks.csv"):
-        assert not any(word in files[name] for word in secret)
-    assert files["images/images.csv"].startswith(b"kept_private,sha256\nimages.csv,")
-    assert json.loads(files["report.json"])["kept_private"] == "report.json"
-    assert len(read_images(private)) == 2
-    assert read_labels(private)[0].tolist() == [0, 1]
-    assert json.loads((kept(private) / "report.json").read_text())["images"] == 2
-
-
 def test_a_private_file_that_is_absent_or_another_is_refused(private):
     file = kept(private) / "labels.csv"
     file.write_text(file.read_text().replace(",ill", ",well"))

@@ -13,7 +13,6 @@ import pytest
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
 from pipeline.errors import InputError
-from pipeline.image_files.read import read_bytes
 from shards import write_parquet, write_tar
 
 VISDA = ("aeroplane", "bicycle", "bus")
@@ -213,18 +212,12 @@ def test_class_folders_in_a_tar_file(tmp_path):
     assert found(tmp_path, "d.tar", class_names=VISDA) == expected
 
 
-def test_parquet_with_images_as_hugging_face_writes_it(tmp_path):
+def test_without_class_names_parquet_files_of_the_hub_name_the_classes_themselves(tmp_path):
     names = {"label": ("bus", "aeroplane"), "domain": ("Art", "Real World")}
-    write_parquet(tmp_path / "hub/a-1.parquet", [b"x"] * 3, label=[1, 0, 0], domain=[0, 1, 0], names=names)
-    write_parquet(tmp_path / "hub/a-0.parquet", [b"x"], label=[0], domain=[1], names=names)
-    assert found(tmp_path, "hub", domain="real_world") == [
-        ("hub/a-0.parquet/image/00000000", "bus"),
-        ("hub/a-1.parquet/image/00000001", "bus"),
-    ]
+    write_parquet(tmp_path / "hub/a.parquet", [b"x"] * 3, label=[1, 0, 0], domain=[0, 1, 0], names=names)
     art = find(tmp_path / "hub", domain="home_art", dataset="home")
     assert [image.class_name for image in art.images] == ["aeroplane", "bus"]
     assert art.classes == ("bus", "aeroplane")
-    assert read_bytes(tmp_path / "hub/a-1.parquet/image/00000002") == b"x"
 
 
 def test_tables_of_paths(tmp_path):

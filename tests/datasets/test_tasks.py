@@ -11,15 +11,6 @@ from pipeline.errors import InputError
 from reference.naive_tasks import naive_tasks, naive_test_contents
 
 
-@pytest.mark.parametrize(
-    ("classes", "per_task", "sizes"),
-    [(31, 6, [6, 6, 6, 6, 7]), (65, 5, [5] * 13), (345, 23, [23] * 15), (10, 4, [4, 6]), (3, 5, [3]), (1, 1, [1])],
-)
-def test_the_sizes_of_the_published_task_sequences(classes, per_task, sizes):
-    order = order_of_arrival([f"{i:03d}" for i in range(classes)], classes_per_task=per_task)
-    assert [len(task) for task in order] == sizes
-
-
 @given(st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=40, unique=True), st.integers(1, 50))
 def test_against_the_oracle(classes, per_task):
     assert order_of_arrival(classes, classes_per_task=per_task) == naive_tasks(classes, per_task)
@@ -72,14 +63,6 @@ def test_copies_fall_on_the_same_side_even_in_two_classes(rows):
     sides = {}
     for (_, content), side in zip(rows, test, strict=True):
         assert sides.setdefault(content, side) == side
-
-
-@pytest.mark.parametrize(
-    ("n", "fraction", "expected"),
-    [(1, 0.9, 0), (2, 0.99, 1), (2, 0.01, 1), (9, 0.1, 1), (100, 0.1, 10), (1000, 0.1, 100)],
-)
-def test_the_fraction_is_never_all_and_never_none_of_two(n, fraction, expected):
-    assert split(unique(n), fraction=fraction).sum() == expected
 
 
 def test_seeds_and_domains_differ():

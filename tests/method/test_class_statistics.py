@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InputError
 from pipeline.method import class_statistics as cs
-from pipeline.method.random_fourier_features import deviations, draw_basis
 
 
 def rows_of(seed, n=60, D=9, C=4):
@@ -51,30 +50,6 @@ def test_statistics_are_pickled_as_one_triangle_and_keep_every_bit():
     assert_same(back, statistics, rtol=0)
     back += statistics  # still of the layout that BLAS updates in place
     assert_same(back, statistics + statistics)
-
-
-def test_the_naive_float32_second_moment_fails_where_ours_holds():
-    """gamma = 1e-4: E[zzᵀ] − μμᵀ in float32 keeps two digits at best, ours six."""
-    rng = np.random.default_rng(0)
-    x, labels = rng.normal(size=(2000, 64)), np.arange(2000) % 2
-    basis = draw_basis(64, 300, 1e-4, "gamma", 0)
-    unit = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32).astype(np.float64)
-    phase = unit @ basis.omega.astype(np.float64) + basis.beta.astype(np.float64)
-    exact_z = np.sqrt(2 / 300) * np.cos(phase)
-    centred = exact_z - np.array([exact_z[labels == c].mean(0) for c in (0, 1)])[labels]
-    exact = centred.T @ centred / 2000
-
-    def error(covariance):
-        return np.abs(covariance - exact).max() / np.abs(exact).max()
-
-    ours = cs.symmetric(summed(deviations(basis, x), labels, C=2).within_scatter()) / 2000
-    z = exact_z.astype(np.float32)
-    naive = z.T @ z / np.float32(2000)
-    for c in (0, 1):
-        mean = z[labels == c].mean(0)
-        naive -= np.float32(0.5) * np.outer(mean, mean)
-    assert error(ours) < 1e-6
-    assert error(naive) > 1e-3
 
 
 def test_degrees_of_freedom_count_rows_about_their_means():

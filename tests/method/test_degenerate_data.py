@@ -80,6 +80,7 @@ def test_without_spread_within_classes_there_is_one_line(name, case):
     with pytest.raises(InputError) as raised:
         accuracy((xs, ys), (xs, ys), VARIANTS[name], D=D)
     assert str(raised.value) == NO_SPREAD
+    assert "method.options.ridge_kind: absolute" in NO_SPREAD
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -39,15 +39,6 @@ def test_deviation_coordinates_change_no_probability(data):
     np.testing.assert_allclose(difference - difference[:, :1], 0, atol=1e-8)
 
 
-def test_twice_the_scores_of_the_raw_scatter_are_the_released_codes_logits(data):
-    delta, labels, weights, z, statistics = data
-    classifier = fitted(statistics, Regularisation(1e-6, relative=False, divide=False))
-    mu = statistics_oracle.means(z, labels, weights, 3)
-    S = statistics_oracle.covariance(z, labels, weights, 3) * weights.sum() + 1e-6 * np.eye(20)
-    expected = softmax(oracle.mahalanobis(z, mu, S))
-    np.testing.assert_allclose(softmax(2 * classifier.scores(delta)), expected, atol=1e-8)
-
-
 def test_an_absolute_ridge_is_added_to_the_covariance(data):
     statistics = data[-1]
     covariance = statistics.within_scatter() / statistics.total_weight

@@ -21,10 +21,6 @@ from pipeline.method.source_model import fit_source
 from pipeline.method.variants import CALIBRATED, VARIANTS
 
 
-def unit(x):
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
 def rows(seed, n=40, d=6, d_clip=4):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)), rng.normal(size=(n, d_clip))
@@ -33,19 +29,6 @@ def rows(seed, n=40, d=6, d_clip=4):
 @pytest.fixture
 def basis():
     return draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
-
-
-def test_the_joint_kernel_is_the_printed_one():
-    g, c = rows(0)
-    gamma, clip_weight = 0.3, 0.5
-    basis = draw_basis(6, 200_000, gamma, "gamma", 0, d_clip=4)
-    features = joined_rows(basis, {"original": g[:8]}, c[:8], clip_weight)
-    z = features.deviations("original", np.arange(8)).astype(np.float64) + basis.pivot
-    for i in range(8):
-        for j in range(8):
-            apart = ((unit(g)[i] - unit(g)[j]) ** 2).sum()
-            apart += clip_weight**2 * ((unit(c)[i] - unit(c)[j]) ** 2).sum()
-            assert z[i] @ z[j] == pytest.approx(np.exp(-gamma * apart / (1 + clip_weight**2)), abs=0.01)
 
 
 def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone(basis):

@@ -58,18 +58,6 @@ def test_orthogonal_frequencies_are_orthogonal_with_gaussian_lengths():
     assert 0.4 < lengths.std() < 1.1
 
 
-def test_the_kernel_is_approximated_and_better_by_orthogonal_features():
-    x = np.random.default_rng(0).normal(size=(40, 32))
-    errors = {
-        (D, orthogonal): kernel_error(draw_basis(32, D, 1.0, "bandwidth", 0, orthogonal=orthogonal), x)
-        for D in (256, 4096)
-        for orthogonal in (False, True)
-    }
-    assert errors[4096, False].kernel_rms < 0.5 * errors[256, False].kernel_rms
-    assert errors[4096, True].distance_rms < errors[4096, False].distance_rms
-    assert errors[4096, False].kernel_max < 0.1
-
-
 def test_the_kernel_error_is_the_oracles():
     x = np.random.default_rng(0).normal(size=(6, 4))
     basis = draw_basis(4, 10, 0.7, "bandwidth", seed=0)

@@ -1,22 +1,23 @@
-"""Work on ranges of rows in other places gives what this process gives."""
+"""Work on rows in other processes and by torch gives what this process gives. A GPU runs what the CPU runs here."""
 
 import pickle
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pytest
 
+from pipeline.method import device_statistics
 from pipeline.method.adaptation import Referee
+from pipeline.method.device_statistics import reduce_on
 from pipeline.method.evaluation import score
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import KernelRows
-from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows, row_ranges
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows, reduce_here, row_ranges
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import VARIANTS
+from shifted_problem import Problem
 
 N, D = 3 * BLOCK_IMAGES + 100, 24
 BASIS = draw_basis(6, D, 1.0, "bandwidth", 0)
@@ -65,16 +66,6 @@ def test_statistics_of_ranges_are_those_of_all_rows(count, arithmetic):
         assert np.abs(found[name] - expected).max() <= 1e-12 * np.abs(expected).max(), name
 
 
-@pytest.mark.parametrize("vote", [False, True])
-def test_probabilities_of_ranges_are_those_of_all_rows(vote):
-    rng = np.random.default_rng(2)
-    classifier = Classifier(rng.normal(size=(D, 3)), rng.normal(size=3))
-    arguments, pieces = (KernelRows(BASIS, views()), classifier, np.arange(3), OPTIONS), InPieces(3)
-    in_pieces = klda_probabilities(*arguments, vote=vote, reduce_rows=pieces)
-    assert np.array_equal(in_pieces, klda_probabilities(*arguments, vote=vote))
-    assert pieces.parts == 3
-
-
 def test_scores_of_ranges_are_those_of_all_rows():
     rng = np.random.default_rng(3)
     classifier = Classifier(rng.normal(size=(D, 4)), rng.normal(size=4))
@@ -87,3 +78,30 @@ def test_scores_of_ranges_are_those_of_all_rows():
     assert pieces.parts == 2
     assert np.array_equal(here.predicted, in_pieces.predicted)
     assert here.ece == in_pieces.ece
+
+
+ON_CPU = partial(reduce_on, "cpu")
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
+    monkeypatch.setattr(device_statistics, "BLOCK_IMAGES", 9)
+    rng = np.random.default_rng(0)
+    basis = draw_basis(6, 20, 1e-2, "gamma", 0)
+    views = {"original": rng.normal(size=(31, 6)), "zeros": rng.normal(size=(31, 6))}
+    labels = rng.dirichlet(np.ones(3), 31) if soft else rng.integers(0, 3, 31)
+    rows = LabelledRows(views, labels, rng.uniform(0, 1, 31))
+    found = sum_rows(basis, rows, 4, "float32", ON_CPU)
+    expected = sum_rows(basis, rows, 4, "float64")
+    mine = found.to_arrays()
+    for name, theirs in expected.to_arrays().items():
+        np.testing.assert_allclose(mine[name], theirs, rtol=1e-5, atol=1e-7 * np.abs(theirs).max(), err_msg=name)
+    assert found.scatter.flags.f_contiguous
+
+
+def test_a_whole_problem_is_the_same_on_a_device():
+    problem, options = Problem(0, D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
+    on_device, here = (problem.adapted(options, reduce_rows=by) for by in (ON_CPU, reduce_here))
+    for mine, theirs in zip(on_device, here, strict=True):
+        np.testing.assert_array_equal(mine.labels.label, theirs.labels.label)
+        np.testing.assert_allclose(mine.classifier.b, theirs.classifier.b, rtol=1e-3)

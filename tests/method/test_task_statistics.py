@@ -62,20 +62,6 @@ def test_exact_statistics_are_the_oracles(kind, tolerance):
     np.testing.assert_allclose(statistics.weight(), np.bincount(*two), atol=tolerance)
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), [("exact", 1e-13), ("exact float32", 3e-7)])
-def test_relabelled_statistics_are_those_of_the_new_labels(kind, tolerance):
-    earlier, rows, prior = after_both_tasks(EMPTY[kind]), data(seed=1), (np.arange(5), np.ones((5, 12)), 3.0)
-    shares = np.random.default_rng(2).dirichlet(np.ones(5), len(rows))
-    weights = np.where(np.arange(len(rows)) < 7, rows.weights[::-1], rows.weights)  # some gain, some lose, most stay
-    new, added = task(LabelledRows(rows.views, shares, weights), *prior), earlier.update(task(rows, *prior))
-    before, expected = covariance(earlier), earlier.update(new)
-    found = earlier.relabelled(new, added, rows.weights)
-    np.testing.assert_allclose(found.means(), expected.means(), atol=tolerance)
-    np.testing.assert_allclose(found.weight(), expected.weight())
-    np.testing.assert_allclose(covariance(found), covariance(expected), atol=tolerance)
-    np.testing.assert_array_equal(covariance(earlier), before)
-
-
 def test_printed_statistics_are_equations_16_and_17():
     statistics, rows = after_both_tasks(EMPTY["printed"]), data()
     classes = []
@@ -105,21 +91,6 @@ def test_exact_statistics_of_parts_in_any_order_are_those_of_the_whole(seed, cut
         np.testing.assert_allclose(statistics.means(), whole.means(), atol=1e-7)
         np.testing.assert_allclose(covariance(statistics), covariance(whole), atol=1e-8)
         np.testing.assert_allclose(statistics.weight(), whole.weight())
-
-
-@pytest.mark.parametrize("kind", ["exact", "task_centred", "task_centred as rows"])
-def test_a_prior_enters_the_mean_with_its_count(kind):
-    plain = after_both_tasks(EMPTY["exact"])
-    if kind == "task_centred":  # without a prior these are the exact ones
-        a = after_both_tasks(EMPTY[kind])
-        np.testing.assert_allclose(a.means(), plain.means())
-        np.testing.assert_allclose(covariance(a), covariance(plain), atol=1e-12)
-    moved = after_both_tasks(EMPTY[kind], np.full((2, 12), 0.1), 25.0)
-    for c in range(4):
-        w = 2 * data().weights[data().labels == c].sum()
-        expected = (w * plain.means()[c] + 25 * 0.1) / (w + 25)
-        np.testing.assert_allclose(moved.means()[c], expected)
-        assert moved.weight()[c] == pytest.approx(w + 25)
 
 
 @pytest.mark.parametrize("kind", EMPTY)

@@ -2,6 +2,8 @@
 
 import math
 
+from reference.random_fourier_features import feature
+
 
 def loss(pixels, projection, *, omega, beta, W, b, label):
     """Return −log p_label of one image (pixels (P,)) whose embedding is projection (d, P) times its pixels.
@@ -9,12 +11,9 @@ def loss(pixels, projection, *, omega, beta, W, b, label):
     omega (d, D), beta (D,); W (D, C), b (C,) score z(x) − z(0).
     """
     embedding = [sum(w * p for w, p in zip(row, pixels, strict=True)) for row in projection]
-    norm = math.sqrt(sum(v * v for v in embedding))
     D = len(beta)
-    delta = []
-    for j in range(D):
-        phase = sum(omega[i][j] * embedding[i] / norm for i in range(len(embedding)))
-        delta.append(math.sqrt(2 / D) * (math.cos(phase + beta[j]) - math.cos(beta[j])))
+    pivot = [math.sqrt(2 / D) * math.cos(phase) for phase in beta]
+    delta = [z - at_zero for z, at_zero in zip(feature(embedding, omega, beta), pivot, strict=True)]
     scores = [sum(delta[j] * W[j][c] for j in range(D)) + b[c] for c in range(len(b))]
     return math.log(sum(math.exp(score - scores[label]) for score in scores))
 

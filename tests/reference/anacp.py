@@ -6,18 +6,11 @@ import numpy as np
 from scipy.linalg import sqrtm
 
 from reference.basics import unit
+from reference.ranpac import regress
 
 
 def gelu(row):
     return np.array([v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in row])
-
-
-def ridge(h, y, w, lam):
-    left, right = lam * np.eye(h.shape[1]), np.zeros((h.shape[1], y.shape[1]))
-    for row, target, weight in zip(h, y, w, strict=True):
-        left += weight * np.outer(row, row)
-        right += weight * np.outer(row, target)
-    return np.linalg.inv(left) @ right
 
 
 def spread(means, covariance):
@@ -55,7 +48,7 @@ def scores(tasks, test, heads, S, noise, source_tasks=None):
     covariance = sum(v * np.outer(r - means[c], r - means[c]) for r, c, v in zip(x, y, w, strict=True))  # fmt: skip
     covariance = covariance / w.sum() + 1e-4 * np.eye(x.shape[1])
     targets = spread(means, covariance)
-    thetas = [ridge(np.array(lifted), targets[y], w, 0.02 * M) for lifted in z]
+    thetas = [regress(np.array(lifted), targets[y], w, 0.02 * M) for lifted in z]
 
     def features(row):
         outputs = [unit(gelu(row @ R) @ theta) for R, theta in zip(heads, thetas, strict=True)]
@@ -64,5 +57,5 @@ def scores(tasks, test, heads, S, noise, source_tasks=None):
     root = np.linalg.cholesky(covariance)
     labels = np.repeat(np.arange(K), 100)
     drawn = np.array([features(means[c] + root @ e) for c, e in zip(labels, noise, strict=True)])
-    W = ridge(drawn, np.eye(K)[labels], np.ones(len(drawn)), 0.02 * M)
+    W = regress(drawn, np.eye(K)[labels], np.ones(len(drawn)), 0.02 * M)
     return np.array([features(unit(row)) @ W for row in test])

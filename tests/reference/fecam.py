@@ -5,6 +5,7 @@ tukey: embeddings are nonnegative (the authors' ResNet program); otherwise signe
 
 import numpy as np
 
+from reference import class_statistics
 from reference.basics import unit
 
 
@@ -16,20 +17,6 @@ def feature(row, tukey):
     return unit(root(row)) if tukey else unit(row)
 
 
-def weighted_mean(rows, weights):
-    return sum(w * row for w, row in zip(weights, rows, strict=True)) / sum(weights)
-
-
-def covariance(rows, weights):
-    mean, d = weighted_mean(rows, weights), len(rows[0])
-    S = np.zeros((d, d))
-    for i in range(d):
-        for j in range(d):
-            terms = [(row[i] - mean[i]) * (row[j] - mean[j]) for row in rows]
-            S[i, j] = sum(w * t for w, t in zip(weights, terms, strict=True)) / sum(weights)
-    return S
-
-
 def shrink(S, gamma1, gamma2):
     d = len(S)
     V1 = np.mean([S[i, i] for i in range(d)])
@@ -39,14 +26,15 @@ def shrink(S, gamma1, gamma2):
 
 def gaussian(rows, weights, tukey):
     """Return the mean and the correlation matrix of a class."""
+    one_class = (np.zeros(len(rows), int), weights, 1)
     if tukey:
-        mean = feature(weighted_mean(np.array(rows, dtype=float), weights), tukey)
-        S = covariance([root(row) for row in rows], weights)
+        mean = feature(class_statistics.means(rows, *one_class)[0], tukey)
+        S = class_statistics.covariance([root(row) for row in rows], *one_class)
         S = shrink(shrink(S, 1.0, 1.0), 1.0, 1.0)
     else:
         units = [unit(row) for row in rows]
-        mean = weighted_mean(units, weights)
-        S = shrink(covariance(units, weights), 1.0, 0.0)
+        mean = class_statistics.means(units, *one_class)[0]
+        S = shrink(class_statistics.covariance(units, *one_class), 1.0, 0.0)
     d = len(S)
     return mean, np.array([[S[i, j] / np.sqrt(S[i, i] * S[j, j]) for j in range(d)] for i in range(d)])
 

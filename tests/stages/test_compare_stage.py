@@ -87,6 +87,14 @@ def test_select_names_an_option_that_is_none(project, refused):
     assert "ridge" in refused(main, "select", PROBLEM)
 
 
+def test_select_tries_an_option_that_is_a_list(project):
+    project.change_params(select={"options": {"views": [["original"], ["original", "zeros"]]}})
+    assert main(["select", PROBLEM]) == 0
+    with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
+        tried = [row["value"] for row in csv.DictReader(file) if row["setting"] == "views"]
+    assert tried == ["original", "original, zeros"]
+
+
 def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
     project.change_params(sensitivity={"D": [20, 50], "sigma": [1e-4, 1e-2]})
     for swept, value in (("D", "50"), ("sigma", "0.0001")):
@@ -123,7 +131,7 @@ def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, c
     assert entries["calibrated"] == before  # methods see what they saw without it
 
 
-def test_no_method_but_the_ceiling_sees_another_problem(project, monkeypatch):
+def test_no_method_but_the_ceiling_sees_another_problem_of_which_it_shares_the_features(project, monkeypatch):
     problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
     own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
     seen = []
@@ -140,11 +148,6 @@ def test_no_method_but_the_ceiling_sees_another_problem(project, monkeypatch):
     np.testing.assert_array_equal(seen[-1].source.labels, problem.target.labels[train])
     assert seen[-1].target is own.target
 
-
-def test_the_ceiling_takes_features_of_calibrated_and_predicts_what_it_would_alone(project):
-    problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
-    own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
-    compared_method("calibrated").run(own)
     before, sharing = set(own._shared), ceiling_seed(problem, 0, own)
     alone = Seed(own.number, own.basis, sharing.source, own.target)
     ceiling = compared_method("labelled-target")

@@ -98,37 +98,6 @@ def test_a_fingerprint_is_that_of_every_version_of_python():
     assert code_fingerprints.fingerprint(source)[:16] == "aa93d18e45395203"
 
 
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A package in which one stage imports a module inside a function, which imports another."""
-    files = {
-        "stages/one.py": "def one():\n    from pipeline.method import far\n",
-        "stages/two.py": "import json  # and no context.project\n",
-        "stages/three.py": "def three(context):\n    context.project.domain('a')\n",
-        "problem/problem.py": "",
-        "method/far.py": "import pipeline.method.farther\nimport pipeline.errors\n",
-        "method/farther.py": "x = 1\n",
-        "errors.py": "",
-    }
-    for name, content in files.items():
-        file = tmp_path / "pipeline" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
-    monkeypatch.setattr(code_fingerprints, "SOURCE", tmp_path)
-    code_fingerprints._files_used.cache_clear()
-    yield
-    code_fingerprints._files_used.cache_clear()
-
-
-@pytest.mark.usefixtures("package")
-def test_imports_are_followed_through_functions_and_modules():
-    assert list(fingerprints("one")) == [
-        f"pipeline/{name}.py" for name in ("method/far", "method/farther", "stages/one")
-    ]
-    assert list(fingerprints("two")) == ["pipeline/stages/two.py"]
-    assert list(fingerprints("three")) == ["pipeline/problem/problem.py", "pipeline/stages/three.py"]
-
-
 def test_a_stage_has_one_blas_thread(monkeypatch, capsys):
     def count(_context):
         return str({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
@@ -140,11 +109,14 @@ def test_a_stage_has_one_blas_thread(monkeypatch, capsys):
     assert capsys.readouterr().out == "count: {1}\n"
 
 
-@pytest.mark.parametrize("name", ["source", "adapt", "step", "evaluate", "compare"])
-def test_sums_on_a_gpu_and_methods_found_by_name_are_part_of_the_code_of_stages_that_may_use_them(name):
+@pytest.mark.parametrize("name", ["source", "adapt", "step", "evaluate", "compare", "probe", "prompts"])
+def test_imports_are_followed_through_functions_and_modules_and_to_methods_found_by_name(name):
     files = set(fingerprints(name))
-    assert {"pipeline/method/device_statistics.py", "pipeline/extraction/executor.py"} <= files
-    assert "pipeline/extraction/cluster.py" not in files  # who sends work changes no number
+    fits = name not in ("probe", "prompts")
+    assert {f"pipeline/stages/{name}.py"} == {file for file in files if file.startswith("pipeline/stages/")}
+    for file in ("problem/problem.py", "method/device_statistics.py", "extraction/executor.py"):
+        assert (f"pipeline/{file}" in files) == fits, file  # sums on a GPU too
+    assert not {"pipeline/extraction/cluster.py", "pipeline/errors.py"} & files  # who sends work changes no number
     assert ("pipeline/comparison/methods/ranpac.py" in files) == (name == "compare")
 
 

@@ -1,4 +1,4 @@
-"""The stages from images to manifests: `generate`, `manifest`."""
+"""Images that `manifest` and `generate` refuse or leave out; what they write is in test_golden_outputs.py."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipeline.datasets.manifest_files import read_images, read_labels
-from pipeline.datasets.task_files import read_classes
 from pipeline.stage import main
 from small_project import SmallProject, small_params
 
@@ -26,15 +24,7 @@ def project(tmp_path, monkeypatch):
         "mine": {"classes_per_task": 1, "class_names": {"a": "apple", "b": "ball"}},
         "found": {"classes_per_task": 1, "class_names": {}},
     }
-    params["generated"] = {"uci": {"folder": "data/uci", "per_class": 2}}
-    params["domains"] = {
-        "photos": domain("data/photos"),
-        "listed": domain("data/photos/list.txt"),
-        "absent": domain("data/x.npz", "found"),
-        "free": domain("data/free", "found"),
-        "uci": domain("data/uci", "found"),
-    }
-    params["data"] = {"seeds": [0, 3], "test_fraction": 0.25}
+    params["domains"] = {"photos": domain("data/photos"), "free": domain("data/free", "found")}
     SmallProject(tmp_path).write_params(params)
     for i, name in enumerate(["a/0.png", "a/1.jpg", "a/2.PNG", "a/3.png", "b/0.png", "b/1.png"]):
         put(Path("data/photos", name), colour=i)
@@ -46,44 +36,8 @@ def put(path, *, colour=0):
     Image.new("RGB", (5, 4), (40 * colour, 0, 0)).save(path)
 
 
-def files(folder=MANIFEST):
-    return {file.name: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-def test_a_folder_of_images(project):
-    assert main(["manifest", "photos"]) == 0
-    assert main(["order", "photos"]) == main(["tasks", "photos"]) == 0
-    tables = {"images.csv", "tasks.csv", "classes.csv", "labels.csv", "names.csv"}
-    assert set(files()) == tables | {f"{name}.sha256" for name in tables} | {"report.json"}
-    first = read_images(MANIFEST)[0]
-    assert (first.path, first.width, first.height) == ("data/photos/a/0.png", 5, 4)
-    header, row = (MANIFEST / "tasks/tasks.csv").read_text().splitlines()[:2]
-    assert header.startswith("row,task,seed_0,seed_3")
-    assert row.startswith("0,1,")  # tasks count from 1 in files
-    assert str(project.folder).encode() not in b"".join(files().values())
-    before = files()
-    assert main(["manifest", "photos"]) == 0
-    assert files() == before
-
-
-@pytest.mark.parametrize(("dataset", "names"), [("mine", ["a", "b"]), ("found", ["b"])])
-def test_a_list_names_the_images_and_without_class_names_the_classes(project, dataset, names):
-    project.change_params(domains={"listed": domain("data/photos/list.txt", dataset)})
-    lines = {"a": b"a/1.jpg 0\r\n", "b": b"b/0.png 1\n"}
-    Path("data/photos/list.txt").write_bytes(b"".join(lines[name] for name in names))
-    for stage in ("manifest", "order", "tasks"):
-        assert main([stage, "listed"]) == 0
-    folder = Path("cache/manifests/listed")
-    assert [Path(image.path).parts[-2] for image in read_images(folder)] == names
-    assert [row.class_name for row in read_classes(folder)] == names
-    assert read_labels(folder)[0].tolist() == [*range(len(names))]
-
-
-def test_generated_images(project):
-    assert main(["generate", "uci"]) == 0
-    assert main(["manifest", "uci"]) == 0
-    report = json.loads(Path("cache/manifests/uci/report.json").read_text())
-    assert (report["images"], len(report["classes"])) == (20, 10)
+def files():
+    return {file.name: file.read_bytes() for file in MANIFEST.rglob("*") if file.is_file()}
 
 
 def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest(project, capsys):
@@ -120,8 +74,6 @@ def test_an_empty_class_folder_counts_as_a_class_where_no_names_are_given(projec
     [
         ("manifest", "photo", "did you mean 'photos'?"),
         ("manifest", "free", "data/free"),
-        ("manifest", "absent", "data/x.npz"),
-        ("manifest", "listed", "data/photos/list.txt"),
         ("generate", "photos", "generated: there is no 'photos'"),
     ],
 )

@@ -30,14 +30,3 @@ def test_a_folder_is_wholly_in_git_or_not_at_all(repository):
     assert weights(repository / "model.safetensors", "timm")["bytes"] == 7
     add("model.safetensors")
     assert weights(repository, "timm")["file"] == "model.safetensors"
-
-
-def test_no_suite_names_weights_of_which_git_has_a_part():
-    """What the repository itself ships: every folder of weights/ in git is whole."""
-    from small_project import ROOT
-
-    tracked = subprocess.run(
-        ["git", "ls-files", "weights"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    folders = {path.split("/")[1] for path in tracked if path.count("/") > 1}
-    assert folders == {"digits"}

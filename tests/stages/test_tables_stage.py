@@ -10,71 +10,34 @@ import pytest
 
 from pipeline import paths
 from pipeline.stage import main
+from report_content import MADE_WITH, PLAIN, problem, write_results
 from small_project import SmallProject, small_params
 
-SUITE = "office31"
-MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4}
-GROUPS = {
-    "clip_zero_shot": "reference",
-    "source_only": "reference",
-    "no_clip": "ablation",
-    "calibrated": "referee",
-    "ewc-head": "head",
-}
+SWEEP, CHOSEN = paths.sensitivity("toy", "left-right"), paths.selection("toy", "left-right")
 
 
-def comparison(base):
-    """Return a comparison as the stage `compare` writes it."""
-    methods = {
-        method: {
-            "title": f"the {method}",
-            "group": group,
-            "source_samples": method == "ewc-head",
-            "A_T": base + step + 0.75,
-            "A_T_sd": 0.75,
-            "A_T_per_seed": [base + step, base + step + 1.5],
-        }
-        for step, (method, group) in enumerate(GROUPS.items())
-    }
-    return {"made_with": MADE_WITH, "test_images": 30, "methods": methods}
-
-
-def write(path, content):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
+def write(*, ablation):
+    """Write the results of two problems, the first of them swept."""
+    for name, base in (("left-right", 70), ("right-left", 50)):
+        results = problem(name, PLAIN, base, swept=base == 70)
+        methods = results.comparison.methods
+        if ablation:
+            methods["no_clip"] = methods["paper"].model_copy(update={"group": "ablation"})
+        write_results(results)
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with two compared problems of Office-31, the first of them swept."""
-    params = small_params()
-    first = {"source": "amazon", "target": "dslr"}
-    params |= {
-        "suite": SUITE,
-        "datasets": {SUITE: {"classes_per_task": 2, "class_names": {}}},
-        "domains": dict.fromkeys(("amazon", "dslr"), params["domains"]["left"] | {"dataset": SUITE}),
-        "sources": {"amazon": {}, "dslr": {}},
-        "problems": {"amazon-dslr": first, "dslr-amazon": {"source": "dslr", "target": "amazon"}},
-        "swept": {"amazon-dslr": first},
-    }
-    SmallProject(tmp_path).write_params(params)
     monkeypatch.chdir(tmp_path)
-    for base, name in enumerate(params["problems"]):
-        write(paths.comparison(SUITE, name), comparison(50 + 20 * base))
-    swept, chosen = paths.sensitivity(SUITE, "amazon-dslr"), paths.selection(SUITE, "amazon-dslr")
-    write(swept / "D.csv", "of,D,A_T,sd\no,50,80.5,1.0\no,500,85.0,0.5\n")
-    write(swept / "sigma.csv", "of,sigma,A_T,sd\no,1e-4,85.0,0.5\n")
-    for setting in ("D", "sigma"):
-        write(swept / f"{setting}.json", {"made_with": MADE_WITH, "values": []})
-    write(chosen / "made_with.json", MADE_WITH)
-    write(chosen / "values.csv", "of,setting,value,A_T,certainty\no,D,50,80.5,1\no,D,500,85,2\n")
-    write(chosen / "choices.csv", "setting,score,chosen,best,regret,rank_correlation\nD,certainty,500,500,0.0,1.00\n")
-    return SmallProject(tmp_path)
+    project = SmallProject(tmp_path)
+    project.write_params(small_params())
+    project.change_params(sources={"right": {}}, problems={"right-left": {"source": "right", "target": "left"}})
+    write(ablation=True)
+    return project
 
 
 def written():
-    folder = paths.suite_tables(SUITE)
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(paths.suite_tables("toy").iterdir())}
 
 
 def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
@@ -82,13 +45,12 @@ def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
     names = ("ablation", "comparison", "headline", "selection", "sensitivity")
     assert list(written()) == [f"{name}.{e}" for name in names for e in ("csv", "md", "tex")]
     output = capsys.readouterr().out
-    assert "dslr-amazon" in output
+    assert "right-left" in output
     assert max(map(len, output.splitlines())) <= 120
-    with (paths.suite_tables(SUITE) / "headline.csv").open() as file:
+    with (paths.suite_tables("toy") / "headline.csv").open() as file:
         rows = {row["problem"]: row for row in csv.DictReader(file)}
-    assert rows["amazon-dslr"]["calibrated"] == "53.75"
-    assert rows["mean"]["gain"] == "2.00"
-    assert "published (other protocol)" in written()["comparison.md"].decode()
+    assert rows["left-right"]["calibrated"] == "82.00"
+    assert rows["mean"]["gain"] == "8.00"
     before = written()
     assert main(["tables"]) == 0
     assert written() == before
@@ -96,11 +58,10 @@ def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
 
 def test_tables_without_figures_are_left_out_even_where_they_were(project):
     assert main(["tables"]) == 0
-    write(paths.comparison(SUITE, "left-right"), "not JSON")  # of a problem that is not in the suite
-    for name in ("amazon-dslr", "dslr-amazon"):
-        entries = json.loads(paths.comparison(SUITE, name).read_text())
-        del entries["methods"]["no_clip"]
-        write(paths.comparison(SUITE, name), entries)
+    other = paths.comparison("toy", "left-wrong")  # of a problem that is not in the suite
+    other.parent.mkdir()
+    other.write_text("not JSON")
+    write(ablation=False)
     project.write_params(project.read_params() | {"swept": {}})  # the files of the sweep remain
     assert main(["tables"]) == 0
     assert {name.split(".")[0] for name in written()} == {"comparison", "headline"}
@@ -112,9 +73,9 @@ def test_tables_without_figures_are_left_out_even_where_they_were(project):
 @pytest.mark.parametrize(
     ("missing", "stage"),
     [
-        (paths.comparison(SUITE, "dslr-amazon"), "compare@dslr-amazon"),
-        (paths.sensitivity(SUITE, "amazon-dslr") / "D.csv", "sensitivity_D@amazon-dslr"),
-        (paths.selection(SUITE, "amazon-dslr") / "choices.csv", "select@amazon-dslr"),
+        (paths.comparison("toy", "right-left"), "compare@right-left"),
+        (SWEEP / "D.csv", "sensitivity_D@left-right"),
+        (CHOSEN / "choices.csv", "select@left-right"),
     ],
 )
 def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, missing, stage):
@@ -128,6 +89,6 @@ def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, 
 
 
 def test_a_sweep_of_other_parameters_is_named(project):
-    write(paths.selection(SUITE, "amazon-dslr") / "made_with.json", MADE_WITH | {"rff.D": 7})
+    (CHOSEN / "made_with.json").write_text(json.dumps(MADE_WITH | {"rff.D": 7}))
     assert main(["tables"]) == 0
-    assert "values chosen of amazon-dslr made with rff.D=7" in written()["selection.md"].decode()
+    assert "values chosen of left-right made with rff.D=7" in written()["selection.md"].decode()
