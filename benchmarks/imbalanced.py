@@ -26,10 +26,10 @@ from unittest import mock
 
 import numpy as np
 
-from pipeline.comparison.referee_variants import kernel_basis, predict_test, sharing, source_models
+from pipeline.comparison.referee_variants import predict_test, referee_of, source_models
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import RefereeError
-from pipeline.method.adaptation import Referee, adapt_task
+from pipeline.method.adaptation import adapt_task
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows, unit_rows
 from pipeline.method.task_statistics import empty_statistics
@@ -124,9 +124,8 @@ class Features:
 
 def with_true_shares(seed: Seed, shares: np.ndarray) -> np.ndarray:
     """Return what `calibrated` predicts at the end if the alignment knows the shares (C,) of the classes."""
-    basis = kernel_basis(seed, CALIBRATED)
-    referee = Referee(basis, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
-    statistics, classifiers = empty_statistics(basis, CALIBRATED), []
+    referee = referee_of(seed, CALIBRATED)
+    statistics, classifiers = empty_statistics(referee.basis, CALIBRATED), []
     for task, source in zip(seed.target.tasks, source_models(seed, CALIBRATED), strict=True):
         own = shares[task.classes] / shares[task.classes].sum()
         with mock.patch("pipeline.method.adaptation.expected_shares", lambda _, own=own: own):

@@ -7,7 +7,7 @@ import tokenize
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ MALFORMED = (
 )  # fmt: skip
 
 
-def read_array(file: Path, name: str | None) -> npt.NDArray[np.generic]:
+def read_array(file: Path, name: str | None) -> npt.NDArray[Any]:
     """Return the array of a .npy, or the array ``name`` of an .npz; what is wrong is an `InputError`."""
     found = _load(file, name)
     if isinstance(found, list):
@@ -69,7 +69,7 @@ def _refuse_bombs(opened: BinaryIO) -> None:
     opened.seek(0)
 
 
-def _load(file: Path, name: str | None) -> npt.NDArray[np.generic] | list[str]:
+def _load(file: Path, name: str | None) -> npt.NDArray[Any] | list[str]:
     """Return an array, or the names of those in an .npz that has none of this ``name``."""
     try:
         with file.open("rb") as opened:

@@ -13,9 +13,9 @@ def load(text: str) -> Any:
     return _yaml().load(text)
 
 
-def dump(data: Any) -> bytes:
+def dump(data: Any) -> str:
     """Return the file's new content."""
-    stream = io.BytesIO()
+    stream = io.StringIO()
     _yaml().dump(data, stream)
     return stream.getvalue()
 

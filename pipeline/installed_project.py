@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline import commented_yaml
 from pipeline.errors import InputError
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_aside, write_text
 
 GRAPH = Path("dvc.yaml")
 REPLACED = ("docs", ".dvc/plots")  # with those of a new version; suites may have been edited
@@ -53,8 +53,7 @@ def write_graph(file: Path) -> None:
             if not entry.get("do", entry).get("cmd", "").startswith("python -m pipeline.stages "):
                 graph["stages"][name] = entry
         graph.update({key: value for key, value in before.items() if key not in graph})
-    with write_aside(file) as aside:
-        aside.write_bytes(f"{MARK}{_identity()}\n".encode() + commented_yaml.dump(graph))
+    write_text(file, f"{MARK}{_identity()}\n{commented_yaml.dump(graph)}")
 
 
 def require_current_graph() -> None:

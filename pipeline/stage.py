@@ -32,7 +32,7 @@ from pipeline import paths
 from pipeline.config.params import Params, load_params, named
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
-from pipeline.problem.problem import Pair, Project
+from pipeline.problem.problem import Project
 
 if TYPE_CHECKING:
     from pipeline.datasets.sources.source import FoundImages
@@ -143,8 +143,7 @@ def domain_images(params: Any, domain: str) -> FoundImages:
 
 def open_project(params: Params, root: Path = Path()) -> Project:
     """Return the caches of the project in a folder, by default the current one."""
-    pairs = {name: Pair(p.source, p.target, p.label_space, p.classes == "seen") for name, p in params.problems.items()}
-    return Project(params.vision, params.language, pairs, root)
+    return Project(params.vision, params.language, params.problems, root)
 
 
 def entries_of(params: Params, section: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from small_project import SmallProject
+from small_project import SmallProject, small_params
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,6 +28,15 @@ def project_copy(finished: Path, tmp_path: Path) -> SmallProject:
     """Return a copy of the finished project for one test."""
     shutil.copytree(finished, tmp_path / "project", symlinks=True)
     return SmallProject(tmp_path / "project")
+
+
+@pytest.fixture
+def params_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallProject:
+    """Be in a folder that has the parameters of the small project and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    project = SmallProject(tmp_path)
+    project.write_params(small_params())
+    return project
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from pipeline.method.class_statistics import ClassStatistics, zeros
 from pipeline.method.kernel_lda import Classifier, Regularisation, solve
 from pipeline.method.random_fourier_features import Convention, deviations, draw_basis
 from pipeline.method.rows import BLOCK_IMAGES, row_blocks
-from pipeline.method.within_scatter import DenseScatter
 from pipeline.method.zero_shot import softmax
 
 
@@ -152,9 +151,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             statistics, regularisation = self.statistics_, Regularisation(self.ridge)
             means = statistics.means()[self._known()]
             try:
-                within = DenseScatter(
-                    statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom()
-                )
+                within = statistics.within()
                 ridge = regularisation.absolute_ridge(within, means, self.basis_.D)
                 self._classifier = solve(means, within, regularisation, ridge=ridge)
             except RefereeError as error:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError, counted
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_text
 
 ATTRIBUTES = Path(".gitattributes")
 DRIVER = "dvc.lock merge=referee-lock"
@@ -67,8 +67,7 @@ def write(stages: Stages, path: Path) -> None:
     """Write a dvc.lock in DVC's own form."""
     from dvc.utils.serialize import dumps_yaml
 
-    with write_aside(path) as aside:
-        aside.write_text(dumps_yaml({"schema": "2.0", "stages": stages}), encoding="utf-8")
+    write_text(path, dumps_yaml({"schema": "2.0", "stages": stages}))
 
 
 def conflicted() -> tuple[Stages, Stages, Stages]:

@@ -40,7 +40,7 @@ from pipeline.problem.step_tables import NO_CORRECTIONS
 from pipeline.stage import domain_images
 from pipeline.store.stream_state import read_stream_classes
 from pipeline.validated_yaml import read_yaml
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_aside, write_text
 
 
 @contextmanager
@@ -49,8 +49,7 @@ def edited_suite() -> Iterator[Any]:
     data = load(SUITE_FILE.read_text(encoding="utf-8"))
     yield data
     parse_suite(data)
-    with write_aside(SUITE_FILE) as aside:
-        aside.write_bytes(dump(data))
+    write_text(SUITE_FILE, dump(data))
 
 
 def add(
@@ -119,8 +118,7 @@ def add(
         if not domain_images(parse_suite(data), domain).images:
             raise InputError(f"{folder}: no images in it; add the step when some have arrived")
     if not corrections.exists():
-        with write_aside(corrections) as aside:
-            aside.write_text(NO_CORRECTIONS, encoding="utf-8")
+        write_text(corrections, NO_CORRECTIONS)
     yield f"{SUITE_FILE}: {key} after {before or f'the source {source}'}, images {folder}, no labels"
     table = paths.step_images(suite.suite, key)
     yield f"next: `dvc repro step@{key}`; read {table}, and write what is wrong there into {corrections}"

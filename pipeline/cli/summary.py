@@ -29,8 +29,8 @@ from pipeline.config.params import Params, load_params
 from pipeline.errors import InputError
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
-from pipeline.report.results import guessing, read_comparison, read_evaluation, read_probe, read_step
-from pipeline.report.suite import Suite
+from pipeline.report.results import guessing, read_evaluation, read_probe, read_step
+from pipeline.report.suite import read_suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
 from pipeline.revision_files import RemoteOutputs
@@ -120,11 +120,9 @@ def tables(params: Params) -> str:
     shown += [stream_table(params, ran)] if ran else []
     stale: list[str] = []
     if compared:
-        results = {name: read_comparison(suite, name) for name in problems}
-        datasets = {name: params.domains[p.target].dataset for name, p in problems.items()}
-        made = {name: one.made_with for name, one in results.items()}
-        stale = stale_notes(made, _today(params), "dvc repro compare")
-        shown.append(to_text(replace(headline_table(Suite(suite, results, datasets)), warnings=marked(stale))))
+        measured = read_suite(params)
+        stale = stale_notes(measured.made_with, _today(params), "dvc repro compare")
+        shown.append(to_text(replace(headline_table(measured), warnings=marked(stale))))
     if problems and (not compared or (stale and evaluated) or _has_own_method(params)):
         shown.append(problem_table(params))
     return "\n".join(shown)

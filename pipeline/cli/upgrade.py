@@ -46,7 +46,7 @@ from pipeline.stage import find_stage
 from pipeline.stage import main as run_stage
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.validated_yaml import Section, type_at
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_text
 
 TAKEN_OVER = ("manifest", "model", "embed", "prompts")
 FORMER_RFF = {"D": 6000, "sigma": 1e-4, "convention": "gamma", "orthogonal": False}  # keys that could be left out
@@ -61,7 +61,7 @@ def renew_params() -> Iterator[str]:
     former = {PARAMS_FILE: commented_yaml.dump(settings)}
     moved = {key: settings.pop(key) for key in (*Suite.model_fields, "lists") if key in settings}
     suite = moved or _load(SUITE_FILE)
-    former[SUITE_FILE] = b"" if moved else commented_yaml.dump(suite)
+    former[SUITE_FILE] = "" if moved else commented_yaml.dump(suite)
     done = [f"{SUITE_FILE}: {', '.join(moved)} are here now, as they were in {PARAMS_FILE}"] if moved else []
     for domain, file in lists_as_images(suite).items():
         done.append(f"{SUITE_FILE}: domains.{domain}.images is {file}, in place of `lists`")
@@ -77,14 +77,9 @@ def renew_params() -> Iterator[str]:
             if (empty := _empty(model, key, data)) is not None:
                 data[key] = empty
                 done.append(f"{file}: {key} is new, with its defaults")
-    for file, data in (
-        (SUITE_FILE, suite),
-        (PARAMS_FILE, settings),
-    ):  # what moves is in both for a moment, never in none
-        content = commented_yaml.dump(data)
-        if content != former[file]:
-            with write_aside(file) as aside:
-                aside.write_bytes(content)
+    for file, data in ((SUITE_FILE, suite), (PARAMS_FILE, settings)):  # what moves is in both for a moment, not in none
+        if (content := commented_yaml.dump(data)) != former[file]:
+            write_text(file, content)
     yield from done
 
 
@@ -116,8 +111,7 @@ def lists_as_images(suite: Any) -> dict[str, Path]:
             )
     for domain, file in files.items():
         if not file.exists():
-            with write_aside(file) as aside:
-                aside.write_text(texts[file], encoding="utf-8")
+            write_text(file, texts[file])
         suite["domains"][domain]["images"] = str(file)
     return files
 

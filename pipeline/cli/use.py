@@ -87,7 +87,7 @@ def with_folders(file: Path, is_meant: Callable[[str], bool]) -> bytes:
     data = commented_yaml.load(file.read_text(encoding="utf-8"))
     for key, folders in listed.items():
         data["domains"][key]["images"] = next(filter(is_meant, folders), folders[0])
-    return commented_yaml.dump(data)
+    return commented_yaml.dump(data).encode()
 
 
 def _images(file: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.method.label_space_measures import Answers
+from pipeline.method.continual_metrics import Answers
 from pipeline.method.rows import Labels
 from pipeline.problem.seed import Seed
 

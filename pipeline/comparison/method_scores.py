@@ -10,8 +10,7 @@ import numpy.typing as npt
 from pipeline.comparison.ceiling import ceiling_seed
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import RefereeError, StoreError, one_line
-from pipeline.method.continual_metrics import image_covariance
-from pipeline.method.label_space_measures import LabelSpaceScores
+from pipeline.method.continual_metrics import LabelSpaceScores, image_covariance
 from pipeline.method.rows import Matrix64
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed

@@ -1,16 +1,16 @@
 """REFEREE's variants, ablations and reference rows as compared methods; equal source fits are shared."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pipeline.comparison.compared_method import ComparedMethod, Group, rejecting_method
 from pipeline.errors import InputError, listed
 from pipeline.method.adaptation import PseudoLabels, Referee, adapt_tasks, pseudo_label
+from pipeline.method.continual_metrics import Answers
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import Sharing, kept_in_memory, kernel_rows, not_shared
-from pipeline.method.label_space_measures import Answers
+from pipeline.method.kernel_rows import kept_in_memory, not_shared
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rejection import PreparedTask, class_directions, prepared_tasks, rejector
@@ -79,7 +79,7 @@ def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
     sources = source_models(seed, options)
     return list(
         prepared_tasks(
-            Referee(kernel_basis(seed, options), options, seed.target.clip_scale),
+            replace(referee_of(seed, options), shared=not_shared),
             seed.target.tasks,
             sources,
             directions=None if options.reject == "none" else class_directions(sources[-1].embedding_means),
@@ -96,12 +96,10 @@ def adapted_classifiers(
     sources = source_models(seed, options)
     if options.predictor != "adapted":
         return [None] * len(sources)
-    basis = kernel_basis(seed, options)
-    images = [task.images for task in tasks or prepared(seed, options)]
+    referee, images = referee_of(seed, options), [task.images for task in tasks or prepared(seed, options)]
     # what is shared stays in memory with the object of its images: only the seed's own tasks are there anyway
-    own = all(one is other for one, other in zip(images, seed.target.tasks, strict=True))
-    shared = sharing(seed, basis) if own else not_shared
-    referee = Referee(basis, options, seed.target.clip_scale, shared=shared)
+    if any(one is not other for one, other in zip(images, seed.target.tasks, strict=True)):
+        referee = replace(referee, shared=not_shared)
     return [task.classifier for task in adapt_tasks(referee, images, sources)]
 
 
@@ -116,9 +114,8 @@ def prediction(
     seed: Seed, options: MethodOptions, rows: UnlabelledRows, source: SourceModel, classifier: Classifier | None
 ) -> Prediction:
     """Return what the models after a task say of rows of the seed's target."""
-    basis = kernel_basis(seed, options)
-    features = kernel_rows(basis, rows, options.clip_in_kernel, sharing(seed, basis))
-    return predict(features, rows.cosines, source, classifier, options, seed.target.clip_scale)
+    referee = referee_of(seed, options)
+    return predict(referee.features(rows), rows.cosines, source, classifier, options, referee.clip_scale)
 
 
 def check_views(seed: Seed, options: MethodOptions) -> None:
@@ -139,9 +136,11 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
     return seed.shared(("basis", d, kept), lambda: reduced(seed.basis, options))
 
 
-def sharing(seed: Seed, basis: Basis) -> Sharing:
-    """Return with what the methods share features: where those of all rows are small enough to be kept."""
-    return seed.shared if all_kept_in_memory(seed, basis.width) else not_shared
+def referee_of(seed: Seed, options: MethodOptions) -> Referee:
+    """Return the method on a seed; features are shared where those of all rows are small enough to be kept."""
+    basis = kernel_basis(seed, options)
+    shared = seed.shared if all_kept_in_memory(seed, basis.width) else not_shared
+    return Referee(basis, options, seed.target.clip_scale, shared=shared)
 
 
 def all_kept_in_memory(seed: Seed, D: int) -> bool:
@@ -152,14 +151,16 @@ def all_kept_in_memory(seed: Seed, D: int) -> bool:
 
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
     """Return the source model after each task, fitted once for all variants that fit the source alike."""
-    source, fitted, basis = seed.source, source_options(options), kernel_basis(seed, options)
-    return seed.shared(
-        ("source", fitted, basis.width),
-        lambda: list(
-            fit_source(
-                basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip, shared=sharing(seed, basis)
-            )
-        ),
+    key = ("source", source_options(options), kernel_basis(seed, options).width)
+    return seed.shared(key, lambda: list(fit(seed, options)))
+
+
+def fit(seed: Seed, options: MethodOptions, **how: Any) -> Iterator[SourceModel]:
+    """Fit the source of a seed under options; ``how``: further arguments of `fit_source`."""
+    source, referee = seed.source, referee_of(seed, options)
+    shared, fitted = referee.shared, source_options(options)
+    return fit_source(
+        referee.basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip, shared=shared, **how
     )
 
 
@@ -184,8 +185,7 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
 
     def label() -> list[PseudoLabels]:
         check_views(seed, CALIBRATED)
-        sources, basis = source_models(seed, CALIBRATED), kernel_basis(seed, CALIBRATED)
-        referee = Referee(basis, CALIBRATED, seed.target.clip_scale, shared=sharing(seed, basis))
+        sources, referee = source_models(seed, CALIBRATED), referee_of(seed, CALIBRATED)
         return [pseudo_label(referee, task, source) for task, source in zip(seed.target.tasks, sources, strict=True)]
 
     return seed.shared("first labels", label)

@@ -1,79 +1,123 @@
 """Choosing a value of D, sigma or an option of the method without a label of the target.
 
 Each value is scored by `label_free_scores` from what a user without labels has: the unlabelled train images of the
-target, and labelled source images. How good the choice was is measured afterwards, with labels: the regret is what the
-best value has over the chosen one, the rank correlation says whether a score orders the values as accuracy does.
+target, and labelled source images; a larger score is better. How good the choice was is measured afterwards, with
+labels (docs/evidence.md): the regret is what the best value has over the chosen one, the rank correlation says whether
+a score orders the values as accuracy does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.comparison.referee_variants import kernel_basis, prediction, sharing, source_models, source_options
-from pipeline.method import label_free_scores as measures
+from pipeline.comparison.referee_variants import (
+    fit,
+    kernel_basis,
+    prediction,
+    referee_of,
+    source_models,
+    source_options,
+)
+from pipeline.method.continual_metrics import log_likelihood
+from pipeline.method.fusion import entropies
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import KernelRows, joined_rows, kernel_rows
-from pipeline.method.prediction import klda_probabilities
-from pipeline.method.rows import Matrix64, take
-from pipeline.method.source_model import SourceModel, fit_source
+from pipeline.method.kernel_rows import KernelRows, joined_rows
+from pipeline.method.prediction import klda_probabilities, klda_scores, logit_factor
+from pipeline.method.rows import BLOCK_IMAGES, Matrix64, reduce_here, row_blocks, take
+from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
+from pipeline.method.zero_shot import softmax
 from pipeline.problem.seed import Seed
 
 SCORES = ("neighbourhood_density", "information", "certainty", "branches_agree", "views_agree", "source_likelihood")
 HELD_OUT = 5  # every fifth source image
+TEMPERATURE = 0.05  # of `neighbourhood_density`, the value of its authors
 
 
 def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
     """Return every score of `SCORES`, larger is better, given the target's classifier after the last task."""
-    basis, source = kernel_basis(seed, options), source_models(seed, options)[-1]
-    everything = np.arange(len(source.means))
-    predictions, by_view = [], {view: list[Matrix64]() for view in options.views}
+    referee, source = referee_of(seed, options), source_models(seed, options)[-1]
+    of_all, predictions, by_view = classifier.of(np.arange(len(source.means))), [], []
     for task in seed.target.tasks:
         predictions.append(prediction(seed, options, task, source, classifier))
-        features = kernel_rows(basis, task, options.clip_in_kernel, sharing(seed, basis))
-        for view, parts in by_view.items():
-            alone = KernelRows(features.basis, {options.views[0]: features.views[view]})
-            parts.append(klda_probabilities(alone, classifier, everything, options, vote=False))
-    # probabilities (n, C) of all train images: of the method, CLIP's and of each view
+        scores = klda_scores(referee.features(task), of_all, options.views, reduce_here)
+        by_view.append(softmax(logit_factor(options) * scores))
+    # probabilities (n, C) of all train images: of the method, CLIP's and of each view, the original first
     fused, clip = np.concatenate([one.fused for one in predictions]), np.concatenate([one.clip for one in predictions])
-    klda = {view: np.concatenate(parts) for view, parts in by_view.items()}
-    scores = {
-        "neighbourhood_density": measures.neighbourhood_density(fused),
-        "information": measures.information(fused),
-        "certainty": measures.certainty(fused),
-        "branches_agree": measures.agreement([klda["original"], clip]),
-        "views_agree": measures.agreement(list(klda.values())) if len(klda) > 1 else np.nan,
+    klda = list(np.concatenate(by_view, axis=1))
+    found = {
+        "neighbourhood_density": neighbourhood_density(fused),
+        "information": information(fused),
+        "certainty": certainty(fused),
+        "branches_agree": agreement([klda[0], clip]),
+        "views_agree": agreement(klda) if len(klda) > 1 else np.nan,
         "source_likelihood": source_likelihood(seed, options),
     }
-    return {name: float(scores[name]) for name in SCORES}
+    return {name: float(found[name]) for name in SCORES}
 
 
 def source_likelihood(seed: Seed, options: MethodOptions) -> float:
     """Return the mean log probability of every fifth source image under the source model of the others."""
-    basis, fitted, source = kernel_basis(seed, options), source_options(options), seed.source
+    basis, source = kernel_basis(seed, options), seed.source
     out = np.arange(len(source.labels)) % HELD_OUT == 0
 
-    def fit() -> tuple[SourceModel, KernelRows]:
-        (model,) = fit_source(
-            basis,
-            source.views,
-            source.labels,
-            seed.tasks,
-            fitted,
-            clip=source.clip,
-            shared=sharing(seed, basis),
-            without=out,
-            last_only=True,
-        )
+    def fit_others() -> tuple[SourceModel, KernelRows]:
+        (model,) = fit(seed, options, without=out, last_only=True)
         outside = np.flatnonzero(out)
         rows = {"original": take(source.views["original"], outside)}
         clip = None if source.clip is None else take(source.clip, outside)
-        return model, joined_rows(basis, rows, clip, fitted.clip_in_kernel)
+        return model, joined_rows(basis, rows, clip, options.clip_in_kernel)
 
-    model, features = seed.shared(("held-out source", fitted, basis.width), fit)
+    model, features = seed.shared(("held-out source", source_options(options), basis.width), fit_others)
     p = klda_probabilities(features, model.classifier, np.arange(len(model.means)), options, vote=False)
-    return measures.log_likelihood(p, source.labels[out])
+    return log_likelihood(p, source.labels[out])
+
+
+def neighbourhood_density(p: Matrix64) -> float:
+    """Return the soft neighbourhood density of predictions (Saito et al., ICCV 2021).
+
+    Each image has a distribution over the other images, a softmax of the cosines between their probabilities divided by
+    a temperature; the score is the mean entropy of these distributions. It is large where the images lie in tight
+    groups, each image with many near neighbours. ``p`` (n, C) are the probabilities of at least two images.
+    """
+    unit = p / np.linalg.norm(p, axis=1, keepdims=True)
+    total = 0.0
+    for index in row_blocks(len(unit), BLOCK_IMAGES):
+        logits = unit[index] @ unit.T / TEMPERATURE
+        logits[np.arange(len(index)), index] = -1e4  # an image is not its own neighbour: exp of it is 0
+        logits -= logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits)
+        sums = weights.sum(axis=1)
+        # −Σ w/s log(w/s) = log s − Σ w log w / s
+        total += float((np.log(sums) - np.einsum("nm,nm->n", weights, logits) / sums).sum())
+    return total / len(unit)
+
+
+def information(p: Matrix64) -> float:
+    """Return the mutual information between image and prediction: sure of each image, and of many classes.
+
+    H(mean of p) − mean of H(p), with p (n, C); used to choose and to train models by information maximisation. It
+    prefers balanced predictions.
+    """
+    return float(entropies(p.mean(axis=0, keepdims=True))[0] - entropies(p).mean())
+
+
+def certainty(p: Matrix64) -> float:
+    """Return minus the mean entropy of predictions p (n, C)."""
+    return float(-entropies(p).mean()) + 0.0
+
+
+def agreement(predictions: Sequence[Matrix64]) -> float:
+    """Return how far several predictors agree: the mean over images of Σ_c of their pairwise products of probabilities.
+
+    That is the probability that two different predictors (the two branches, or the views of an image), each drawing a
+    class by its probabilities, draw the same one.
+    """
+    count = len(predictions)
+    total = np.sum(predictions, axis=0)
+    own = sum(np.einsum("nc,nc->n", p, p) for p in predictions)
+    return float(np.mean(np.einsum("nc,nc->n", total, total) - own) / (count * (count - 1)))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from pipeline.method.kernel_directions import nested_directions
 from pipeline.method.kernel_rows import KeptFeatures, KernelRows, SweptFeatures
 from pipeline.method.random_fourier_features import Basis, Directions
 from pipeline.method.variants import MethodOptions
-from pipeline.problem.bases import basis_recipe
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import LabelledProblem
 from pipeline.problem.seed import Seed
+from pipeline.problem.source_fit import basis_recipe
 from pipeline.store.basis_file import BasisRecipe
 
 
@@ -124,7 +124,7 @@ def swept_outcomes(
     """Make every run on every seed, equal ones once; return by run an outcome per seed.
 
     Runs of one basis are made together, since they share its features. Label-free scores are those of the runs
-    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.for_each_item`.
+    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
     """
     bases: dict[BasisRecipe, list[Run]] = {}
     for run in dict.fromkeys(runs):

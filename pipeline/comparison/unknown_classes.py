@@ -24,8 +24,8 @@ from pipeline.comparison.compared_method import ComparedMethod, rejecting_method
 from pipeline.comparison.labelled_tasks import VIEW
 from pipeline.comparison.referee_variants import prediction, source_models
 from pipeline.errors import InputError
-from pipeline.method.continual_metrics import calibration_error
-from pipeline.method.label_space_measures import Answers
+from pipeline.method.continual_metrics import Answers, calibration_error
+from pipeline.method.fusion import entropies
 from pipeline.method.rows import Labels, Matrix64, UnlabelledRows, Vector64, as_array, unit_rows
 from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
@@ -69,11 +69,6 @@ def otsu(values: Vector64) -> float:
     between = (sums[-1] * left / len(v) - sums[:-1]) ** 2 / (left * (len(v) - left))
     best = int(np.argmax(between))
     return float((v[best] + v[best + 1]) / 2)
-
-
-def entropy(p: Matrix64) -> Vector64:
-    """Return the entropy (n,) of probabilities (n, K)."""
-    return np.asarray(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=1))
 
 
 def smallest(scores: Matrix64) -> Vector64:
@@ -148,11 +143,11 @@ def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
 
 BASELINES = {
     "mcm": baseline("CLIP, maximum concept matching", partial(clip, scale=1.0), smallest),
-    "clip-entropy": baseline("CLIP, entropy", clip, entropy),
+    "clip-entropy": baseline("CLIP, entropy", clip, entropies),
     "clip-largest-cosine": baseline("CLIP, largest cosine", cosines, smallest),
-    "clip-half-entropy": baseline("CLIP zero-shot of uniood", clip, entropy, half_entropy=True),
-    "clip-calibrated": baseline("CLIP calibrated of uniood", calibrated_clip, entropy, half_entropy=True),
+    "clip-half-entropy": baseline("CLIP zero-shot of uniood", clip, entropies, half_entropy=True),
+    "clip-calibrated": baseline("CLIP calibrated of uniood", calibrated_clip, entropies, half_entropy=True),
     "source-max-softmax": baseline("source model, maximum softmax", source_probabilities, smallest),
-    "source-entropy": baseline("source model, entropy", source_probabilities, entropy),
+    "source-entropy": baseline("source model, entropy", source_probabilities, entropies),
     "nearest-mean-distance": baseline("nearest source mean, distance", negative_distances, smallest),
 }

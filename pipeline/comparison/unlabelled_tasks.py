@@ -22,12 +22,11 @@ from pipeline.comparison.labelled_tasks import VIEW, source_tasks, target_test_r
 from pipeline.comparison.methods import nearest_class_mean
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.errors import InputError
-from pipeline.method.rows import Labels, Matrix, Matrix64, Rows, as_array, row_blocks, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix, Matrix64, Rows, as_array, row_blocks, unit_rows
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.seed import Seed
 
 NEAREST = 4  # the most neighbours that a method asks for
-BLOCK_ROWS = 2048  # whose cosines are in memory at a time
 
 
 @dataclass(eq=False)
@@ -121,7 +120,7 @@ def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple
     k = max(min(k, len(among) - same), 0)
     index = np.empty((len(rows), k), dtype=np.intp)
     cosines = np.empty((len(rows), k))
-    for block in row_blocks(len(rows), BLOCK_ROWS) if k else ():
+    for block in row_blocks(len(rows), BLOCK_IMAGES) if k else ():
         cosine = rows[block] @ among.T
         if same:
             cosine[np.arange(len(block)), block] = -np.inf

@@ -67,10 +67,6 @@ def render_glyph(character: str, path: Path, size: int, *, fill: float = 0.7, st
     """Draw one character, white ink on black, its ink box centred in the square (size, size).
 
     The longer side of the ink box takes the share ``fill``; ``stroke`` makes the outline thicker within it.
-
-    Returns
-    -------
-    ndarray of shape (size, size)
     """
     points = size
     for _ in range(2):  # ink height is nearly proportional to the point size: two passes suffice

@@ -57,13 +57,6 @@ def fast_precision(device: torch.device) -> str:
     return "float16" if torch.cuda.get_device_capability(device) >= (7, 0) else "float32"
 
 
-def keep_float32_exact() -> None:
-    """Turn TensorFloat-32 off: cuDNN's default is 10 bits of mantissa in "float32" convolutions."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = False  # its choice of algorithm differs between runs
-
-
 @cache
 def check_on_cpu(precision: str) -> None:
     """Raise a `ModelError` with the remedy if a product in half precision kills its process: asked in one of its own.

@@ -78,11 +78,6 @@ def decode(
     return _decode_bytes(data, path, max_pixels, upright=upright)
 
 
-def sha256(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of the file's bytes."""
-    return hashlib.sha256(read_bytes(path)).hexdigest()
-
-
 def read_image(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
     """Hash and decode an image from one read of the file, so that both concern the same bytes."""
     data = read_bytes(path)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from pipeline.encoders.checkpoints import state_fingerprint
-from pipeline.encoders.device import check_on_cpu, fast_precision, keep_float32_exact
+from pipeline.encoders.device import check_on_cpu, fast_precision
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import ModelError, one_line
 
@@ -45,7 +45,9 @@ class ImageEncoder:
         self.precision = precision
         self._forward = forward
         if device.type == "cuda" and precision == "float32":
-            keep_float32_exact()
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False  # cuDNN's default: 10 bits of mantissa in "float32" convolutions
+            torch.backends.cudnn.benchmark = False  # its choice of algorithm differs between runs
         self._mean = torch.tensor(preprocessing.mean, device=device).reshape(1, 3, 1, 1)
         self._std = torch.tensor(preprocessing.std, device=device).reshape(1, 3, 1, 1)
         self.width = self._probe()

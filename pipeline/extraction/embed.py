@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import ModelError, counted
 from pipeline.extraction.cluster import Cluster
@@ -22,10 +21,9 @@ from pipeline.extraction.embedding_settings import (
 from pipeline.extraction.image_embedder import ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
+from pipeline.method.rows import Matrix
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows
 from pipeline.store.progress_log import ProgressLog
-
-Matrix = npt.NDArray[np.floating]
 
 
 class EmbeddedImages(NamedTuple):

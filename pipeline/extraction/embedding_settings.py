@@ -6,6 +6,7 @@ images.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ParamsError, StoreError
-from pipeline.store.embedding_store import EmbeddingStore, Provenance, digest_of, short
+from pipeline.store.embedding_store import EmbeddingStore, Provenance, short
 
 if TYPE_CHECKING:
     from pipeline.encoders.image_encoder import ImageEncoder
@@ -82,7 +83,7 @@ def row_key(encoder: ImageEncoder, settings: EmbeddingSettings, view: str) -> st
         "stored_as": settings.backbone.stored_as,
         "version": ROWS_VERSION,
     }
-    return digest_of(how)[:32]
+    return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def require_rows_of(

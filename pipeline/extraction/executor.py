@@ -71,10 +71,45 @@ class Executor:
         *,
         D: int,
     ) -> list[list[Result]]:
-        """Return what `for_each_item` does. On a cluster whole seeds are handed out: all their rows are in memory."""
-        if self.cluster is None:
-            return for_each_item(open_seed, run, seeds, items, D=D, workers=self.workers)
-        return self.for_each_seed(partial(run_items, open_seed, run, items), seeds, images=0, views=0, D=D)
+        """Return ``run(index, open_seed(index), item)`` of every item (inner) of every seed (outer).
+
+        On a cluster whole seeds are handed out: all their rows are in memory. Here as many seeds are under way as there
+        are threads, so that threads rarely wait for what the items of a seed share (`shared` must bear several threads
+        all the same). A seed is in memory from its first item to its last, so that no more are under way than memory
+        holds.
+        """
+        if self.cluster is not None:
+
+            def run_seed(index: int, _: RowReduction) -> list[Result]:
+                seed = open_seed(index)
+                return [run(index, seed, item) for item in items]
+
+            return self.for_each_seed(run_seed, seeds, images=0, views=0, D=D)
+        opened, lock = dict[int, Opened](), Lock()
+        left = [len(items)] * seeds
+        together = seeds_at_once(D, self.workers)
+        jobs = [
+            (index, position)
+            for first in range(0, seeds, together)
+            for position in range(len(items))
+            for index in range(first, min(first + together, seeds))
+        ]
+
+        def run_one(job: int) -> Result:
+            index, position = jobs[job]
+            with lock:
+                if index not in opened:
+                    opened[index] = open_seed(index)
+                seed = opened[index]
+            result = run(index, seed, items[position])
+            with lock:
+                left[index] -= 1
+                if not left[index]:
+                    del opened[index]
+            return result
+
+        results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=self.workers), strict=True))
+        return [[results[index, position] for position in range(len(items))] for index in range(seeds)]
 
 
 @contextmanager
@@ -104,60 +139,6 @@ def reduce_on_device(
     from pipeline.method.device_statistics import reduce_on
 
     return reduce_on(str(choose_device(device)), function, common, rows, combine)
-
-
-def for_each_item(
-    open_seed: Callable[[int], Opened],
-    run: Callable[[int, Opened, Item], Result],
-    seeds: int,
-    items: Sequence[Item],
-    *,
-    D: int,
-    workers: int = 0,
-) -> list[list[Result]]:
-    """Return ``run(index, open_seed(index), item)`` of every item (inner) of every seed (outer), computed by threads.
-
-    As many seeds are under way as there are threads, so that threads rarely wait for what the items of a seed share
-    (`shared` must bear several threads all the same). A seed is in memory from its first item to its last, so that no
-    more are under way than memory holds.
-    """
-    opened, lock = dict[int, Opened](), Lock()
-    left = [len(items)] * seeds
-    together = seeds_at_once(D, workers)
-    jobs = [
-        (index, position)
-        for first in range(0, seeds, together)
-        for position in range(len(items))
-        for index in range(first, min(first + together, seeds))
-    ]
-
-    def run_one(job: int) -> Result:
-        index, position = jobs[job]
-        with lock:
-            if index not in opened:
-                opened[index] = open_seed(index)
-            seed = opened[index]
-        result = run(index, seed, items[position])
-        with lock:
-            left[index] -= 1
-            if not left[index]:
-                del opened[index]
-        return result
-
-    results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=workers), strict=True))
-    return [[results[index, position] for position in range(len(items))] for index in range(seeds)]
-
-
-def run_items(
-    open_seed: Callable[[int], Opened],
-    run: Callable[[int, Opened, Item], Result],
-    items: Sequence[Item],
-    index: int,
-    _reduce_rows: RowReduction,
-) -> list[Result]:
-    """Return ``run(index, open_seed(index), item)`` of every item, one after another."""
-    opened = open_seed(index)
-    return [run(index, opened, item) for item in items]
 
 
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -27,10 +26,10 @@ from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.images import Crops, Image, load_crops
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.frequency_views import frequency_views, noise_words
+from pipeline.method.rows import Matrix
 
 CPU_ROWS = 16
-Rows = npt.NDArray[np.floating]
-ViewEmbeddings = Mapping[str, Rows]  # (n, d) by view
+ViewEmbeddings = Mapping[str, Matrix]  # (n, d) by view
 Loaded = list[Tensor]  # crops (n, h, w, 3) and words of noise (n, count)
 
 
@@ -135,7 +134,7 @@ class ImageEmbedder:
 
         On a GPU this queues copies and kernels and returns at once; on the CPU it does the work.
         """
-        parts: list[dict[str, Callable[[], Rows]]] = []
+        parts: list[dict[str, Callable[[], Matrix]]] = []
         done = 0
         while done < len(batch.images):
             part = slice(done, done + self.batch_size)
@@ -177,7 +176,7 @@ class ImageEmbedder:
             torch.cuda.empty_cache()
 
 
-def _transfer(rows: Tensor) -> Callable[[], Rows]:
+def _transfer(rows: Tensor) -> Callable[[], Matrix]:
     """Return a function that waits for rows on their way from the device, a GPU's into pinned memory."""
     if rows.device.type != "cuda":
         return lambda: rows.cpu().numpy()
@@ -186,7 +185,7 @@ def _transfer(rows: Tensor) -> Callable[[], Rows]:
     arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
     arrived.record()
 
-    def wait() -> Rows:
+    def wait() -> Matrix:
         arrived.synchronize()
         return here.numpy()
 

@@ -1,47 +1,128 @@
-"""Embeddings that were computed elsewhere (``library: imported``), brought into stores of ours."""
+"""What was computed elsewhere (``library: imported``): a .npy in manifest order, an .npz, or stores of another project.
+
+Rows are matched to the manifest by the array ``paths`` (DOMAIN/CLASS/FILE: what follows the domain
+decides) where the file has one, else by order. Nothing is guessed: a wrong row count, an unknown
+path or a NaN is refused by name.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.array_files import read_array, read_paths
-from pipeline.datasets.manifest_files import ImageRow
+from pipeline.array_files import PATHS, is_domain, read_array, read_paths
 from pipeline.datasets.prompts import spoken
-from pipeline.errors import InputError, listed
-from pipeline.method.rows import unit_rows
-from pipeline.store.embedding_store import ViewRows
-from pipeline.store.imported_embeddings import STORE, embeddings_file, import_views, texts_file
+from pipeline.errors import InputError, counted, listed
+from pipeline.method.rows import Index, Matrix, unit_rows
+from pipeline.store.embedding_store import ViewRows, open_embeddings
 from pipeline.store.prompt_store import Prompts, open_prompts
 
+TEXTS = "text.npz"  # in a folder: the text embeddings
+STORE = ".zarr"  # a store that another project extracted
 
-def import_embeddings(
-    origin: Path,
+
+def embeddings_file(origin: Path, domain: str) -> Path:
+    """Return what holds a domain's embeddings: ``origin``, or DOMAIN.zarr, .npz or .npy in it."""
+    if not origin.is_dir() or origin.suffix == STORE:
+        return origin
+    for suffix in (STORE, ".npz", ".npy"):
+        if (origin / f"{domain}{suffix}").exists():
+            return origin / f"{domain}{suffix}"
+    raise InputError(f"{origin}: holds none of {domain}.zarr, {domain}.npz and {domain}.npy")
+
+
+def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[dict[str, ViewRows], dict[str, object]]:
+    """Return the views of a store that another project extracted, of the same images in the same order.
+
+    ``rows_digest`` is that of the manifest here; the second result is the store's provenance.
+    """
+    store = open_embeddings(path)
+    if store.provenance.get("rows_digest") != rows_digest:
+        raise InputError(
+            f"{path}: extracted from other images than those of the manifest ({store.rows} rows, rows_digest "
+            f"{store.provenance.get('rows_digest')}, here {rows_digest}); images and their order must be the same"
+        )
+    kept = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
+    shape = (store.rows, store.width)
+    return {v: ViewRows(*shape, str(store.dtype(v)), store.settings(v), store.blocks(v)) for v in views}, kept
+
+
+def import_views(
+    file: Path,
     domain: str,
-    images: Sequence[ImageRow],
-    views: Sequence[str],
+    images: Sequence[str],
+    views: Iterable[str],
     *,
     arrays: Mapping[str, str],
-    stored_as: str,
-    domains: Sequence[str],
-) -> tuple[dict[str, ViewRows], Path]:
-    """Return the rows of a domain by view, in the order of its manifest, and the file they come from.
+    dtype: str,
+    shared_by: Sequence[str] = (),
+) -> dict[str, ViewRows]:
+    """Read embeddings computed by somebody else, in the order of the manifest's ``images``, to be stored as ``dtype``.
 
-    ``origin`` is a .npy or .npz file, or a folder with one per domain; ``domains`` are all of the suite: a file without
-    paths can belong to one only. ``arrays`` names the views' arrays in an .npz where they are called otherwise.
+    An .npz has an array for each view; ``arrays`` names those that are not called as the view (or "paths") is. Without
+    paths it can hold one domain only: ``shared_by`` are the domains that have the same file.
     """
-    file = embeddings_file(origin, domain)
-    has_paths = read_paths(file, arrays.get("paths", "paths")) is not None
-    if not has_paths and file == origin and len(domains) > 1:
+    paths = read_paths(file, arrays.get(PATHS, PATHS))
+    if paths is None and len(shared_by) > 1:
         raise InputError(
             f"{file}: has no paths, so it can hold one domain only; let the model's origin be a folder "
-            f"with one file per domain ({', '.join(f'{name}.npy' for name in domains)})"
+            f"with one file per domain ({', '.join(f'{name}.npy' for name in shared_by)})"
         )
-    paths = [image.path for image in images]
-    return import_views(file, domain, paths, views, arrays=arrays, dtype=stored_as), file
+    order = np.arange(len(images)) if paths is None else row_order(file, paths, images, domain)
+    file_rows = len(images if paths is None else paths)
+    imported = {}
+    for view in views:
+        name = None if file.suffix == ".npy" else arrays.get(view, view)
+        rows = import_rows(file, name, order, file_rows=file_rows, dtype=dtype)
+        n, d = rows.shape
+        imported[view] = ViewRows(n, d, dtype, {"imported_as": name}, [rows])
+    return imported
+
+
+def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: str) -> Index:
+    """Return the row (n,) of the file for each manifest path in ``images``; each must have one."""
+    row_of: dict[tuple[str, ...], int] = {}
+    for row, (first, *rest) in enumerate(PurePosixPath(path).parts for path in paths):
+        if is_domain(first, domain) and (known := row_of.setdefault(tuple(rest), row)) != row:
+            raise InputError(f"{file}: two rows for {'/'.join((domain, *rest))} (rows {known} and {row})")
+    depths = sorted({len(key) for key in row_of})
+
+    def key_of(path: str) -> tuple[str, ...]:
+        """Return the CLASS/…/FILE of a manifest path that the file knows: folders above it may differ."""
+        parts = PurePosixPath(path).parts
+        return next((parts[-depth:] for depth in depths if parts[-depth:] in row_of), parts)
+
+    keys = [key_of(path) for path in images]
+    if unknown := [path for path, key in zip(images, keys, strict=True) if key not in row_of]:
+        raise InputError(
+            f"{file}: no row for {len(unknown)} of the {len(images)} images of {domain}: {listed(unknown, most=3)}"
+        )
+    if extra := ["/".join((domain, *key)) for key in sorted(set(row_of) - set(keys))]:
+        raise InputError(f"{file}: {counted(len(extra), 'path')} unknown to the manifest: {listed(extra, most=3)}")
+    return np.array([row_of[key] for key in keys], dtype=np.intp)
+
+
+def import_rows(file: Path, name: str | None, order: Index, *, file_rows: int, dtype: str) -> Matrix:
+    """Return the embeddings (n, d) of one array in manifest order, checked and as ``dtype``.
+
+    ``order`` (n,) is the row of the file for each image, ``file_rows`` the rows it must have.
+    """
+    array = read_array(file, name)
+    label = f"{file}: array {name!r}" if name else str(file)
+    if array.dtype.kind != "f":
+        raise InputError(f"{label} holds {array.dtype}, not floating-point numbers")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"{label} has shape {array.shape}; it needs one row of numbers per image")
+    if len(array) != file_rows:
+        raise InputError(f"{label} has {counted(len(array), 'row')} where {file_rows} are needed")
+    values = array[order]
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        row = int(order[bad.argmax()])
+        raise InputError(f"{label}: row {row} is not finite (NaN or infinity); {bad.sum()} such rows")
+    with np.errstate(over="ignore"):  # the store refuses infinity and knows the remedy
+        return values.astype(dtype)
 
 
 def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Mapping[str, str]) -> Prompts:
@@ -57,12 +138,8 @@ def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Ma
         if other:
             raise InputError(f"{store}: has other classes than {domain}: {listed(other, most=3)}")
         return prompts.of(classes)
-    file = texts_file(origin)
-
-    def array(name: str) -> npt.NDArray[Any]:
-        return read_array(file, arrays.get(name, name))
-
-    names, text, scale = array("class_names"), array("text"), array("logit_scale")
+    file = origin / TEXTS if origin.is_dir() else origin
+    names, text, scale = (read_array(file, arrays.get(name, name)) for name in ("class_names", "text", "logit_scale"))
     if names.ndim != 1 or names.dtype.kind != "U":
         raise InputError(f"{file}: class_names must be a list of strings, not {names.dtype} {names.shape}")
     if text.ndim != 2 or len(text) != len(names) or text.dtype.kind != "f":

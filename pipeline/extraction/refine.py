@@ -26,12 +26,10 @@ from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
 from pipeline.method.frequency_views import frequency_views
+from pipeline.method.rows import Index, Matrix
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
 from pipeline.store.target_store import TaskLabels
-
-Matrix = npt.NDArray[np.floating]
-Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from typing import Any
 from cachetools import LRUCache, cached
 
 from pipeline.errors import InputError, one_line, pass_on_machine_error
+from pipeline.image_files.tar_file import as_it_is
 
 KEPT_BYTES = 2**29  # of images in row groups that were read last
 MOST_BYTES = 2**31  # of images in one row group: they are in memory together
@@ -53,14 +54,9 @@ class ParquetFile:
         return data if isinstance(data, bytes) else None
 
 
+@cached(LRUCache(64), key=as_it_is, condition=threading.Condition())  # threads wait for the one that reads
 def open_parquet(file: Path) -> ParquetFile:
     """Read the end of a Parquet file; what is wrong is an `InputError`."""
-    stat = file.stat()
-    return _open(file, stat.st_mtime_ns, stat.st_size)
-
-
-@cached(LRUCache(64), condition=threading.Condition())  # threads wait for the one that reads
-def _open(file: Path, _modified: int, _size: int) -> ParquetFile:
     with _opened(file) as opened:
         metadata, schema = opened.metadata, opened.schema_arrow
     counts = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))

@@ -22,28 +22,19 @@ class Member(NamedTuple):
     size: int
 
 
+def as_it_is(file: Path) -> tuple[Path, int, int]:
+    """Return a key under which what was read of a file is kept until the file changes."""
+    stat = file.stat()
+    return file, stat.st_mtime_ns, stat.st_size
+
+
+# the condition: threads that want the same index wait for the one that reads it
+@cached(LRUCache(KEPT, getsizeof=lambda index: min(len(index), KEPT)), key=as_it_is, condition=threading.Condition())
 def members(file: Path) -> Mapping[str, Member]:
     """Return the regular files in a tar by name, in their order; what is wrong is an `InputError`.
 
     Names are as ``tar -t`` shows them, without a leading ``./`` or ``/``.
     """
-    stat = file.stat()
-    return _index(file, stat.st_mtime_ns, stat.st_size)
-
-
-def read_member(file: Path, name: str, *, most: int) -> bytes | None:
-    """Return the bytes of a member, at most so many; None where there is none of this name."""
-    member = members(file).get(name)
-    if member is None:
-        return None
-    with file.open("rb") as opened:
-        opened.seek(member.offset)
-        return opened.read(min(member.size, most))
-
-
-# the condition: threads that want the same index wait for the one that reads it
-@cached(LRUCache(KEPT, getsizeof=lambda index: min(len(index), KEPT)), condition=threading.Condition())
-def _index(file: Path, _modified: int, _size: int) -> dict[str, Member]:
     found: dict[str, Member] = {}
     try:
         with file.open("rb") as opened, tarfile.open(fileobj=opened, mode="r:") as tar:
@@ -68,3 +59,13 @@ def _index(file: Path, _modified: int, _size: int) -> dict[str, Member]:
             ) from None
         raise InputError(f"{file}: cut off, or not a tar file ({one_line(error)}); copy or download it again") from None
     return found
+
+
+def read_member(file: Path, name: str, *, most: int) -> bytes | None:
+    """Return the bytes of a member, at most so many; None where there is none of this name."""
+    member = members(file).get(name)
+    if member is None:
+        return None
+    with file.open("rb") as opened:
+        opened.seek(member.offset)
+        return opened.read(min(member.size, most))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.method.continual_metrics import log_likelihood
 from pipeline.method.kernel_rows import KernelRows, joined_rows
-from pipeline.method.label_free_scores import log_likelihood
 from pipeline.method.prediction import klda_probabilities
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import Index, Labels, Matrix, Vector64, take, unit_rows

@@ -20,7 +20,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.method.rows import Labels, Matrix, Matrix64, Shares, Vector64
-from pipeline.method.within_scatter import ROWS, add_product
+from pipeline.method.within_scatter import ROWS, DenseScatter, add_product
 
 
 @dataclass(frozen=True, eq=False)  # two D×D matrices are not compared by ==
@@ -34,7 +34,7 @@ class ClassStatistics:
     >>> whole.means()
     array([[2., 0.],
            [0., 2.]])
-    >>> symmetric(whole.within_scatter())
+    >>> symmetric(whole.within().triangle)
     array([[2., 0.],
            [0., 0.]])
     >>> parts = zeros(2, 2).update(rows[:1], labels[:1]) + zeros(2, 2).update(rows[1:], labels[1:])
@@ -134,19 +134,19 @@ class ClassStatistics:
         weight = np.where(self.weight > 0, self.weight, np.nan)
         return np.asarray(self.sums / weight[:, None], dtype=np.float64)
 
-    def within_scatter(self) -> Matrix64:
-        """Return Σω(z − μ)(z − μ)ᵀ about the class means, (D, D), lower triangle: a new array."""
+    def within(self) -> DenseScatter:
+        """Return Σω(z − μ)(z − μ)ᵀ about the class means, a new array."""
         known = self.weight > 0
         scaled = self.sums[known] / np.sqrt(self.weight[known])[:, None]
         within = self.scatter.copy(order="F")
         add_product(within, scaled, take_away=True)  # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − Σ_c s_c s_cᵀ / Σω_c
-        return within
+        return DenseScatter(within, self.total_weight, self.degrees_of_freedom())
 
     def scatter_about(self, centres: Matrix64) -> Matrix64:
         """Return Σω(δ − c)(δ − c)ᵀ about other centres c (C, D) than the class means, lower triangle: a new array."""
         known = self.weight > 0
         offset = centres[known] - self.means()[known]
-        scatter = self.within_scatter()
+        scatter = self.within().triangle
         add_product(scatter, offset, self.weight[known])  # … = within + Σ_c Σω_c (m_c − c)(m_c − c)ᵀ
         return scatter
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError, listed
-from pipeline.method import cholesky
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 from pipeline.method.within_scatter import Scatter, Shrinkage, dense
 
@@ -81,20 +80,6 @@ def solve(
     if regularisation.divide:
         W *= scatter.total  # (S/Σω + κ/Σω·I)⁻¹ = Σω (S + κI)⁻¹
     return with_biases(means, W, priors)
-
-
-def discriminants(means: Matrix64, covariance: Matrix64, *, ridge: float) -> Classifier:
-    """Return the classifier of class means and a covariance, eqs. (11), (12).
-
-    Examples
-    --------
-    >>> classifier = discriminants(2 * np.eye(2), np.eye(2), ridge=3.0)
-    >>> classifier.W.tolist(), classifier.b.tolist()
-    ([[0.5, 0.0], [0.0, 0.5]], [-0.5, -0.5])
-    """
-    regular = covariance.copy(order="F")
-    regular[np.diag_indices_from(regular)] += ridge
-    return with_biases(means, cholesky.solve(regular, means.T), None)
 
 
 def with_biases(means: Matrix64, W: Matrix64, priors: Matrix | None) -> Classifier:

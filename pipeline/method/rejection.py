@@ -206,14 +206,13 @@ def prepared_tasks(
     directions: Matrix64 | None = None,
     estimate_classes: bool = False,
 ) -> Iterator[PreparedTask]:
-    """Yield the tasks in order, given the source model after each, and for rejection the source's `class_directions`.
+    """Yield the tasks in order, given the source model after each; with the source's `directions`, images are rejected.
 
     With ``estimate_classes`` a task's classes are candidates, and those that its images are of are `present_classes`. p̂
     is that of the first labels without alignment, which would have to know the shares of the classes.
     """
-    state, unaligned = None, replace(referee, options=replace(referee.options, align_means=False))
-    if referee.options.reject != "none" and directions is not None:
-        state = empty_state(directions.shape[1])
+    unaligned = replace(referee, options=replace(referee.options, align_means=False))
+    state = None if directions is None else empty_state(directions.shape[1])
     for images, source in zip(tasks, sources, strict=True):
         task, accepted = images, np.arange(len(images))
         if state is not None and directions is not None:

@@ -107,7 +107,7 @@ class ExactStatistics:
 
     def within(self) -> DenseScatter:
         """Return the scatter about the rows' own class means, whatever the prior."""
-        return DenseScatter(self.rows.within_scatter(), self.rows.total_weight, self.rows.degrees_of_freedom())
+        return self.rows.within()
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from pipeline.datasets.task_files import (
     read_tasks,
 )
 from pipeline.errors import StoreError
-from pipeline.method.label_space_measures import UNKNOWN
+from pipeline.method.continual_metrics import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
 from pipeline.method.zero_shot import CosineRows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_of
@@ -198,6 +198,13 @@ class Domain:
         return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
 
 
+def paths_of_rows(domain: Domain) -> list[str]:
+    """Return the path of every image. They tell classes where classes are folders, so a `Domain` has none."""
+    images = read_images(domain.manifest)
+    domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
+    return [image.path for image in images]
+
+
 class LabelledDomain(Domain):
     """A domain with its labels: a source, or a target that is evaluated."""
 
@@ -214,10 +221,8 @@ class LabelledDomain(Domain):
 
     @cached_property
     def image_paths(self) -> list[str]:
-        """The path of every image. They tell classes where classes are folders, so a `Domain` has none."""
-        images = read_images(self.manifest)
-        self.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
-        return [image.path for image in images]
+        """The path of every image."""
+        return paths_of_rows(self)
 
     def images_at(self, rows: set[int]) -> dict[int, tuple[str, str]]:
         """Return path and sha256 of some images, by row."""

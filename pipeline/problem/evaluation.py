@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.method.adaptation import PseudoLabels, Referee
+from pipeline.method.continual_metrics import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
 from pipeline.method.kernel_rows import kernel_rows
-from pipeline.method.label_space_measures import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.prediction import predict
 from pipeline.method.rejection import rejector
 from pipeline.method.rows import Matrix64, RowReduction

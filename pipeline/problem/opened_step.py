@@ -6,13 +6,14 @@ label of this one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline import paths
-from pipeline.datasets.manifest_files import is_private, read_images, rows_digest
+from pipeline.datasets.manifest_files import is_private
 from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.adaptation import Referee
 from pipeline.method.kernel_directions import lowered
@@ -22,55 +23,41 @@ from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import CosineRows
 from pipeline.problem.adapted_model import origin_of
-from pipeline.problem.domain import Domain
+from pipeline.problem.domain import Domain, paths_of_rows
 from pipeline.problem.step_tables import read_corrections
 from pipeline.store.basis_file import read_bases
 from pipeline.store.source_store import read_backbones, read_class_means, read_source_after
 from pipeline.store.stream_state import StreamState, read_stream_state
 
 
-@dataclass(frozen=True)
-class StepSettings:
-    """What suite.yaml says of a step, see `pipeline.config.suite.Step`; ``classes`` and ``step_before`` may be None."""
-
-    name: str
-    source: str
-    classes: tuple[str, ...] | None
-    step_before: str | None
-    corrections: Path
-    correction_weight: float
-    source_task: int | None
-
-    @property
-    def key(self) -> str:
-        """Where the step stands, for messages."""
-        return f"suite.yaml: steps.{self.name}"
-
-
 class OpenedStep:
-    """All that a step reads; a state of the step before that rests on something else than this step is refused."""
+    """All that a step reads; a state of the step before that rests on something else than this step is refused.
 
-    def __init__(self, settings: StepSettings, domain: Domain, options: MethodOptions) -> None:
+    ``entry`` is what suite.yaml says of the step ``name``, a `pipeline.config.suite.Step`.
+    """
+
+    def __init__(self, name: str, entry: Any, domain: Domain, options: MethodOptions) -> None:
         if options.statistics != "exact":
             raise ParamsError(
                 f"params.yaml: method: statistics: {options.statistics} cannot be continued from a file; "
                 "a stream needs sums that add: choose method.variant: calibrated"
             )
-        self.settings, self.options = settings, options
+        self.name, self.entry, self.options = name, entry, options
+        self.key = f"suite.yaml: steps.{name}"  # for messages
         self.domain = domain  # the step's images, unlabelled
-        bases, model_path = read_bases(paths.bases(settings.source)), paths.source_model(settings.source)
+        bases, model_path = read_bases(paths.bases(entry.source)), paths.source_model(entry.source)
         self.basis, backbones = bases.reduced(0, options), read_backbones(model_path)
         domain.require_backbones(backbones, model_path)
-        self.origin = origin_of(settings.source, bases, options, backbones)  # what the state will rest on
+        self.origin = origin_of(entry.source, bases, options, backbones)  # what the state will rest on
         self.before: StreamState | None = None  # the state of the step before; None for a first step
-        if settings.step_before is not None:
-            self.before = read_stream_state(paths.stream_state(settings.step_before))
+        if entry.step_before is not None:
+            self.before = read_stream_state(paths.stream_state(entry.step_before))
             self.before.require_origin(self.origin)
             domain.require_backbones(self.before.origin.backbones, paths.stream_state(self.before.step))
             self.before.require_prompts(domain.prompts, domain.name)
         # (d,) of unit embeddings: of all the source's classes, seen or not
         self.class_means = read_class_means(model_path, 0)
-        task = None if settings.source_task is None else settings.source_task - 1
+        task = None if entry.source_task is None else entry.source_task - 1
         source = read_source_after(model_path, 0, task)
         known = list(self.class_means)[: len(source.means)]
         seen = () if self.before is None else self.before.classes
@@ -88,7 +75,7 @@ class OpenedStep:
         self.source = self._source(source, known)
         # the names of the n images, in the order of the rows: paths, or `row N` where paths are private
         self.images = _image_names(domain)
-        corrections = read_corrections(settings.corrections, self.images, names)
+        corrections = read_corrections(Path(entry.corrections), self.images, names)
         # row number to position in `order` of the images that a person looked at
         self.corrected = {row: self.order.index(name) for row, name in corrections.items()}
         # text embeddings of the classes of `order`, then of the domain's other classes
@@ -123,36 +110,36 @@ class OpenedStep:
 
     def _classes(self, known: Sequence[str]) -> list[str]:
         """Return the classes that images may have: those of ``known`` in its order, then new ones, which CLIP names."""
-        settings, domain = self.settings, self.domain
-        if settings.classes is None:
+        entry, domain = self.entry, self.domain
+        if entry.classes == "all":
             found = [name for name in known if name in domain.class_names]
             if not found:
                 raise ParamsError(
-                    f"{settings.key}.classes: the source {settings.source} and {domain.name} have no class in common"
+                    f"{self.key}.classes: the source {entry.source} and {domain.name} have no class in common"
                 )
             return found
-        for name in settings.classes:
+        for name in entry.classes:
             if name not in domain.class_names:
                 raise ParamsError(
-                    f"{settings.key}.classes: {domain.name} has no class {name!r}"
+                    f"{self.key}.classes: {domain.name} has no class {name!r}"
                     f"{did_you_mean(name, domain.class_names)}; add it to the class_names of its dataset if it is new"
                 )
-        new = [name for name in settings.classes if name not in known]
-        return [*(name for name in known if name in settings.classes), *new]
+        new = [name for name in entry.classes if name not in known]
+        return [*(name for name in known if name in entry.classes), *new]
 
     def _require_classes(self, known: Sequence[str]) -> None:
         """Refuse classes that cannot be told yet, or not be rejected by."""
-        settings, domain = self.settings, self.domain
+        entry, domain = self.entry, self.domain
         lacking = [name for name in self.class_means if name not in domain.class_names]
         if lacking and self.options.reject != "none":
             raise ParamsError(
-                f"{settings.key}: the source {settings.source} has the class {lacking[0]!r}, of which {domain.name} "
+                f"{self.key}: the source {entry.source} has the class {lacking[0]!r}, of which {domain.name} "
                 "has no prompt, and images are rejected by all its classes; add it to the class_names of its dataset"
             )
         if early := [name for name in self.order if name in self.class_means and name not in known]:
             raise ParamsError(
-                f"{settings.key}.source_task: the source {settings.source} has no {listed(early)} after its task "
-                f"{settings.source_task}; name a later task"
+                f"{self.key}.source_task: the source {entry.source} has no {listed(early)} after its task "
+                f"{entry.source_task}; name a later task"
             )
 
     def _source(self, model: SourceModel, known: Sequence[str]) -> SourceModel:
@@ -178,6 +165,4 @@ def _image_names(domain: Domain) -> list[str]:
     """Return the names of a domain's n images, row by row: their paths, or `row N` where paths are private."""
     if is_private(domain.manifest):  # DVC gets the step's table, and must not get the paths
         return [f"row {row}" for row in range(domain.vision.rows)]
-    images = read_images(domain.manifest)
-    domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
-    return [image.path for image in images]
+    return paths_of_rows(domain)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,7 @@ import numpy.typing as npt
 from pipeline import paths
 from pipeline.datasets.task_files import CLASSES
 from pipeline.errors import StoreError
-from pipeline.method.continual_metrics import accuracy_matrix
-from pipeline.method.label_space_measures import UNKNOWN, Answers, LabelSpaceScores, scores_after_tasks
+from pipeline.method.continual_metrics import UNKNOWN, Answers, LabelSpaceScores, accuracy_matrix, scores_after_tasks
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rejection import class_directions
 from pipeline.method.rows import Index, Labels, Matrix64, UnlabelledRows, as_array, take
@@ -43,11 +42,6 @@ class Problem:
     def bases(self) -> Bases:
         """The random Fourier bases, one per seed, shared by source and target."""
         return read_bases(self.target.root / paths.bases(self.source))
-
-    @property
-    def D(self) -> int:  # noqa: N802  the paper's name
-        """Number of Fourier features."""
-        return self.bases.recipe.D
 
     def check_backbones(self) -> None:
         """Refuse a target whose rows were made by other backbones than those the source model rests on."""
@@ -148,22 +142,13 @@ class LabelledProblem:
         return self.target.test_index(self.target.seeds[index], unknown=True)
 
 
-class Pair(NamedTuple):
-    """The two domains of a problem, and how it differs from the closed set, see `Domain`."""
-
-    source: str
-    target: str
-    label_space: str | None = None
-    hidden: bool = False
-
-
 @dataclass(frozen=True)
 class Project:
     """Opens the domains and problems of a project."""
 
     vision: str  # names of the two models
     language: str
-    problems: Mapping[str, Pair]
+    problems: Mapping[str, Any]  # see `pipeline.config.suite.Problem`
     root: Path = Path()  # the project's folder
 
     def domain(self, name: str, *, lazy: bool = False) -> Domain:
@@ -176,23 +161,24 @@ class Project:
 
     def labelled_target(self, problem: str, *, lazy: bool = False) -> LabelledDomain:
         """Return the target of a problem with its labels, to evaluate on."""
-        pair = self.problems[problem]
-        return self._open(LabelledDomain, pair.target, lazy, pair.label_space, pair.hidden)
+        return self._target(LabelledDomain, problem, lazy)
 
     def problem(self, name: str, *, lazy: bool = False) -> Problem:
         """Return what adapting may read of a problem: the target without labels, and the source's model."""
-        pair = self.problems[name]
-        return Problem(name, pair.source, self._open(Domain, pair.target, lazy, pair.label_space, pair.hidden))
+        return Problem(name, self.problems[name].source, self._target(Domain, name, lazy))
 
     def labelled_problem(self, name: str, *, lazy: bool = False) -> LabelledProblem:
         """Return a problem with the rows and labels of both domains, to compare methods on.
 
         Methods are given the classes of each task, whatever the problem's `classes` says.
         """
-        source, target, space, _ = self.problems[name]
-        return LabelledProblem(
-            name, self._open(SourceDomain, source, lazy, space), self._open(LabelledDomain, target, lazy, space)
-        )
+        asked = self.problems[name]
+        source = self._open(SourceDomain, asked.source, lazy, asked.label_space)
+        return LabelledProblem(name, source, self._open(LabelledDomain, asked.target, lazy, asked.label_space))
+
+    def _target(self, kind: type[Kind], problem: str, lazy: bool) -> Kind:
+        asked = self.problems[problem]
+        return self._open(kind, asked.target, lazy, asked.label_space, asked.classes == "seen")
 
     def _open(
         self, kind: type[Kind], name: str, lazy: bool, label_space: str | None = None, hidden: bool = False

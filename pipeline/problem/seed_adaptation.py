@@ -1,20 +1,19 @@
 """Adapting to the tasks of one seed of a problem: steps 2 to 9 of docs/method.md, on the caches."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.method.adaptation import Referee, adapt_task, pseudo_label
 from pipeline.method.kernel_directions import lifted, lowered
-from pipeline.method.kernel_lda import Classifier
-from pipeline.method.rejection import PreparedTask, RejectionState, prepared_tasks
+from pipeline.method.rejection import PreparedTask, prepared_tasks
 from pipeline.method.rows import Index, RowReduction
 from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
-from pipeline.store.target_store import TaskLabels
+from pipeline.store.target_store import AdaptedSeed, TaskLabels
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,6 @@ class RefinedViews:
         """Return the rows (len(index), d) of a view, read from its file."""
         array: np.ndarray = np.load(self.views[view], mmap_mode="r")[seed_index, index]
         return array
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptedSeed:
-    """What the tasks of a seed leave behind, an entry per task."""
-
-    classifiers: list[Classifier] = field(default_factory=list)
-    labels: list[TaskLabels] = field(default_factory=list)  # the final ones
-    rejections: list[RejectionState] = field(default_factory=list)  # empty if none is rejected
 
 
 def label_seed(index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions) -> list[TaskLabels]:

@@ -1,11 +1,14 @@
-"""Kernel LDA of a labelled source, seed by seed, and how far each seed's basis is from its kernel."""
+"""What a labelled source decides: the recipe of the random Fourier bases, a seed's basis, and its kernel LDA."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
 
-from pipeline.method.backbone_weights import column_factors
+from pipeline.method.backbone_weights import chosen_weights, column_factors
 from pipeline.method.kernel_directions import lifted
-from pipeline.method.random_fourier_features import KernelError, kernel_error
-from pipeline.method.rows import Matrix, RowReduction, take, unit_rows
+from pipeline.method.random_fourier_features import Convention, KernelError, kernel_error, median_bandwidth
+from pipeline.method.rows import Matrix, RowReduction, as_array, take, unit_rows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.domain import LabelledDomain
@@ -13,41 +16,57 @@ from pipeline.store.array_layout import ArrayLayout
 from pipeline.store.basis_file import Bases, BasisRecipe
 from pipeline.store.source_store import write_scatters
 
+Weights = tuple[float, ...]  # of the vision models
 
-@dataclass(frozen=True, eq=False)
-class SourceFit:
-    """The labelled rows of a source, and what they are fitted with, seed by seed."""
 
-    domain: LabelledDomain
-    bases: Bases
-    options: MethodOptions
+def basis_recipe(
+    source: LabelledDomain,
+    *,
+    D: int,
+    sigma: float,
+    convention: Convention | Literal["median"],
+    orthogonal: bool = False,
+    map_seeds: Callable[[Callable[[int], Weights], range], Iterable[Weights]] = map,
+) -> BasisRecipe:
+    """Return the recipe of every seed's basis.
 
-    @property
-    def views(self) -> list[str]:
-        """The views that enter the source statistics: those asked for that the domain was embedded in."""
-        return [view for view in self.options.views_of_source if view in self.domain.vision.views]
+    The source's embeddings give the widths and, under ``median``, its train rows the bandwidth: ``sigma`` times the
+    median distance of two. Its labels are read where several vision models are joined, to choose their weights:
+    ``map_seeds`` applies a function to the numbers 0 to S - 1 of the seeds there. The target is never looked at: a
+    basis is fixed before the first target task.
+    """
+    rows = source.vision_rows("original")
+    medians = [1.0] * len(source.seeds)
+    if convention == "median":
+        medians = [median_bandwidth(take(rows, source.train_index(seed))) for seed in source.seeds]
+    recipe = BasisRecipe(
+        d=source.vision.width,
+        D=D,
+        convention="bandwidth" if convention == "median" else convention,
+        orthogonal=orthogonal,
+        seeds=tuple(source.seeds),
+        sigmas=tuple(sigma * median for median in medians),
+        d_clip=source.clip.width,
+        asked_convention=convention,
+        asked_sigma=sigma,
+    )
+    widths = source.vision.model_widths
+    if len(widths) == 1:
+        return recipe
+    weights = map_seeds(partial(_weights, source, recipe), range(len(source.seeds)))
+    return replace(recipe, widths=widths, weights=tuple(weights))
 
-    @property
-    def width(self) -> int:
-        """Columns of the statistics."""
-        return self.bases.width(self.options)
 
-    def fit_seed(self, index: int, reduce_rows: RowReduction, *, scatters: ArrayLayout | None) -> list[SourceModel]:
-        """Write a seed's scatters into the store under way; return its models after each task without them."""
-        domain, basis = self.domain, self.bases.reduced(index, self.options)
-        train = domain.train_index(domain.seeds[index])
-        models = fit_source(
-            basis,
-            domain.views_at(train, self.views),
-            domain.labels[train],
-            domain.class_sets,
-            self.options,
-            clip=take(domain.clip_rows, train),
-            reduce_rows=reduce_rows,
-        )
-        return write_scatters(
-            scatters, index, (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
-        )
+def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights:
+    """Return the weights of several vision models that a seed's source train images choose."""
+    train = source.train_index(recipe.seeds[index])
+    return chosen_weights(
+        recipe.draw_unweighted(index),
+        as_array(take(source.vision_rows("original"), train)),
+        source.vision.model_widths,
+        source.labels[train],
+        as_array(take(source.clip_rows, train)),
+    )
 
 
 def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matrix) -> tuple[str, float, KernelError]:
@@ -58,3 +77,31 @@ def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matri
         sample = unit_rows(sample) * column_factors(recipe.widths, recipe.weights[index])
         basis = recipe.draw_unweighted(index)
     return digest, gamma, kernel_error(basis, sample)
+
+
+def fit_seed(
+    index: int,
+    reduce_rows: RowReduction,
+    *,
+    domain: LabelledDomain,
+    bases: Bases,
+    options: MethodOptions,
+    views: Sequence[str],
+    scatters: ArrayLayout | None,
+) -> list[SourceModel]:
+    """Write a seed's scatters into the store under way; return its models after each task without them.
+
+    ``views`` are those that enter the source statistics.
+    """
+    basis, train = bases.reduced(index, options), domain.train_index(domain.seeds[index])
+    models = fit_source(
+        basis,
+        domain.views_at(train, views),
+        domain.labels[train],
+        domain.class_sets,
+        options,
+        clip=take(domain.clip_rows, train),
+        reduce_rows=reduce_rows,
+    )
+    lifted_models = (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
+    return write_scatters(scatters, index, lifted_models)

@@ -105,7 +105,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
     source = source_with_new_classes(step, referee)
     corrected = np.array(sorted(step.corrected), dtype=np.intp)
     if len(corrected):
-        weight[corrected] = step.settings.correction_weight
+        weight[corrected] = step.entry.correction_weight
         features = referee.features(step.task(corrected))
         labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
         labelled = labelled_task(features, labels, weight[corrected], step.classes, source, options)
@@ -126,7 +126,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         confidence[corrected] = 0.0
         prediction = replace(prediction, unknown=confidence)
     state = StreamState(
-        step=step.settings.name,
+        step=step.name,
         steps_before=() if before is None else (*before.steps_before, before.step),
         classes=step.order,
         prompts=step.prompts,

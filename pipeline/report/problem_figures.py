@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.continual_metrics import average_incremental_accuracy, final_accuracy, forgetting
-from pipeline.method.label_space_measures import LabelSpaceScores
+from pipeline.method.continual_metrics import LabelSpaceScores, average_incremental_accuracy, final_accuracy, forgetting
 
 Float = npt.NDArray[np.float64]
 

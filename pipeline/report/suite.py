@@ -4,9 +4,11 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pipeline.report import published
-from pipeline.report.results import Comparison, MethodFigures
+from pipeline.report.made_with import MadeWith
+from pipeline.report.results import Comparison, MethodFigures, read_comparison
 from pipeline.report.table import Cell, Column, percent_cell
 
 MEAN = "mean: over the problems; its deviation is that of the seeds' means"
@@ -27,6 +29,11 @@ class Suite:
     def results(self) -> dict[str, dict[str, MethodFigures]]:
         """Problem -> method -> figures."""
         return {problem: compared.methods for problem, compared in self.comparisons.items()}
+
+    @property
+    def made_with(self) -> dict[str, MadeWith]:
+        """Problem -> the parameters behind its figures."""
+        return {problem: compared.made_with for problem, compared in self.comparisons.items()}
 
     def by_dataset(self) -> dict[str, list[str]]:
         """Return the problems of each dataset, in order."""
@@ -140,6 +147,17 @@ class Suite:
         )
         each = [f"{', '.join(names)}: {text}" for text, names in groups.items()]
         return "made with " + (next(iter(groups)) if len(groups) == 1 else "; ".join(each))
+
+
+def read_suite(params: Any) -> Suite:
+    """Read what was measured on the problems of a project; ``params`` are its `pipeline.config.params.Params`."""
+    problems = params.problems
+    return Suite(
+        params.suite,
+        {name: read_comparison(params.suite, name) for name in problems},
+        {name: params.domains[problem.target].dataset for name, problem in problems.items()},
+        {name: problem.label_space for name, problem in problems.items() if problem.label_space},
+    )
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -45,7 +45,7 @@ def adapt(context: Context, name: str) -> str:
     """Write cache/target/PROBLEM.zarr."""
     method = context.params.method
     options = method_options(method.variant, method.options)
-    with context.executor(context.project.problems[name][1]) as executor:
+    with context.executor(context.project.problems[name].target) as executor:
         problem = context.project.problem(name, lazy=executor.lazy)
         problem.check_backbones()
         target = problem.target
@@ -60,8 +60,7 @@ def adapt(context: Context, name: str) -> str:
             seeds = for_each_seed(partial(adapt_seed, problem=problem, options=options, refined=refined))
     write_target(
         paths.target_model(name),
-        [seed.classifiers for seed in seeds],
-        [seed.labels for seed in seeds],
+        seeds,
         rows=target.vision.rows,
         attributes={
             "problem": name,
@@ -70,7 +69,6 @@ def adapt(context: Context, name: str) -> str:
             "method": options_as_json(options),
             "bases": list(problem.bases.digests),
         },
-        rejections=[seed.rejections for seed in seeds],
     )
     how = "" if refined is None else f", refined {', '.join(refined.views)}"
     return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{how}"

@@ -14,11 +14,10 @@ from pipeline.datasets.manifest_files import ImageRow, read_images, rows_digest
 from pipeline.errors import counted
 from pipeline.extraction.embedding_settings import ROWS_VERSION, settings_of_view, views_in_both
 from pipeline.extraction.images import images_of
-from pipeline.extraction.imported import import_embeddings
+from pipeline.extraction.imported import STORE, embeddings_file, import_store, import_views
 from pipeline.image_files.read import file_of
 from pipeline.stage import Context, embedding_settings, stage
 from pipeline.store.embedding_store import write_embeddings
-from pipeline.store.imported_embeddings import STORE, embeddings_file, import_store
 
 
 def settings(params: Params, domain: str, model: str) -> dict[str, Any]:
@@ -47,15 +46,9 @@ def embed(context: Context, domain: str, model: str) -> str:
     if file.suffix == STORE:  # of another project, with its provenance
         write_embeddings(paths.embeddings(domain, model), *import_store(file, digest(images), views))
         return f"{counted(len(images), 'row')} of {', '.join(views)} taken over from {file}"
-    rows, file = import_embeddings(
-        Path(spec.origin),
-        domain,
-        images,
-        views,
-        arrays=spec.arrays,
-        stored_as=spec.stored_as,
-        domains=list(params.domains),
-    )
+    shared_by = list(params.domains) if file == Path(spec.origin) else ()
+    names, dtype = [image.path for image in images], spec.stored_as
+    rows = import_views(file, domain, names, views, arrays=spec.arrays, dtype=dtype, shared_by=shared_by)
     made_by = {"library": "imported", "name": spec.name, "file": file.name}
     provenance = {"domain": domain, "model": made_by, "rows_digest": digest(images)}
     write_embeddings(paths.embeddings(domain, model), rows, provenance)

@@ -10,7 +10,7 @@ from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.problem.evaluation import Evaluation
 from pipeline.problem.method_options import method_options
-from pipeline.report.made_with import made_with
+from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import label_space_figures
 from pipeline.report.problem_tables import (
     EvaluatedProblem,
@@ -27,13 +27,8 @@ from pipeline.write_aside import write_json
 
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return what the figures are shown with, and what decides their tables."""
-    problem = params.problems[name]
-    sections = {"data", "language", "refinement", "views", "vision"}
-    return {
-        "made_with": made_with(params.model_dump(mode="json", include=sections)),
-        "problem": problem.model_dump(exclude_none=True),
-        "private": problem.target in params.data.private,
-    }
+    private = params.problems[name].target in params.data.private
+    return {**shown_with(params, name, "refinement"), "private": private}
 
 
 @stage(
@@ -55,7 +50,7 @@ def evaluate(context: Context, name: str) -> str:
             len(target.seeds),
             images=int(target.tasks.test.sum(axis=0).max()),
             views=len(options.test_views),
-            D=problem.D,
+            D=problem.bases.recipe.D,
         )
     made = made_with(params.selected()) | problem.bases.recipe.asked()
     is_test = (target.tasks.is_test(seed) for seed in target.seeds)

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.stage import BY_NAME, Context, stage
-from pipeline.write_aside import write_aside
+from pipeline.write_aside import write_text
 
 SECTIONS = (
     *("compare", "data", "datasets", "domains", "language", "method", "models", "past"),
@@ -32,6 +32,5 @@ def report(context: Context) -> str:
 
     html = render_page(page_content(context.params, context.project))
     path = paths.report(context.suite)
-    with write_aside(path) as aside:
-        aside.write_text(html, encoding="utf-8")
+    write_text(path, html)
     return f"{path}, {len(html.encode()) / 1e6:.1f} MB"

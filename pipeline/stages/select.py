@@ -10,7 +10,6 @@ correlation) and made_with.json.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_over, 
 from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
-from pipeline.extraction.executor import for_each_item
+from pipeline.extraction.executor import Executor
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import percent
-from pipeline.report.results import read_scored_values
+from pipeline.report.results import CHOICES, VALUES, read_scored_values
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_aside, write_json
 
@@ -50,7 +49,7 @@ def select(context: Context, name: str) -> str:
             tried.setdefault(setting, {})[one.value] = Outcome(one.accuracy, one.scores)
     if adapts(method.variant, method.options):
         runs = runs_over(problem, params.rff.model_dump(), method.variant, method.options, params.select.options)
-        every, here = runs.values(), partial(for_each_item, workers=params.runtime.workers)
+        every, here = runs.values(), Executor(workers=params.runtime.workers).for_each_item
         outcomes = swept_outcomes(problem, every, every, here)
         for (option, value), run in runs.items():
             shown = ", ".join(value) if isinstance(value, tuple) else value  # views
@@ -71,7 +70,7 @@ def write_values(path: Path, tried: Mapping[str, Mapping[Any, Outcome]], of: str
         (of, setting, value, percent(one.accuracy), *(f"{one.scores[name]:.6g}" for name in defined))
         for setting, value, one in rows
     ]
-    write_table(path, ("of", "setting", "value", "A_T", *defined), lines)
+    write_table(path, (*VALUES, *defined), lines)
 
 
 def write_choices(path: Path, tried: Mapping[str, Mapping[Any, Outcome]]) -> None:
@@ -82,4 +81,4 @@ def write_choices(path: Path, tried: Mapping[str, Mapping[Any, Outcome]]) -> Non
         for choice in choices(accuracy, {value: one.scores for value, one in by_value.items()}):
             rank = "" if np.isnan(choice.rank_correlation) else f"{choice.rank_correlation:.2f}"  # A_T is constant
             lines.append((setting, choice.score, choice.chosen, choice.best, percent(choice.regret), rank))
-    write_table(path, ("setting", "score", "chosen", "best", "regret", "rank_correlation"), lines)
+    write_table(path, list(CHOICES), lines)

@@ -18,7 +18,7 @@ from pipeline.comparison.sweep import Run, adapts, mean_outcome, runs_over, swep
 from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
-from pipeline.extraction.executor import for_each_item
+from pipeline.extraction.executor import Executor
 from pipeline.report.made_with import made_with, shown_with
 from pipeline.report.problem_figures import percent
 from pipeline.stage import Context, stage
@@ -45,7 +45,7 @@ def sensitivity(context: Context, name: str, setting: str) -> str:
     if adapts(method.variant, method.options):  # otherwise there is nothing to choose for
         chosen = over({setting: context.settings["select"]})
     runs = [*shown.values(), *chosen.values()]
-    outcomes = swept_outcomes(problem, runs, chosen.values(), partial(for_each_item, workers=params.runtime.workers))
+    outcomes = swept_outcomes(problem, runs, chosen.values(), Executor(workers=params.runtime.workers).for_each_item)
     other = f"sigma={params.rff.sigma:g}" if setting == "D" else f"D={params.rff.D}"
     of = f"{problem.size()}, {method.variant}, {other}"
     rows = []

@@ -17,13 +17,13 @@ from pipeline.extraction.executor import Executor
 from pipeline.method.backbone_weights import FEATURES
 from pipeline.method.random_fourier_features import KernelError
 from pipeline.method.variants import MethodOptions
-from pipeline.problem.bases import basis_recipe
 from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import method_options
-from pipeline.problem.source_fit import SourceFit, draw_seed
+from pipeline.problem.source_fit import basis_recipe, draw_seed, fit_seed
 from pipeline.stage import Context, stage
+from pipeline.store.array_store import writing
 from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
-from pipeline.store.source_store import reserve_scatters, write_models, writing_source
+from pipeline.store.source_store import SCHEMA, reserve_scatters, write_models
 from pipeline.write_aside import write_json
 
 SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
@@ -72,16 +72,15 @@ def draw_bases(domain: LabelledDomain, recipe: BasisRecipe, executor: Executor) 
 
 def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: Executor) -> str:
     """Write the model of a source in its label space."""
-    of = SourceFit(domain, bases, options)
+    views, width = [view for view in options.views_of_source if view in domain.vision.views], bases.width(options)
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
-    with writing_source(path, domain.class_names, backbones) as store:
-        scatters = reserve_scatters(store, seeds, tasks, of.width) if options.source_covariance else None
-        fitted = executor.for_each_seed(
-            partial(of.fit_seed, scatters=scatters), seeds, images=domain.largest_task, views=len(of.views), D=of.width
-        )
-        write_models(store, fitted)
-    absent = [view for view in options.views_of_source if view not in domain.vision.views]
+    with writing(path, SCHEMA) as store:
+        scatters = reserve_scatters(store, seeds, tasks, width) if options.source_covariance else None
+        one = partial(fit_seed, domain=domain, bases=bases, options=options, views=views, scatters=scatters)
+        fitted = executor.for_each_seed(one, seeds, images=domain.largest_task, views=len(views), D=width)
+        write_models(store, domain.class_names, backbones, fitted)
+    absent = [view for view in options.views_of_source if view not in views]
     without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"

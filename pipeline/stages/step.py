@@ -8,13 +8,12 @@ STEP.json (shares of the classes, agreement, estimated accuracy, drift).
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pipeline import paths
 from pipeline.errors import counted
 from pipeline.problem.method_options import method_options
-from pipeline.problem.opened_step import OpenedStep, StepSettings
+from pipeline.problem.opened_step import OpenedStep
 from pipeline.problem.step_adaptation import adapt_step
 from pipeline.problem.step_tables import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
 from pipeline.stage import Context, stage
@@ -27,19 +26,10 @@ def step(context: Context, name: str) -> str:
     """Write cache/streams/STEP.zarr and results/SUITE/streams/STEP.csv and STEP.json."""
     params = context.params
     entry = params.steps[name]
-    settings = StepSettings(
-        name=name,
-        source=entry.source,
-        classes=None if entry.classes == "all" else entry.classes,
-        step_before=entry.step_before,
-        corrections=Path(entry.corrections),
-        correction_weight=entry.correction_weight,
-        source_task=entry.source_task,
-    )
     options = method_options(params.method.variant, params.method.options)
     with context.executor(entry.domain) as executor:
         domain = context.project.domain(entry.domain, lazy=executor.lazy)
-        opened = OpenedStep(settings, domain, options)
+        opened = OpenedStep(name, entry, domain, options)
         (result,) = executor.for_each_seed(
             partial(adapt_step, step=opened),
             1,

@@ -11,8 +11,8 @@ from typing import Any
 from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.report.made_with import made_with, stale_notes
-from pipeline.report.results import read_comparison, read_sweeps
-from pipeline.report.suite import Suite
+from pipeline.report.results import read_sweeps
+from pipeline.report.suite import read_suite
 from pipeline.report.suite_tables import suite_tables
 from pipeline.report.table_formats import to_csv, to_latex, to_markdown, to_text
 from pipeline.stage import Context, stage
@@ -39,18 +39,12 @@ def settings(params: Params) -> dict[str, Any]:
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
-    results = {name: read_comparison(suite, name) for name in params.problems}
-    datasets = {name: params.domains[problem.target].dataset for name, problem in params.problems.items()}
-    spaces = {name: p.label_space for name, p in params.problems.items() if p.label_space}
+    measured = read_suite(params)
     sweeps = {name: read_sweeps(suite, name) for name in params.swept}
     now = made_with(params.selected())
-    stale = [
-        *stale_notes({name: one.made_with for name, one in results.items()}, now, "dvc repro"),
-        *(note for one in sweeps.values() for note in stale_notes(one.made_with, now, "dvc repro")),
-    ]
-    made = [
-        replace(table, warnings=tuple(stale)) for table in suite_tables(Suite(suite, results, datasets, spaces), sweeps)
-    ]
+    results = (measured.made_with, *(one.made_with for one in sweeps.values()))
+    stale = [note for one in results for note in stale_notes(one, now, "dvc repro")]
+    made = [replace(table, warnings=tuple(stale)) for table in suite_tables(measured, sweeps)]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()
         for table in made:

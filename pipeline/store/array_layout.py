@@ -58,6 +58,11 @@ class ArrayLayout:
         codecs = [{"name": "bytes"} if self.dtype == np.bool_ else LITTLE_ENDIAN, CRC]
         return _metadata(self, chunk, codecs, self.dtype.type(0).item())
 
+    def create(self) -> None:
+        """Write the zarr.json of the array, to be filled."""
+        self.folder.mkdir()
+        (self.folder / ROOT).write_text(json.dumps(self.metadata, indent=2), encoding="utf-8")
+
     def read(self, index: tuple[int, ...] = ()) -> npt.NDArray[Any]:
         """Return the array at ``index`` of its first axes."""
         inside = all(0 <= i < size for i, size in zip(index, self.shape, strict=False))
@@ -75,8 +80,6 @@ class ArrayLayout:
 
     def write(self, cell: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         """Write the chunk at ``cell`` of the leading axes, in any thread or process."""
-        if values.shape != self.shape[self.leading :] or len(cell) != self.leading:
-            raise ValueError(f"{values.shape} at {cell} is no chunk of {self.shape}")
         file = self.folder / "c" / self._file(cell)
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("wb") as content:
@@ -170,12 +173,6 @@ class ShardedRows:
 
 
 Layout = ArrayLayout | ShardedRows
-
-
-def create(layout: ArrayLayout) -> None:
-    """Write the zarr.json of an array, to be filled."""
-    layout.folder.mkdir()
-    (layout.folder / ROOT).write_text(json.dumps(layout.metadata, indent=2), encoding="utf-8")
 
 
 def array_layout(folder: Path, metadata: Metadata) -> ArrayLayout:

@@ -10,7 +10,6 @@ class), so that hardly a chunk is read in vain.
 """
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -38,11 +37,6 @@ BACKBONE = ("model", "weights", "preprocessing", "precision")  # in a store's at
 Provenance = dict[str, Any]
 
 
-def digest_of(settings: Mapping[str, Any]) -> str:
-    """Return the sha256 of JSON-like settings, whatever the order of their keys."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-
-
 @dataclass(frozen=True)
 class ViewRows:
     """The rows (n, d) of one view, to be written."""
@@ -55,16 +49,9 @@ class ViewRows:
 
 
 def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Provenance) -> None:
-    """Write to a temporary name, then rename to ``path``, which is never half written.
+    """Write views of one shape to a temporary name, then rename to ``path``, which is never half written.
 
-    Parameters
-    ----------
-    path : Path
-        The store; one that exists is replaced.
-    views : mapping of str to ViewRows
-        Views by name, all of one shape.
-    provenance : dict
-        Attributes of the store: domain, model, weights, preprocessing, precision, rows_digest.
+    ``provenance`` are attributes: domain, model, weights, preprocessing, precision, rows_digest.
 
     Examples
     --------

@@ -20,12 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import StoreError
+from pipeline.method.rows import Matrix
 
 MAGIC = b"RFE1"
 HEADER = struct.Struct("<4sIIII")
 DIGEST_BYTES = 32
-
-Rows = npt.NDArray[np.floating]
 
 
 class ProgressLog:
@@ -98,7 +97,7 @@ class ProgressLog:
         for i, digest in enumerate(digests):
             self._position.setdefault(digest, (number, first + i * self._row_bytes))
 
-    def append(self, digests: Sequence[bytes], rows: Rows) -> None:
+    def append(self, digests: Sequence[bytes], rows: Matrix) -> None:
         """Add the rows (n, d) of images with these n sha256 digests; on return they survive a SIGKILL."""
         payload = b"".join(digests) + rows.astype(self._dtype, copy=False).tobytes()
         block = self._file.tell()
@@ -107,7 +106,7 @@ class ProgressLog:
         self._file.flush()
         self._note(0, block, digests)
 
-    def gather(self, digests: Iterable[bytes]) -> Rows:
+    def gather(self, digests: Iterable[bytes]) -> Matrix:
         """Return the rows (n, d) of the images with these digests, in this order."""
         positions = [self._position[digest] for digest in digests]
         with ExitStack() as stack:

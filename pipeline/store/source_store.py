@@ -15,7 +15,6 @@ r is D, or the number of directions that count (`method/kernel_directions.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,29 +25,18 @@ from pipeline.errors import StoreError, counted
 from pipeline.method.rows import Vector64
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store.array_layout import ArrayLayout
-from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unusable, writing
+from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unusable
 from pipeline.store.target_store import read_classifiers, write_classifiers
 
 SCHEMA = "referee-source/6"
 _WRITTEN = np.zeros(0, np.float32)
 
 
-@contextmanager
-def writing_source(path: Path, classes: Sequence[str], backbones: Mapping[str, Any]) -> Iterator[ArrayWriter]:
-    """Write a source store aside; it is renamed to ``path`` when all went well.
-
-    Scatters, the bulk of the store, are written as they come, so that one is in memory at a time: room for them is
-    made by `reserve_scatters`, the rest is written by `write_models`. ``classes`` are the C class names in the order
-    of the labels, ``backbones`` the `EmbeddingStore.backbone` of the "vision" and "language" rows that the model rests
-    on.
-    """
-    with writing(path, SCHEMA) as store:
-        store.attributes.update(classes=list(classes), backbones=backbones)
-        yield store
-
-
 def reserve_scatters(store: ArrayWriter, seeds: int, tasks: int, width: int) -> ArrayLayout:
-    """Make room for the scatters of models that are pooled with the target's, for `write_scatters`."""
+    """Make room for the scatters of models that are pooled with the target's, for `write_scatters`.
+
+    They are the bulk of the store, written as they come, so that one is in memory at a time.
+    """
     return store.reserve("scatter", (seeds, tasks, width * (width + 1) // 2), np.float32, leading=2)
 
 
@@ -68,12 +56,16 @@ def write_scatters(scatters: ArrayLayout | None, index: int, models: Iterable[So
     return kept
 
 
-def write_models(store: ArrayWriter, seeds: Sequence[Sequence[SourceModel]]) -> None:
+def write_models(
+    store: ArrayWriter, classes: Sequence[str], backbones: Mapping[str, Any], seeds: Sequence[Sequence[SourceModel]]
+) -> None:
     """Write everything but the scatters: the models of each seed, as `write_scatters` returned them.
 
-    A class's mean does not change after its task (tasks have disjoint classes), so the last task's means are those of
-    all tasks.
+    ``classes`` are the C class names in the order of the labels, ``backbones`` the `EmbeddingStore.backbone` of the
+    "vision" and "language" rows that the model rests on. A class's mean does not change after its task (tasks have
+    disjoint classes), so the last task's means are those of all tasks.
     """
+    store.attributes.update(classes=list(classes), backbones=backbones)
     write_classifiers(store, [[model.classifier for model in models] for models in seeds])
     arrays = {name: np.stack([getattr(models[-1], name) for models in seeds]) for name in ("means", "embedding_means")}
     scatters = [[model.scatter for model in models if model.scatter] for models in seeds]

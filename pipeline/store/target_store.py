@@ -5,6 +5,7 @@ order of the target's manifest. A row that is no train image of a seed has the l
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
+from pipeline.method.rows import Index
 from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unusable, writing
 
 SCHEMA = "referee-target/4"
@@ -22,30 +24,29 @@ NO_LABEL = -1
 CLASSES_SEEN = "classes_seen"
 REJECTION = ("rejection_embedding", "rejection_moments", "rejection_histogram")
 
-Index = npt.NDArray[np.intp]
 TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their labels
 
 
-def write_target(
-    path: Path,
-    classifiers: Sequence[Sequence[Classifier]],
-    labels: Sequence[Sequence[TaskLabels]],
-    *,
-    rows: int,
-    attributes: Mapping[str, Any],
-    rejections: Sequence[Sequence[RejectionState]] = (),
-) -> None:
-    """Write the classifiers and the final labels of each task (inner) of each seed (outer).
+@dataclass(frozen=True, eq=False)
+class AdaptedSeed:
+    """What the tasks of a seed leave behind, an entry per task."""
 
-    ``rows`` is the number of images of the target, ``attributes`` are problem, classes, method (the options)
-    and bases (their digests). ``rejections`` are the states after each task, where images are rejected.
+    classifiers: list[Classifier] = field(default_factory=list)
+    labels: list[TaskLabels] = field(default_factory=list)  # the final ones
+    rejections: list[RejectionState] = field(default_factory=list)  # empty if none is rejected
+
+
+def write_target(path: Path, seeds: Sequence[AdaptedSeed], *, rows: int, attributes: Mapping[str, Any]) -> None:
+    """Write an adapted model; ``rows`` is the number of images of the target.
+
+    ``attributes`` are problem, classes, method (the options) and bases (their digests).
     """
     with writing(path, SCHEMA) as store:
         store.attributes.update(attributes)
-        write_classifiers(store, classifiers)
-        store.write(_label_arrays(labels, rows))
-        if any(rejections):
-            store.write(_rejection_arrays(rejections))
+        write_classifiers(store, [seed.classifiers for seed in seeds])
+        store.write(_label_arrays([seed.labels for seed in seeds], rows))
+        if any(seed.rejections for seed in seeds):
+            store.write(_rejection_arrays([seed.rejections for seed in seeds]))
 
 
 def _label_arrays(seeds: Sequence[Sequence[TaskLabels]], rows: int) -> dict[str, npt.NDArray[Any]]:
@@ -86,11 +87,8 @@ def open_target(path: Path) -> ArrayStore:
     return open_arrays(path, SCHEMA)
 
 
-def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int | None = None) -> PseudoLabels:
-    """Return the labels of one seed for all images of the target, ``rows`` where that is given.
-
-    `labels_at` chooses those of a task.
-    """
+def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int) -> PseudoLabels:
+    """Return the labels of one seed for all images of the target, ``rows``; `labels_at` chooses those of a task."""
     label, weight, kept = (store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept"))
     return PseudoLabels(label, store.read("fused", seed_index, shape=(rows, None)), weight, kept)
 

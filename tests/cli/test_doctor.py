@@ -9,7 +9,6 @@ from PIL import Image
 
 from pipeline.cli import doctor
 from pipeline.cli.main import main
-from small_project import SmallProject, small_params
 
 MODELS = {
     "vit": {"library": "timm", "name": "vit_tiny_patch16_224", "origin": "weights/vit"},
@@ -18,17 +17,15 @@ MODELS = {
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(params_alone):
     """Be in a project of two domains of few images, whose weights are of CLIP alone."""
-    monkeypatch.chdir(tmp_path)
-    project = SmallProject(tmp_path)
-    project.write_params(small_params() | {"models": MODELS})
+    params_alone.write_params(params_alone.read_params() | {"models": MODELS})
     for folder in (".git", ".dvc", "weights/vit"):
         Path(folder).mkdir(parents=True)
     Path("weights/clip.pt").write_bytes(b"x" * 2_000_000)
     put("left", a=3, b=1)
     put("right", a=3, b=1)
-    return project
+    return params_alone
 
 
 def put(domain, **classes):

@@ -18,15 +18,15 @@ def clone(tmp_path):
     clone = SmallProject(tmp_path)
     clone.git_init()
     base = {"embed@mnist-vit": entry("1"), "adapt@mnist-uci": entry("1")}
-    commit(clone, base)
+    write_and_commit(clone, base)
     clone.run("git", "checkout", "--quiet", "-b", "theirs")
-    commit(clone, base | {"embed@print-vit": entry("3"), "adapt@mnist-uci": entry("3")})
+    write_and_commit(clone, base | {"embed@print-vit": entry("3"), "adapt@mnist-uci": entry("3")})
     clone.run("git", "checkout", "--quiet", "-b", "ours", "HEAD~1")
-    commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
+    write_and_commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
     return clone
 
 
-def commit(clone, stages):
+def write_and_commit(clone, stages):
     write(stages, clone.folder / "dvc.lock")
     clone.commit("one more")
 

@@ -8,7 +8,6 @@ import pytest
 from pipeline import paths
 from pipeline.cli.main import main
 from pipeline.report.page.provenance import figures_digest
-from small_project import SmallProject, small_params
 
 PROBE = {"images": 1200, "test_images": 120, "classes": 4, "zero_shot": 0.5, "view_cosine": {"zeros": 0.9}}
 PROBE |= {"nearest_mean": 0.6, "nearest_mean_sd": 0.01}
@@ -28,20 +27,17 @@ def write(path, content):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    params = small_params()
-    params["sources"]["right"] = {}
-    params["problems"]["right-left"] = {"source": "right", "target": "left"}
-    project = SmallProject(tmp_path)
-    project.write_params(params)
+def project(params_alone):
+    other = {"source": "right", "target": "left"}
+    params_alone.change_params(sources={"right": {}}, problems={"right-left": other})
+    params = params_alone.read_params()
     for domain in params["domains"]:
         write(paths.probe("toy", domain), PROBE)
     for problem in params["problems"]:
         write(paths.evaluation("toy", problem), METRICS)
         methods = {"source_only": compared(70.0, "source_only"), "calibrated": compared(93.3, "calibrated")}
         write(paths.comparison("toy", problem), {"made_with": MADE_WITH, "test_images": 120, "methods": methods})
-    return project
+    return params_alone
 
 
 def summary(capsys):

@@ -9,6 +9,7 @@ from pipeline.cli.main import main
 from pipeline.cli.use import use
 from pipeline.config.params import load_params
 from pipeline.errors import ParamsError
+from shards import files_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,16 +28,12 @@ def test_a_suite_is_copied_byte_for_byte_and_nothing_else_changes(project, suite
     results = project / "results/digits/metrics.json"
     results.parent.mkdir(parents=True)
     results.write_text("{}")
-    before = contents(project)
+    before = files_in(project)
     use(suite)
-    assert contents(project) == before | {Path("suite.yaml"): Path("suites", f"{suite}.yaml").read_bytes()}
+    assert files_in(project) == before | {"suite.yaml": Path("suites", f"{suite}.yaml").read_bytes()}
     assert load_params().suite == suite
     use("digits")
-    assert contents(project) == before
-
-
-def contents(folder):
-    return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    assert files_in(project) == before
 
 
 @pytest.mark.parametrize("folder", ["officehome/Real World", "officehome/Real_World", "OfficeHome/RealWorld"])

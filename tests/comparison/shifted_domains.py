@@ -1,10 +1,13 @@
-"""Small seeds for the tests of peers and variants: the target is a shifted source, CLIP is weak."""
+"""Small seeds for the tests of the method and its peers: the target is a shifted source, CLIP is weak."""
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.adaptation import PseudoLabels, Referee, adapt_tasks
+from pipeline.method.kernel_rows import kernel_rows
+from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
+from pipeline.method.source_model import fit_source
 from pipeline.method.zero_shot import cosines
 from pipeline.problem.seed import Seed, Source, Target
 
@@ -48,15 +51,13 @@ class ShiftedDomains:
         """Return a fresh Seed with copies of all rows; clip: CLIP's embeddings too."""
 
         def given(x, clip_rows):
-            views = dict.fromkeys(VIEWS, x.copy())
+            noise = 0.2 * np.random.default_rng(self.seed).normal(size=x.shape)
+            views = {view: x + k * noise for k, view in enumerate(VIEWS)}
             return {"views": views, "clip": clip_rows if clip else None}
 
-        target = [
-            TargetTask(
-                classes=classes, cosines=cosines(self.clip[rows], self.texts), **given(self.x[rows], self.clip[rows])
-            )
-            for classes, rows in zip(self.tasks, self.task_masks(), strict=True)
-        ]
+        train = UnlabelledRows(cosines=cosines(self.clip, self.texts), **given(self.x, self.clip))
+        of_tasks = [train.take(np.flatnonzero(mask)) for mask in self.task_masks()]
+        target = [TargetTask(**vars(rows), classes=own) for rows, own in zip(of_tasks, self.tasks, strict=True)]
         test = UnlabelledRows(cosines=cosines(self.test_clip, self.texts), **given(self.test_x, self.test_clip))
         basis = draw_basis(len(self.shift), D, 1.0, "bandwidth", self.seed, d_clip=5 if clip else 0)
         source = Source(labels=self.source_y.copy(), **given(self.source_x, self.source_clip))
@@ -92,3 +93,25 @@ class ShiftedDomains:
             (classes, self.x[mask][p.kept], p.label[p.kept], p.weight[p.kept])
             for classes, mask, p in zip(self.tasks, self.task_masks(), pseudo, strict=True)
         ]
+
+
+def sources_of(seed, options):
+    """Return the source model after each task of a seed."""
+    source = seed.source
+    return list(fit_source(seed.basis, source.views, source.labels, seed.tasks, options, clip=source.clip))
+
+
+def adapted_to(seed, options, sources=None, **how):
+    """Return what `adapt_tasks` returns for the tasks of a seed; ``how``: further fields of its `Referee`."""
+    referee = Referee(seed.basis, options, seed.target.clip_scale, **how)
+    return adapt_tasks(referee, seed.target.tasks, sources or sources_of(seed, options))
+
+
+def predicted(seed, options, sources, classifiers):
+    """Return the predictions of a seed's test rows after each task."""
+    test = seed.target.test
+    features = kernel_rows(seed.basis, test, options.clip_in_kernel)
+    return [
+        predict(features, test.cosines, source, classifier, options, seed.target.clip_scale)
+        for source, classifier in zip(sources, classifiers, strict=True)
+    ]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from comparison.shifted_domains import ShiftedDomains
+from pipeline.comparison import selection
 from pipeline.comparison.referee_variants import adapted_classifiers
 from pipeline.comparison.selection import SCORES, choices, label_free_scores
-from pipeline.method import label_free_scores as scores
+from pipeline.method.continual_metrics import log_likelihood
 from pipeline.method.variants import VARIANTS
 from reference import label_free_scores as oracle
 
@@ -53,15 +54,15 @@ def test_regret_and_rank_correlation_are_those_of_the_values():
     assert np.isnan(same.rank_correlation)
 
 
-def test_scores_are_the_oracles_and_a_probability_of_zero_is_no_nan(monkeypatch):
+def test_label_free_scores_are_the_oracles_and_a_probability_of_zero_is_no_nan(monkeypatch):
     p, q = (np.random.default_rng(seed).dirichlet(np.ones(4), size=30) for seed in (0, 1))
-    monkeypatch.setattr(scores, "BLOCK_IMAGES", 7)  # several blocks
-    assert scores.neighbourhood_density(p) == pytest.approx(oracle.neighbourhood_density(p))
-    assert scores.information(p) == pytest.approx(oracle.information(p))
-    assert scores.certainty(p) == pytest.approx(-np.mean([oracle.entropy(x) for x in p]))
-    assert scores.agreement([p, q, p]) == pytest.approx(oracle.agreement([p, q, p]))
+    monkeypatch.setattr(selection, "BLOCK_IMAGES", 7)  # several blocks
+    assert selection.neighbourhood_density(p) == pytest.approx(oracle.neighbourhood_density(p))
+    assert selection.information(p) == pytest.approx(oracle.information(p))
+    assert selection.certainty(p) == pytest.approx(-np.mean([oracle.entropy(x) for x in p]))
+    assert selection.agreement([p, q, p]) == pytest.approx(oracle.agreement([p, q, p]))
     labels = np.arange(30) % 4
     expected = np.mean([np.log(row[c]) for row, c in zip(p, labels, strict=True)])
-    assert scores.log_likelihood(p, labels) == pytest.approx(expected)
-    assert np.isfinite([scores.neighbourhood_density(np.eye(3)), scores.information(np.eye(3))]).all()
-    assert np.isfinite(scores.log_likelihood(np.eye(3), np.array([1, 1, 1])))
+    assert log_likelihood(p, labels) == pytest.approx(expected)
+    assert np.isfinite([selection.neighbourhood_density(np.eye(3)), selection.information(np.eye(3))]).all()
+    assert np.isfinite(log_likelihood(np.eye(3), np.array([1, 1, 1])))

@@ -8,7 +8,7 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.registry import compared_method
 from pipeline.comparison.unknown_classes import BASELINES, calibrated_temperature
-from pipeline.method.label_space_measures import UNKNOWN, scores_after_tasks
+from pipeline.method.continual_metrics import UNKNOWN, scores_after_tasks
 from pipeline.method.rows import unit_rows
 from pipeline.problem.seed import Source
 from reference import unknown_classes as oracle

@@ -1,20 +1,11 @@
 """The embedded dataset: real and rendered digits, the same bytes for the same arguments."""
 
-import hashlib
-
 import numpy as np
 import pytest
 from PIL import Image
 
 from pipeline.datasets import digits
-
-
-def contents(folder):
-    """Return the hash of every file by its relative path."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*.png"))
-    }
+from shards import files_in
 
 
 @pytest.mark.parametrize(("domain", "size"), [("mnist", 28), ("uci", 32), ("print", 32)])
@@ -28,7 +19,7 @@ def test_a_domain_is_one_folder_of_grey_images_per_digit(domain, size, tmp_path)
         assert pixels.max() > 150, "white ink"
         assert np.median(pixels) < 100, "on black"
     digits.generate(domain, tmp_path / "b", seed=0, per_class=3)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert files_in(tmp_path / "a") == files_in(tmp_path / "b")
 
 
 @pytest.mark.parametrize(("collection", "count"), [(digits.mnist, 5000), (digits.uci, 1797)])
@@ -50,8 +41,8 @@ def test_print_depends_on_its_seed_alone(tmp_path):
     np.random.seed(5)  # noqa: NPY002 - the global generator must not matter
     digits.generate("print", tmp_path / "b", seed=2, per_class=2)
     digits.generate("print", tmp_path / "more", seed=1, per_class=12)
-    few, more = contents(tmp_path / "a"), contents(tmp_path / "more")
-    assert few != contents(tmp_path / "b")
+    few, more = files_in(tmp_path / "a"), files_in(tmp_path / "more")
+    assert few != files_in(tmp_path / "b")
     assert few.items() <= more.items(), "the first images do not depend on how many are drawn"
     assert len(set(more.values())) == 120, "all images differ"
 

@@ -14,6 +14,7 @@ from pipeline.datasets.manifest_files import read_class_names, read_images, read
 from pipeline.datasets.sources.source import FoundImages
 from pipeline.datasets.task_files import read_classes, read_tasks
 from pipeline.errors import StoreError
+from shards import files_in
 from small_manifests import TWO_CLASSES, build_manifest, images, sha256, write_all
 
 FOLDERS = {"images": ["images"], "labels": ["labels"], "names": ["names"], "tasks": ["classes", "tasks"]}
@@ -22,17 +23,13 @@ FILES = sorted([*TABLES, *(f"{name}.sha256" for name in TABLES), "report.json"])
 READERS = dict(zip(TABLES, (read_images, read_labels, read_class_names, read_classes, read_tasks), strict=True))
 
 
-def contents(folder):
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
 def seal(file):
     digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
 
 def test_what_is_written_is_read(tmp_path):
     manifest, classes, expected = write_all(tmp_path / "d")
-    assert sorted(contents(tmp_path / "d")) == FILES
+    assert list(files_in(tmp_path / "d")) == FILES
     assert read_images(tmp_path / "d") == manifest.images
     assert read_classes(tmp_path / "d") == classes
     assert read_class_names(tmp_path / "d") == ["a", "b"]
@@ -77,7 +74,7 @@ def test_files_change_only_with_what_they_hold(tmp_path):
     write_all(tmp_path / "again", made[0], workers=8)
     write_all(tmp_path / "other tasks", made[0], arrangement=asked)
     write_all(tmp_path / "other classes", made[1])
-    first, again, tasks, classes = (contents(tmp_path / n) for n in ("first", "again", "other tasks", "other classes"))
+    first, again, tasks, classes = (files_in(tmp_path / n) for n in ("first", "again", "other tasks", "other classes"))
     assert again == first
     of_tasks = {name for name in FILES if name.startswith("tasks/")}
     assert {name for name in FILES if tasks[name] != first[name]} == of_tasks
@@ -130,13 +127,13 @@ def test_files_of_two_manifests_are_not_read_together(tmp_path):
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
     write_all(tmp_path)
-    before = contents(tmp_path)
+    before = files_in(tmp_path)
     monkeypatch.setattr(checked_csv, "digest_line", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_manifest(build_manifest(images(a=["1.png"])), tmp_path)
     with pytest.raises(ZeroDivisionError):
         write_all(tmp_path, arrangement={"seeds": (5,)})
-    assert contents(tmp_path) == before
+    assert files_in(tmp_path) == before
 
 
 @pytest.fixture
@@ -167,11 +164,11 @@ def test_a_private_file_that_is_absent_or_another_is_refused(private):
 
 def test_a_pointer_changes_with_its_file_and_one_that_comes_back_finds_the_former_version(private):
     """DVC's run-cache brings pointers back, of an image that was added, removed and added again."""
-    before, owner = contents(private), read_images(private)
+    before, owner = files_in(private), read_images(private)
     write_manifest(build_manifest(images(ill=["7.png"], well=["2.png"])), private, private=True)
-    assert contents(private) == before
+    assert files_in(private) == before
     write_manifest(build_manifest(images(ill=["8.png"], well=["2.png"])), private, private=True)
-    assert contents(private)["labels/labels.csv"] != before["labels/labels.csv"]
+    assert files_in(private)["labels/labels.csv"] != before["labels/labels.csv"]
     assert read_images(private) != owner
     for name, content in before.items():
         (private / name).write_bytes(content)

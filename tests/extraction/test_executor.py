@@ -9,14 +9,8 @@ from threadpoolctl import threadpool_info
 
 from pipeline.errors import ModelError
 from pipeline.extraction.cluster import ADDRESS
-from pipeline.extraction.executor import (
-    ClusterReduction,
-    Executor,
-    executor,
-    for_each_item,
-    reduce_on_device,
-    side_by_side,
-)
+from pipeline.extraction.executor import ClusterReduction, Executor, executor, reduce_on_device, side_by_side
+from pipeline.extraction.ordered_map import ordered_map
 from pipeline.method.rows import reduce_here
 
 SMALL = {"D": 10, "images": 100, "views": 1}
@@ -59,7 +53,7 @@ def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D
         time.sleep(0.01)
         return index, seed.number, item
 
-    results = for_each_item(Opened, run, 4, "ab", D=D, workers=2)
+    results = Executor(workers=2).for_each_item(Opened, run, 4, "ab", D=D)
     assert results == [[(index, index, item) for item in "ab"] for index in range(4)]
     assert len(opened) == 4
     assert max(open_at_once) == most
@@ -95,3 +89,18 @@ def test_a_gpu_that_is_absent_is_refused_before_any_work(tmp_path, monkeypatch):
         reduce_on_device("cuda:7", len, None, [], None)
     # a device reduces what it knows and passes on the rest
     assert reduce_on_device("cpu", lambda shared, rows: shared + sum(rows), 1, [2, 3], None) == 6
+
+
+def test_only_a_few_items_are_taken_in_ahead_of_the_results():
+    taken = []
+
+    def items():
+        for i in range(50):
+            taken.append(i)
+            yield i
+
+    stream = ordered_map(lambda i: i, items(), workers=2)
+    for expected in range(10):
+        assert next(stream) == expected
+        assert len(taken) <= expected + 6
+    stream.close()

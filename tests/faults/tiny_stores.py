@@ -21,13 +21,14 @@ from pipeline.datasets.task_files import ClassRow, Tasks, read_classes, read_tas
 from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
-from pipeline.store import embedding_store
+from pipeline.store import embedding_store, source_store
+from pipeline.store.array_store import writing
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
 from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
-from pipeline.store.source_store import read_source, reserve_scatters, write_models, write_scatters, writing_source
-from pipeline.store.target_store import open_target, read_classifiers, read_pseudo_labels, write_target
+from pipeline.store.source_store import read_source, reserve_scatters, write_models, write_scatters
+from pipeline.store.target_store import AdaptedSeed, open_target, read_classifiers, read_pseudo_labels, write_target
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -96,8 +97,8 @@ def models() -> list[SourceModel]:
 
 def source(folder: Path, _: Any) -> TinyStore:
     path = folder / "s.zarr"
-    with writing_source(path, CLASSES, BACKBONES) as store:
-        write_models(store, [write_scatters(reserve_scatters(store, 1, 2, 5), 0, models())])
+    with writing(path, source_store.SCHEMA) as store:
+        write_models(store, CLASSES, BACKBONES, [write_scatters(reserve_scatters(store, 1, 2, 5), 0, models())])
 
     def read() -> bytes:
         parts = []
@@ -118,9 +119,9 @@ def placed() -> list[Any]:
 
 def target(folder: Path, _: Any) -> TinyStore:
     path = folder / "t.zarr"
-    classifiers = [[model.classifier for model in models()]]
+    adapted = AdaptedSeed([model.classifier for model in models()], placed())
     attributes = {"problem": "a-b", "classes": CLASSES}
-    write_target(path, classifiers, [placed()], rows=8, attributes=attributes)
+    write_target(path, [adapted], rows=8, attributes=attributes)
 
     def read() -> bytes:
         store = open_target(path)

@@ -22,10 +22,10 @@ from pipeline.datasets.sources.source import DomainSettings
 from pipeline.datasets.task_files import CLASSES, TASKS, read_classes, read_tasks
 from pipeline.encoders.checkpoints import load_state_dict
 from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.extraction.imported import import_rows
 from pipeline.image_files.read import read_bytes
 from pipeline.problem.method_options import method_options
 from pipeline.store.array_store import content_crc, crc_text
-from pipeline.store.imported_embeddings import import_rows
 from shards import write_parquet, write_tar
 from small_project import ROOT, SUITE_SECTIONS, small_params
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from comparison.shifted_domains import ShiftedDomains
+from comparison.shifted_domains import ShiftedDomains, adapted_to
 from pipeline.comparison import referee_variants
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
-from pipeline.method.adaptation import Referee, adapt_tasks
 from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
 from pipeline.method.kernel_rows import kernel_rows
@@ -63,14 +62,12 @@ def test_the_directions_that_count_are_few_of_many_features_and_a_small_gamma():
 
 def final_scores(seed, basis, options):
     """Labels after each task, and the scores (n, C) of the test rows after the last, less their means."""
-    source, target = seed.source, seed.target
-    models = fit_source(basis, source.views, source.labels, seed.tasks, options, clip=source.clip)
-    adapted = adapt_tasks(Referee(basis, options, target.clip_scale), target.tasks, models)
-    classifier, everything = adapted[-1].classifier, np.arange(len(target.test.cosines))
+    test, adapted = seed.target.test, adapted_to(seed.with_basis(basis), options)
+    classifier = adapted[-1].classifier
 
     def scores_under(basis, classifier):
-        rows = kernel_rows(basis, target.test, options.clip_in_kernel).deviations("original", everything)
-        return classifier.scores(rows)
+        rows = kernel_rows(basis, test, options.clip_in_kernel)
+        return classifier.scores(rows.deviations("original", np.arange(len(test))))
 
     scores = scores_under(basis, classifier)
     lifted_scores = scores_under(replace(basis, directions=None), lifted(basis, classifier))

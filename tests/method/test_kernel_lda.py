@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.method import class_statistics as cs
-from pipeline.method.kernel_lda import Regularisation, discriminants, filled_means, solve
+from pipeline.method.kernel_lda import Regularisation, filled_means, solve
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.within_scatter import DenseScatter, shrinkage_intensity
 from pipeline.method.zero_shot import softmax
@@ -23,8 +23,7 @@ def data():
 
 def fitted(statistics, regularisation, priors=None):
     """Solve as the method does: the ridge is that of the statistics."""
-    scatter = DenseScatter(statistics.within_scatter(), statistics.total_weight, statistics.degrees_of_freedom())
-    means = statistics.means()
+    scatter, means = statistics.within(), statistics.means()
     ridge = regularisation.absolute_ridge(scatter, means, means.shape[1])
     return solve(means, scatter, regularisation, ridge=ridge, priors=priors)
 
@@ -41,16 +40,15 @@ def test_deviation_coordinates_change_no_probability(data):
 
 def test_an_absolute_ridge_is_added_to_the_covariance(data):
     statistics = data[-1]
-    covariance = statistics.within_scatter() / statistics.total_weight
-    expected = discriminants(statistics.means(), covariance, ridge=0.01)
+    regular = cs.symmetric(statistics.within().triangle) / statistics.total_weight + 0.01 * np.eye(20)
     found = fitted(statistics, Regularisation(0.01, relative=False))
-    np.testing.assert_allclose(found.W, expected.W, rtol=1e-9)
+    np.testing.assert_allclose(found.W, np.linalg.solve(regular, statistics.means().T), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "formula"), [("oas", oracle.oas), ("ledoit_wolf", oracle.rao_blackwell_ledoit_wolf)])
 def test_shrinkage_is_the_published_formula_whatever_the_scale(data, name, formula):
     statistics = data[-1]
-    scatter = DenseScatter(statistics.within_scatter(), statistics.total_weight, 87)
+    scatter = DenseScatter(statistics.within().triangle, statistics.total_weight, 87)
     full = cs.symmetric(scatter.triangle)
     rho = shrinkage_intensity(scatter.triangle, name, 87)
     assert rho == pytest.approx(formula(full / statistics.total_weight, 87))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.method.adaptation import Referee
-from pipeline.method.label_space_measures import Answers, label_space_scores, scores_after_tasks
+from pipeline.method.continual_metrics import Answers, label_space_scores, scores_after_tasks
 from pipeline.method.rejection import (
     EDGES,
     ITERATIONS,

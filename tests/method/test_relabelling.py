@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from comparison.shifted_domains import ShiftedDomains, adapted_to
 from pipeline.method import relabelling
 from pipeline.method.variants import CALIBRATED
-from shifted_problem import Problem
 
 CASES = {
     "calibrated": {},
@@ -25,11 +25,11 @@ CASES = {
 }
 
 
-def assert_both_ways_are_the_same(problem, case, monkeypatch):
+def assert_both_ways_are_the_same(domains, case, monkeypatch):
     ways = []
     for fast in (True, False):
         monkeypatch.setattr(relabelling, "cheaper", lambda *_, fast=fast: fast)
-        ways.append(problem.adapted(replace(CALIBRATED, arithmetic="float64", **CASES[case])))
+        ways.append(adapted_to(domains.build(D=24), replace(CALIBRATED, arithmetic="float64", **CASES[case])))
     for a, b in zip(*ways, strict=True):
         np.testing.assert_array_equal(a.labels.label, b.labels.label)
         np.testing.assert_allclose(a.labels.fused, b.labels.fused, atol=1e-8)
@@ -42,16 +42,16 @@ def assert_both_ways_are_the_same(problem, case, monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", range(2))
 def test_rounds_in_row_space_are_the_general_rounds(monkeypatch, case, seed):
-    assert_both_ways_are_the_same(Problem(seed, D=24, n=70), case, monkeypatch)
+    assert_both_ways_are_the_same(ShiftedDomains(seed, n=70), case, monkeypatch)
 
 
 def test_rounds_in_row_space_handle_an_empty_class(monkeypatch):
-    problem = Problem(3, D=24, n=70)
-    problem.cosines[:, 1] = -1.0  # CLIP never prefers class 1 …
-    gone = problem.y == 1
-    for x in problem.views.values():
-        x[gone] = x[problem.y == 0][: gone.sum()]  # … and no image looks like it
-    first, *_ = assert_both_ways_are_the_same(problem, "no prior", monkeypatch)
+    domains = ShiftedDomains(3, n=70)
+    domains.texts[1] = -domains.texts[0]  # CLIP never prefers class 1 …
+    gone = domains.y == 1
+    for rows in (domains.x, domains.clip):
+        rows[gone] = rows[domains.y == 0][: gone.sum()]  # … and no image looks like it
+    first, *_ = assert_both_ways_are_the_same(domains, "no prior", monkeypatch)
     assert 1 not in first.labels.label
 
 

@@ -7,6 +7,7 @@ from functools import partial, reduce
 import numpy as np
 import pytest
 
+from comparison.shifted_domains import ShiftedDomains, adapted_to
 from pipeline.method import device_statistics
 from pipeline.method.adaptation import Referee
 from pipeline.method.device_statistics import reduce_on
@@ -17,7 +18,6 @@ from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, UnlabelledRows, red
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import VARIANTS
-from shifted_problem import Problem
 
 N, D = 3 * BLOCK_IMAGES + 100, 24
 BASIS = draw_basis(6, D, 1.0, "bandwidth", 0)
@@ -100,8 +100,8 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
 
 
 def test_a_whole_problem_is_the_same_on_a_device():
-    problem, options = Problem(0, D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
-    on_device, here = (problem.adapted(options, reduce_rows=by) for by in (ON_CPU, reduce_here))
+    seed, options = ShiftedDomains(0).build(D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
+    on_device, here = (adapted_to(seed, options, reduce_rows=by) for by in (ON_CPU, reduce_here))
     for mine, theirs in zip(on_device, here, strict=True):
         np.testing.assert_array_equal(mine.labels.label, theirs.labels.label)
         np.testing.assert_allclose(mine.classifier.b, theirs.classifier.b, rtol=1e-3)

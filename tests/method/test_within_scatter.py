@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from comparison.shifted_domains import ShiftedDomains, adapted_to, sources_of
 from pipeline.method import within_scatter
 from pipeline.method.variants import VARIANTS
 from pipeline.method.within_scatter import RowScatter, add_product
-from shifted_problem import Problem
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -59,11 +59,11 @@ def test_room_ends_where_the_formed_scatter_is_cheaper_or_the_ridge_too_small():
 @pytest.mark.parametrize("rows_per_feature", [0.6, 1.25, 9.0])
 def test_the_released_variant_is_the_same_by_rows_and_by_features(monkeypatch, rows_per_feature):
     # 0.6: the rows of the first tasks only, then the scatter is formed; 9: never formed, more rows than features
-    problem, options, found = Problem(0, D=100), VARIANTS["released"], []
+    seed, options, found = ShiftedDomains(0).build(D=100), VARIANTS["released"], []
     for room in (rows_per_feature, 0):
         monkeypatch.setattr(within_scatter, "ROWS_PER_FEATURE", room)
-        sources = problem.sources(options)
-        found.append([model.classifier for model in (*sources, *problem.adapted(options, sources))])
+        sources = sources_of(seed, options)
+        found.append([model.classifier for model in (*sources, *adapted_to(seed, options, sources))])
     for mine, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(mine.W, theirs.W, rtol=1e-6, atol=1e-6 * np.abs(theirs.W).max())
         np.testing.assert_allclose(mine.b, theirs.b, rtol=1e-6)

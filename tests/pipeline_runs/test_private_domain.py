@@ -11,6 +11,7 @@ from documented_commands import commands_of
 from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
+from shards import files_in
 from sharing_story import COMPUTED_ANEW, PULL, images_among, join, metrics, shared_folder
 from small_project import ALL_STAGES, stages_run
 
@@ -44,7 +45,7 @@ def push(project, remote, command="dvc push"):
     project.run("bash", "-c", command)
     project.run("dvc", "remote", "remove", "away")
     assert images_among(remote) == []
-    return {file: file.read_bytes() for file in remote.rglob("*") if file.is_file()}
+    return files_in(remote)
 
 
 def columns(content):
@@ -101,8 +102,8 @@ def test_no_push_sends_an_image_a_path_or_a_label(owner, tmp_path):
     pushed = push(owner, tmp_path / "remote", "dvc push --run-cache")
     assert len(pushed) > 100
     parts = of_each_side(owner, "right", labels)
-    found = {file.name: leaks(content, images, labels, parts) for file, content in pushed.items()}
-    assert found == {file.name: [] for file in pushed}
+    found = {file: leaks(content, images, labels, parts) for file, content in pushed.items()}
+    assert found == {file: [] for file in pushed}
 
 
 def test_the_order_of_rows_says_nothing_of_classes(owner):

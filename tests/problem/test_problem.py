@@ -101,7 +101,7 @@ def test_domains_and_problems_travel_as_names_and_are_opened_there(project, tmp_
     monkeypatch.chdir(tmp_path)
     there = pickle.loads(text)
     assert np.array_equal(there.target.vision_rows("zeros")[np.arange(24)], expected)
-    assert there.D == 50
+    assert there.bases.recipe.D == 50
 
 
 @pytest.mark.parametrize(

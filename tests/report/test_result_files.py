@@ -40,7 +40,7 @@ def refused(path, content, stage, read, *arguments):
 
 
 def test_results_are_read_as_they_were_written(written):
-    read = read_problem("toy", NAME, written.title, "right", swept=True)
+    read = read_problem("toy", NAME, written.title, "right", read_comparison("toy", NAME), swept=True)
     assert (read.metrics, read.comparison) == (written.metrics, written.comparison)
     for one, other in ((read.tables, written.tables), (read.sweeps.accuracy, written.sweeps.accuracy)):
         assert one.keys() == other.keys()

@@ -70,7 +70,7 @@ def test_weights_that_are_missing_damaged_or_another_models(project, refused):
 
 
 def test_imported_embeddings_that_are_not_those_of_the_domain(project, refused):
-    """What else may be wrong with them is in tests/store/test_imported_embeddings.py."""
+    """What else may be wrong with them is in tests/extraction/test_imported.py."""
     np.save(project.folder / "x.npy", np.ones((24, 4), np.float32))
     model = {"library": "imported", "name": "theirs", "origin": "x.npy", "views": ["original"]}
     project.change_params(models={"vit": model})

@@ -12,10 +12,10 @@ from pipeline.comparison import method_scores
 from pipeline.comparison.ceiling import ceiling_seed
 from pipeline.comparison.referee_variants import referee_variant
 from pipeline.comparison.registry import compared_method
+from pipeline.config.params import load_params
 from pipeline.errors import InputError
-from pipeline.problem.problem import Pair, Project
 from pipeline.problem.seed import Seed
-from pipeline.stage import main
+from pipeline.stage import main, open_project
 from pipeline.stages import compare
 from pipeline.store.basis_file import read_bases
 from small_project import small_params
@@ -132,7 +132,7 @@ def test_the_ceiling_is_fitted_to_the_targets_labels_and_is_no_method(project, c
 
 
 def test_no_method_but_the_ceiling_sees_another_problem_of_which_it_shares_the_features(project, monkeypatch):
-    problem = Project("vit", "clip", {PROBLEM: Pair("left", "right")}).labelled_problem(PROBLEM)
+    problem = open_project(load_params()).labelled_problem(PROBLEM)
     own = problem.seed(0, read_bases(paths.bases("left")).basis(0))
     seen = []
 

@@ -11,7 +11,7 @@ import torch
 from pipeline import paths
 from pipeline.api.feature_cache import open_cache
 from pipeline.method.backbone_weights import weighted
-from pipeline.problem import bases
+from pipeline.problem import source_fit
 from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.exported_classifier import EXAMPLE
@@ -40,13 +40,13 @@ def joined(project_copy):
 
 def test_weights_of_the_seeds_are_chosen_side_by_side_and_are_the_same(joined, monkeypatch):
     before = read_bases(joined.folder / paths.bases("left"))
-    both, chosen = Barrier(2, timeout=60), bases.chosen_weights  # passes when two threads are there
+    both, chosen = Barrier(2, timeout=60), source_fit.chosen_weights  # passes when two threads are there
 
     def chosen_together(*args):
         both.wait()
         return chosen(*args)
 
-    monkeypatch.setattr(bases, "chosen_weights", chosen_together)
+    monkeypatch.setattr(source_fit, "chosen_weights", chosen_together)
     joined.change_params(runtime={"workers": 2})
     joined.run_here(("source", "left"))
     assert read_bases(joined.folder / paths.bases("left")) == before

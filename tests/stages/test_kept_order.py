@@ -11,19 +11,16 @@ import pytest
 from pipeline import paths
 from pipeline.datasets.task_files import read_classes
 from pipeline.stage import main as run_stage
-from small_project import SmallProject, draw_domain, small_params
+from small_project import draw_domain
 
 CLASSES = ("ant", "bee", "cat", "dog")
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    project = SmallProject(tmp_path)
-    project.write_params(small_params())
+def project(params_alone):
     for name in ("left", "right"):
-        draw_domain(tmp_path / "data" / name, CLASSES, 2, 0)
-    return project
+        draw_domain(params_alone.folder / "data" / name, CLASSES, 2, 0)
+    return params_alone
 
 
 def add_class(project, name):

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from pipeline.stage import main
-from small_project import SmallProject, small_params
+from shards import files_in
 
 MANIFEST = Path("cache/manifests/photos")
 
@@ -17,18 +17,17 @@ def domain(images, dataset="mine"):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    params = small_params() | {"sources": {}, "problems": {}, "swept": {}}
+def project(params_alone):
+    params = params_alone.read_params() | {"sources": {}, "problems": {}, "swept": {}}
     params["datasets"] = {
         "mine": {"classes_per_task": 1, "class_names": {"a": "apple", "b": "ball"}},
         "found": {"classes_per_task": 1, "class_names": {}},
     }
     params["domains"] = {"photos": domain("data/photos"), "free": domain("data/free", "found")}
-    SmallProject(tmp_path).write_params(params)
+    params_alone.write_params(params)
     for i, name in enumerate(["a/0.png", "a/1.jpg", "a/2.PNG", "a/3.png", "b/0.png", "b/1.png"]):
         put(Path("data/photos", name), colour=i)
-    return SmallProject(tmp_path)
+    return params_alone
 
 
 def put(path, *, colour=0):
@@ -36,13 +35,9 @@ def put(path, *, colour=0):
     Image.new("RGB", (5, 4), (40 * colour, 0, 0)).save(path)
 
 
-def files():
-    return {file.name: file.read_bytes() for file in MANIFEST.rglob("*") if file.is_file()}
-
-
 def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest(project, capsys):
     assert main(["manifest", "photos"]) == 0
-    before = files()
+    before = files_in(MANIFEST)
     Path("data/photos/a/bad.png").write_bytes(b"not an image")
     whole = Path("data/photos/b/0.png").read_bytes()
     Path("data/photos/b/cut.png").write_bytes(whole[: len(whole) // 2])
@@ -52,7 +47,7 @@ def test_unreadable_files_stop_with_all_their_names_and_keep_the_former_manifest
     assert "data/photos: 2 files" in first
     assert "data.unreadable: skip" in first
     assert [line.split(": ")[0].strip() for line in others] == ["data/photos/a/bad.png", "data/photos/b/cut.png"]
-    assert files() == before
+    assert files_in(MANIFEST) == before
     project.change_params(data={"unreadable": "skip"})
     assert main(["manifest", "photos"]) == 0
     report = json.loads((MANIFEST / "report.json").read_text())

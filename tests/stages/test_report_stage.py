@@ -8,21 +8,18 @@ from pipeline import paths
 from pipeline.report.page import provenance
 from pipeline.stage import main
 from report_content import problem, write_results
-from small_project import SmallProject, small_params
 
 PAGE = paths.report("toy")
 TABLES = paths.problem_tables("toy", "left-right")
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(params_alone, monkeypatch):
     """A project whose stages have run, without images; the plotting library left out."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(params_alone.folder.parent))
     monkeypatch.setattr("pipeline.report.page.page.drawing_library", lambda: "let vegaEmbed;")
-    SmallProject(tmp_path).write_params(small_params())
     write_results(problem("left-right", ["ant", "bee", "cat", "dog"], 70, swept=True))
-    return SmallProject(tmp_path)
+    return params_alone
 
 
 def page():

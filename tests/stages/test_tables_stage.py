@@ -11,7 +11,6 @@ import pytest
 from pipeline import paths
 from pipeline.stage import main
 from report_content import MADE_WITH, PLAIN, problem, write_results
-from small_project import SmallProject, small_params
 
 SWEEP, CHOSEN = paths.sensitivity("toy", "left-right"), paths.selection("toy", "left-right")
 
@@ -27,13 +26,10 @@ def write(*, ablation):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    project = SmallProject(tmp_path)
-    project.write_params(small_params())
-    project.change_params(sources={"right": {}}, problems={"right-left": {"source": "right", "target": "left"}})
+def project(params_alone):
+    params_alone.change_params(sources={"right": {}}, problems={"right-left": {"source": "right", "target": "left"}})
     write(ablation=True)
-    return project
+    return params_alone
 
 
 def written():

@@ -12,6 +12,7 @@ from pipeline.store.array_store import open_arrays, write_arrays
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
 from pipeline.store.target_store import (
     NO_LABEL,
+    AdaptedSeed,
     labels_at,
     open_target,
     read_classifiers,
@@ -87,7 +88,8 @@ def test_target_models(tmp_path):
     first = PseudoLabels(np.array([1, 0]), fused, np.array([0.5, 0.3]), np.array([True, False]))
     second = PseudoLabels(np.array([2]), np.array([[1.0]]), np.array([1.0]), np.array([True]))
     labels = [(np.array([4, 1]), first), (np.array([2]), second)]
-    write_target(tmp_path / "t.zarr", classifiers, [labels, labels], rows=6, attributes={"problem": "a-b"})
+    seeds = [AdaptedSeed(tasks, labels) for tasks in classifiers]
+    write_target(tmp_path / "t.zarr", seeds, rows=6, attributes={"problem": "a-b"})
     store = open_target(tmp_path / "t.zarr")
     for index, tasks in enumerate(classifiers):
         for given, got in zip(tasks, read_classifiers(store, index), strict=True):

@@ -9,6 +9,7 @@ from pipeline.errors import StoreError
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import source_store as stores
+from pipeline.store.array_store import writing
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 BACKBONES = {"vision": {"weights": "a"}, "language": {"weights": "b"}}
@@ -28,10 +29,10 @@ def test_models_are_read_as_written_and_others_are_refused(tmp_path, with_scatte
     models = [[model(rng, *of_seed, K) for K in (2, 4)] for of_seed in means]
     if not with_scatter:
         models = [[replace(each, scatter=None) for each in tasks] for tasks in models]
-    with stores.writing_source(path, CLASSES, BACKBONES) as store:
+    with writing(path, stores.SCHEMA) as store:
         scatters = stores.reserve_scatters(store, 2, 2, D) if with_scatter else None
         second, first = (stores.write_scatters(scatters, i, models[i]) for i in (1, 0))  # they end in any order
-        stores.write_models(store, [first, second])
+        stores.write_models(store, CLASSES, BACKBONES, [first, second])
     assert stores.read_backbones(path) == BACKBONES
     for index, tasks in enumerate(models):
         read = stores.read_source(path, index, CLASSES, with_scatter=with_scatter)

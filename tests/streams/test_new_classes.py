@@ -7,7 +7,7 @@ from pipeline.config.params import load_params
 from pipeline.method.fusion import fuse
 from pipeline.method.rows import reduce_here, unit_rows
 from pipeline.problem.method_options import method_options
-from pipeline.problem.opened_step import OpenedStep, StepSettings
+from pipeline.problem.opened_step import OpenedStep
 from pipeline.problem.step_adaptation import first_labels, source_with_new_classes
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
@@ -30,9 +30,7 @@ def foxes(weeks):
 def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
     params = load_params()
     options = method_options(params.method.variant, params.method.options | {"vote_views": False})
-    entry = params.steps["camera-week1"]
-    settings = StepSettings("camera-week1", "left", entry.classes, None, foxes.folder / "corrections.csv", 5.0, None)
-    step = OpenedStep(settings, open_project(params).domain("week1"), options)
+    step = OpenedStep("camera-week1", params.steps["camera-week1"], open_project(params).domain("week1"), options)
     assert step.order == ("ant", "bee", "fox")
     task = step.task(np.arange(12))
     referee = step.referee(reduce_here)

@@ -29,7 +29,7 @@ import scipy.special
 from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics, symmetric
-from pipeline.method.rows import Labels, Matrix64, Vector64, row_blocks, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, Vector64, row_blocks, unit_rows
 from pipeline.problem.seed import Seed
 
 FEATURES = 1500  # the authors' is 5,000
@@ -38,7 +38,6 @@ HEADS = 3
 REPLAYED = 100  # rows drawn of each class
 JITTER = 1e-4  # added to the variances
 VANISHING = 1e-9  # singular values, as a share of the largest
-BLOCK_ROWS = 2048  # projected at a time, which bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Fitted] | None
     for t, task in enumerate(tasks):
         plain = plain.grown(task.classes_seen)
         lifted = [sums.grown(task.classes_seen) for sums in lifted]
-        for block in row_blocks(len(task.rows), BLOCK_ROWS):
+        for block in row_blocks(len(task.rows), BLOCK_IMAGES):
             x, y, w = unit_rows(task.rows[block]), task.labels[block], task.weights[block]
             plain.update(x, y, w)
             for sums, R in zip(lifted, heads, strict=True):
@@ -101,7 +100,7 @@ def task_scores(
 ) -> Matrix64:
     """Return the scores (n, C) of test rows (n, d) by the sums so far; ``rng`` draws the replayed rows."""
     means = plain.means()
-    covariance = symmetric(plain.within_scatter()) / plain.total_weight
+    covariance = symmetric(plain.within().triangle) / plain.total_weight
     covariance[np.diag_indices_from(covariance)] += JITTER
     targets = spread_means(means, covariance)
     thetas = [ridge_regression(symmetric(sums.scatter), sums.sums.T @ targets) for sums in lifted]

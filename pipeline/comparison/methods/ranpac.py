@@ -28,12 +28,11 @@ from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods,
 from pipeline.comparison.ridge_solutions import ridge_solutions
 from pipeline.errors import InputError
 from pipeline.method import cholesky
-from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, row_blocks, unit_rows
+from pipeline.method.backbone_weights import FOLDS, folds
+from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix, Matrix64, Vector64, row_blocks, unit_rows
 from pipeline.problem.seed import Seed
 
 RIDGES = 10.0 ** np.arange(-8, 9)  # the authors'
-HELD_OUT = 5  # every fifth row of a class
-BLOCK_ROWS = 2048  # projected at a time, which bounds the memory
 ROWS_PER_FEATURE = 0.9  # fitted rows up to which their own products are the cheaper form
 
 
@@ -148,9 +147,9 @@ class RidgeRegression:
         sums: Rows | Sums = Rows(np.zeros((0, M)), np.zeros((0, 0)), np.zeros(0, dtype=np.bool_), np.zeros((0, 0)))
         regressions: list[Regression] = []
         for t, task in enumerate(tasks):
-            C, out = task.classes_seen, held_out(task.labels)
+            C, out = task.classes_seen, folds(task.labels) == FOLDS - 1  # every fifth row of a class
             weight = np.pad(weight, (0, C - len(weight)))
-            for block in row_blocks(len(task.rows), BLOCK_ROWS):
+            for block in row_blocks(len(task.rows), BLOCK_IMAGES):
                 h = random_features(task.rows[block], P)
                 B, Y = _scaled(h, task.labels[block], task.weights[block], C)
                 weight, sums = weight + np.sum(Y**2, axis=0), sums.added(B, Y, out[block])
@@ -179,14 +178,6 @@ class RidgeRegression:
 def random_features(x: Matrix, P: Matrix64) -> Matrix64:
     """Return h (n, M) of embeddings (n, d)."""
     return np.maximum(unit_rows(x) @ P, 0)
-
-
-def held_out(labels: Labels) -> npt.NDArray[np.bool_]:
-    """Return the mask (n,) of every fifth row of each class."""
-    mask = np.zeros(len(labels), dtype=np.bool_)
-    for c in np.unique(labels):
-        mask[np.flatnonzero(labels == c)[HELD_OUT - 1 :: HELD_OUT]] = True
-    return mask
 
 
 def _scaled(h: Matrix64, labels: Labels, weights: Vector64, C: int) -> tuple[Matrix64, Matrix64]:

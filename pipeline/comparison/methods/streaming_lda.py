@@ -12,15 +12,16 @@ with no kept row has the source's mean; if no row was ever kept, Σ is 0 and the
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.comparison.labelled_tasks import Fallback, TaskRows, peer_methods, target_test_rows
-from pipeline.method import class_statistics, kernel_lda
-from pipeline.method.kernel_lda import Classifier
+from pipeline.method import class_statistics
+from pipeline.method.kernel_lda import Classifier, Regularisation, filled_means, solve
 from pipeline.method.rows import Labels, Matrix64, unit_rows
 from pipeline.problem.seed import Seed
 
 SHRINKAGE = 1e-4  # ε
+UNDIVIDED = Regularisation(SHRINKAGE, divide=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,10 @@ def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Discriminants]
     for t, task in enumerate(tasks):
         statistics = statistics.grown(task.classes_seen)
         statistics.update(unit_rows(task.rows), task.labels, task.weights)
-        means = kernel_lda.filled_means(statistics.means(), fallback()[t].means if fallback else None)
-        covariance = statistics.within_scatter() / (statistics.total_weight or 1.0)
-        classifier = kernel_lda.discriminants(means, (1 - SHRINKAGE) * covariance, ridge=SHRINKAGE)
+        means = filled_means(statistics.means(), fallback()[t].means if fallback else None)
+        within = statistics.within()
+        covariance = (1 - SHRINKAGE) * (within.triangle / (within.total or 1.0))
+        classifier = solve(means, replace(within, triangle=covariance), UNDIVIDED, ridge=SHRINKAGE)
         fitted.append(Discriminants(means, classifier))
     return fitted
 

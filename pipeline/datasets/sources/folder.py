@@ -80,14 +80,7 @@ def _images_below(folder: Path, ancestors: tuple[Path, ...], ignored: Counter[st
 def require_same_classes(own: str, folders: Iterable[str], dataset: str) -> None:
     """Refuse a class that only some of a dataset's folders of class folders have: before hours of extraction.
 
-    Parameters
-    ----------
-    own : str
-        The folder of the domain that is looked at.
-    folders : iterable of str
-        Those of all domains of the dataset.
-    dataset : str
-        Its name in suite.yaml, for the remedy.
+    ``own`` is the folder of the domain that is looked at, ``folders`` are those of all domains of the dataset.
     """
     classes = {folder: {child.name for child in class_folders(Path(folder), ())} for folder in folders}
     for folder, names in classes.items():

@@ -21,12 +21,11 @@ from pipeline.report.results import (
     ProblemFigures,
     Sweeps,
     guessing,
-    read_comparison,
     read_evaluation,
     read_sweeps,
     read_table,
 )
-from pipeline.report.suite import Suite
+from pipeline.report.suite import read_suite
 from pipeline.report.suite_tables import headline_table, method_tables
 
 
@@ -49,8 +48,10 @@ class ProblemResults:
         return Origin(f"evaluate@{self.name}", file.as_posix())
 
 
-def read_problem(suite: str, name: str, title: str, target: str, *, swept: bool) -> ProblemResults:
-    """Read the results of a problem, with its sweeps if it is ``swept``.
+def read_problem(
+    suite: str, name: str, title: str, target: str, comparison: Comparison, *, swept: bool
+) -> ProblemResults:
+    """Read the other results of a problem that was compared, with its sweeps if it is ``swept``.
 
     A file that is missing or malformed is a `StoreError` that names it and the stage that writes it.
     """
@@ -62,7 +63,7 @@ def read_problem(suite: str, name: str, title: str, target: str, *, swept: bool)
         target,
         read_evaluation(suite, name),
         {table: read_table(folder / f"{table}.csv", kinds, f"evaluate@{name}") for table, kinds in COLUMNS.items()},
-        read_comparison(suite, name),
+        comparison,
         read_sweeps(suite, name) if swept else None,
     )
 
@@ -70,16 +71,11 @@ def read_problem(suite: str, name: str, title: str, target: str, *, swept: bool)
 def page_content(params: Any, project: Project) -> dict[str, Any]:
     """Return the variables of templates/page.html; ``params`` are the `Params` of the project."""
     suite, max_pixels = params.suite, params.data.max_pixels
+    whole = read_suite(params)
     problems = [
-        read_problem(suite, name, _title(one), one.target, swept=name in params.swept)
+        read_problem(suite, name, _title(one), one.target, whole.comparisons[name], swept=name in params.swept)
         for name, one in params.problems.items()
     ]
-    whole = Suite(
-        suite,
-        {p.name: p.comparison for p in problems},
-        {p.name: params.domains[p.target].dataset for p in problems},
-        {name: one.label_space for name, one in params.problems.items() if one.label_space},
-    )
     album, code = dict[str, str](), paths.stage_code("report")
     pictures = {
         problem.name: read_pictures(

@@ -1,10 +1,11 @@
-"""Imported embeddings: matched by path or order, and refused by name when they do not fit."""
+"""Imported embeddings: matched by path or order, read without unpickling, refused by name when they do not fit."""
 
 import numpy as np
 import pytest
 
+from pipeline.array_files import is_domain, read_array, read_paths
 from pipeline.errors import InputError
-from pipeline.store.imported_embeddings import embeddings_file, import_rows, import_views, row_order, texts_file
+from pipeline.extraction.imported import embeddings_file, import_rows, import_views, row_order
 
 IMAGES = ["data/a/cat/1.jpg", "data/a/cat/2.jpg", "data/a/dog/1.jpg"]
 PATHS = ["b/cat/9.jpg", "a/dog/1.jpg", "a/cat/2.jpg", "a/cat/1.jpg"]
@@ -39,12 +40,9 @@ def test_npy_is_in_manifest_order(tmp_path):
     file = embeddings_file(tmp_path, "a")
     views = import_views(file, "a", IMAGES, ["original"], arrays={}, dtype="float32")
     np.testing.assert_array_equal(views["original"].shards[0], X[:3])
-
-
-def test_an_origin_is_one_file_or_a_folder_with_a_file_per_domain(tmp_path, file):
-    assert embeddings_file(file, "a") == texts_file(file) == file
-    assert texts_file(tmp_path) == tmp_path / "text.npz"
-    with pytest.raises(InputError, match=r"none of b\.zarr, b\.npz and b\.npy"):
+    with pytest.raises(InputError, match=r"none\.npy: no such file"):
+        read_array(tmp_path / "none.npy", None)
+    with pytest.raises(InputError, match=r"holds none of b\.zarr, b\.npz and b\.npy"):
         embeddings_file(tmp_path, "b")
 
 
@@ -74,3 +72,18 @@ def test_paths_that_do_not_fit(file, paths, message):
 def test_arrays_that_do_not_fit(file, array, rows, message):
     with pytest.raises(InputError, match=message):
         import_rows(file, array, np.arange(3), file_rows=rows, dtype="float16")
+
+
+def test_paths(tmp_path):
+    np.savez(tmp_path / "f.npz", paths=["a/b/c.jpg"], x=X[:2], one=["a/b/c.jpg", "1.jpg"])
+    assert read_paths(tmp_path / "f.npz") == ["a/b/c.jpg"]
+    assert read_paths(tmp_path / "f.npz", "absent") is None
+    with pytest.raises(InputError, match=r"f\.npz: one\[1\].*DOMAIN/CLASS/FILE"):
+        read_paths(tmp_path / "f.npz", "one")
+    with pytest.raises(InputError, match=r"f\.npz: 'x'.*list of strings"):
+        read_paths(tmp_path / "f.npz", "x")
+
+
+def test_domains_are_compared_as_keys():
+    assert is_domain("Real World", "real_world")
+    assert not is_domain("amazon2", "amazon")
