@@ -102,12 +102,15 @@ def small_params() -> dict[str, Any]:
     }
 
 
+MODELS = ("vit", "clip")
+
+
 def features_of(*domains: str) -> tuple[tuple[str, ...], ...]:
     """Return the stages that make the features of domains, in an order in which each finds its inputs."""
     return (
         *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in domains),
-        *(("model", model) for model in ("vit", "clip")),
-        *(("embed", domain, model) for domain in domains for model in ("vit", "clip")),
+        *(("model", model) for model in MODELS),
+        *(("embed", domain, model) for domain in domains for model in MODELS),
         *(("prompts", domain) for domain in domains),
     )
 
