@@ -62,7 +62,8 @@ def adapted_statistics(problem, options):
     statistics, referee = empty_statistics(basis, options), Referee(basis, options, target.prompts.logit_scale)
     tasks = [target.task(SEED, task, options.views) for task in range(2)]
     sources = problem.source_models(0, with_scatter=options.source_covariance)
-    for task in prepared_tasks(referee, tasks, sources, directions=problem.class_directions(0)):
+    directions = None if options.reject == "none" else problem.class_directions(0)
+    for task in prepared_tasks(referee, tasks, sources, directions=directions):
         statistics, _ = adapt_task(referee, task.images, task.source, statistics)
         yield statistics, task.rejection
 
