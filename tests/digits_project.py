@@ -1,30 +1,13 @@
-"""The shipped default in small: real MNIST and UCI digits, the shipped weights, one problem, run by `dvc repro`.
-
-What imports torch is run beforehand in one process and made known to DVC by `dvc commit`: a third of the time.
-"""
+"""The shipped default in small: real MNIST and UCI digits, the shipped weights, one problem, all of it run once."""
 
 import shutil
 from pathlib import Path
 
-from small_project import ROOT, SmallProject, make_once
+from small_project import ROOT, SmallProject, make_once, stages_of
 
 PER_CLASS = 12
 PROBLEM = "mnist-uci"
 DOMAINS = ("mnist", "uci")
-UP_TO_FEATURES = (
-    ("code",),
-    *((stage, domain) for stage in ("generate", "manifest", "order", "tasks") for domain in DOMAINS),
-    *(("model", model) for model in ("vit", "clip")),
-    *(("embed", domain, model) for domain in DOMAINS for model in ("vit", "clip")),
-    *(("prompts", domain) for domain in DOMAINS),
-)
-IN_ONE_PROCESS = """
-import sys
-from pipeline.stage import main
-for arguments in {stages!r}:
-    if status := main(arguments):
-        sys.exit(f"{{arguments}}: status {{status}}")
-"""
 
 
 def make(folder: Path) -> SmallProject:
@@ -52,11 +35,8 @@ def make(folder: Path) -> SmallProject:
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
         file.write("/weights\n")
-    project.run_here(*UP_TO_FEATURES)
-    names = ["@".join((stage, "-".join(of))) if of else stage for stage, *of in UP_TO_FEATURES]
-    project.run("dvc", "commit", "--quiet", "--force", *names)
-    ran = project.repro()
-    assert not {name.split("@")[0] for name in ran} & {"embed", "prompts", "manifest"}, ran
+    project.run_here(*(("generate", domain) for domain in DOMAINS), *stages_of(*DOMAINS))
+    project.commit_stages()
     return project
 
 

@@ -53,44 +53,33 @@ SWEEPS = Sweeps(
     ACCURACY, SELECTED, CHOSEN, dict.fromkeys(("accuracy over D", "accuracy over sigma", "values chosen"), MADE_WITH)
 )
 
+MATRIX = [99.0, 97.0, 99.0, 95.0, 97.0, 99.0]
+
 
 def figures(base: float) -> dict[str, MethodFigures]:
     """Return the methods' figures, rising by four points from method to method."""
-    return {
-        method: MethodFigures(
-            title=title,
-            group=group,
-            source_samples=method == "ewc-head",
-            A_T=base + 4 * i,
-            A_T_sd=0.5,
-            A_T_per_seed=(base + 4 * i,) * 2,
-        )
-        for i, (method, (title, group)) in enumerate(METHODS.items())
-    }
+    found = {}
+    for i, (method, (title, group)) in enumerate(METHODS.items()):
+        mean = base + 4 * i
+        figure = {"A_T": mean, "A_T_sd": 0.5, "A_T_per_seed": (mean, mean)}
+        found[method] = MethodFigures(title=title, group=group, source_samples=method == "ewc-head", **figure)
+    return found
 
 
 def problem(name: str, classes: list[str], base: float, *, swept: bool = False) -> ProblemResults:
     """Return a problem's results, of three tasks."""
     source, target = name.split("-")
-    metrics = ProblemFigures(
-        test_images=30,
-        classes=len(classes),
-        made_with=MADE_WITH,
-        A_T=base + 12,
-        A_T_sd=0.5,
-        forgetting=2.0,
-        source_only_A_T=base + 4,
-        clip_only_A_T=base,
-        pseudo_label_accuracy=91.0,
-        weight_auroc=88.5,
-        ece=dict.fromkeys(BRANCHES, 3.2),
-    )
-    title, compared, sweeps = (
-        f"{source} → {target}",
-        Comparison(made_with=MADE_WITH, test_images=30, methods=figures(base)),
-        SWEEPS if swept else None,
-    )
-    return ProblemResults("toy", name, title, target, metrics, tables(classes), compared, sweeps)
+    accuracy = {"A_T": base + 12, "A_T_sd": 0.5, "source_only_A_T": base + 4, "clip_only_A_T": base}
+    others = {
+        "forgetting": 2.0,
+        "pseudo_label_accuracy": 91.0,
+        "weight_auroc": 88.5,
+        "ece": dict.fromkeys(BRANCHES, 3.2),
+    }
+    metrics = ProblemFigures(test_images=30, classes=len(classes), made_with=MADE_WITH, **accuracy, **others)
+    compared = Comparison(made_with=MADE_WITH, test_images=30, methods=figures(base))
+    sweeps = SWEEPS if swept else None
+    return ProblemResults("toy", name, f"{source} → {target}", target, metrics, tables(classes), compared, sweeps)
 
 
 def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
@@ -100,50 +89,36 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
     pairs, total = Counter(zip(labels, guesses, strict=True)), Counter(labels)
     points = np.random.default_rng(len(classes)).normal(size=(len(labels), 2)).round(3)
     task = np.array([1, 2, 3])
-    by_column = {
+    actual, predicted = zip(*pairs, strict=True)
+    share = [round(100 * n / total[name], 2) for (name, _), n in pairs.items()]
+    between = {"from": 80.0, "to": 86.67, "images": 30, "confidence": 83.0, "accuracy": 78.0}
+    made_with = {
         "tasks": {
-            "of": OF,
             "after_task": task,
             "adapted": 99.0 - task,
             "sd": 0.8,
             "source_only": 95.0 - 3 * task,
             "clip_only": 80.0,
         },
-        "accuracy_matrix": {
-            "of": OF,
-            "after_task": [1, 2, 2, 3, 3, 3],
-            "task": [1, 1, 2, 1, 2, 3],
-            "accuracy": [99.0, 97.0, 99.0, 95.0, 97.0, 99.0],
-        },
+        "accuracy_matrix": {"after_task": [1, 2, 2, 3, 3, 3], "task": [1, 1, 2, 1, 2, 3], "accuracy": MATRIX},
+        "classes": {"class": classes, "accuracy": "50.0"},
+        "confusion": {"actual": actual, "predicted": predicted, "images": list(pairs.values()), "share": share},
+        "reliability": {"branch": list(BRANCHES), **between},
+    }
+    others = {
         "pseudo_labels": {"task": task, "accuracy": "91.0", "kept": 50.0},
         "forgetting": {"task": [1, 2], "best": [99.0, 99.0], "final": [95.0, 97.0], "forgotten": [4.0, 2.0]},
-        "classes": {"of": OF, "class": classes, "accuracy": "50.0"},
-        "confusion": {
-            "of": OF,
-            "actual": [actual for actual, _ in pairs],
-            "predicted": [predicted for _, predicted in pairs],
-            "images": list(pairs.values()),
-            "share": [round(100 * n / total[actual], 2) for (actual, _), n in pairs.items()],
-        },
-        "reliability": {
-            "of": OF,
-            "branch": list(BRANCHES),
-            "from": 80.0,
-            "to": 86.67,
-            "images": 30,
-            "confidence": 83.0,
-            "accuracy": 78.0,
-        },
         "weights": {
             "lowest": [0.1, 0.5],
             "highest": [0.5, 0.99],
             "weight": [0.3, 0.8],
-            "images": [40, 40],
+            "images": 40,
             "accuracy": [70.0, 99.0],
         },
         "map": {"x": points[:, 0], "y": points[:, 1], "class": labels, "split": "test", "predicted": guesses},
     }
-    frames = {name: pd.DataFrame(columns) for name, columns in by_column.items()}
+    frames = {name: pd.DataFrame({"of": OF, **columns}) for name, columns in made_with.items()}
+    frames |= {name: pd.DataFrame(columns) for name, columns in others.items()}
     shown = {"role": ["mistake", "mistake", "example"], "path": [f"data/{i}.png" for i in (1, 2, 0)]}
     shown |= {"sha256": "ab" * 32, "actual": [classes[i % len(classes)] for i in (1, 2, 0)], "seed": 0}
     said = {

@@ -102,19 +102,32 @@ def small_params() -> dict[str, Any]:
     }
 
 
-# Every stage of the small project in an order in which each finds its inputs.
-MODELS, DOMAINS, PROBLEM = ("vit", "clip"), ("left", "right"), "left-right"
-FEATURES = (
-    *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in DOMAINS),
-    *(("model", model) for model in MODELS),
-    *(("embed", domain, model) for domain in DOMAINS for model in MODELS),
-    *(("prompts", domain) for domain in DOMAINS),
-)
-ALL_STAGES = (
-    *(("code",), *FEATURES, ("probe", "left"), ("probe", "right")),
-    *(("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM), ("metrics",), ("compare", PROBLEM)),
-    *(("sensitivity", PROBLEM, "D"), ("sensitivity", PROBLEM, "sigma"), ("select", PROBLEM), ("tables",), ("report",)),
-)
+MODELS = ("vit", "clip")
+
+
+def features_of(*domains: str) -> tuple[tuple[str, ...], ...]:
+    """Return the stages that make the features of domains, in an order in which each finds its inputs."""
+    return (
+        *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in domains),
+        *(("model", model) for model in MODELS),
+        *(("embed", domain, model) for domain in domains for model in MODELS),
+        *(("prompts", domain) for domain in domains),
+    )
+
+
+def stages_of(source: str, target: str) -> tuple[tuple[str, ...], ...]:
+    """Return all stages of a problem, likewise."""
+    p = f"{source}-{target}"
+    return (
+        *(("code",), *features_of(source, target), ("probe", source), ("probe", target)),
+        *(("source", source), ("adapt", p), ("evaluate", p), ("metrics",), ("compare", p)),
+        *(("sensitivity", p, "D"), ("sensitivity", p, "sigma"), ("select", p), ("tables",), ("report",)),
+    )
+
+
+PROBLEM = "left-right"
+FEATURES = features_of("left", "right")
+ALL_STAGES = stages_of("left", "right")
 
 
 class SmallProject:

@@ -1,10 +1,8 @@
 """Streams in a small project: entries of suite.yaml, and stages that run in this process."""
 
 import csv
-from contextlib import chdir
 
 from pipeline import paths
-from pipeline.stage import main
 from pipeline.store.stream_state import read_stream_state
 
 CLASSES = ("ant", "bee", "cat", "dog")
@@ -22,15 +20,6 @@ def prepare(project, *domains):
     run(project, *(stage.format(domain) for domain in domains for stage in stages))
 
 
-def refusal(project, capsys, stage):
-    """Return the one line of a stage that refuses."""
-    with chdir(project.folder):
-        capsys.readouterr()
-        assert main(stage.split()) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
-
-
 def answers(project, step):
     """Return the rows of a step's table by path, in its order."""
     with project.results("streams", f"{step}.csv").open(newline="") as file:
@@ -44,23 +33,15 @@ def change_step(project, step, **changes):
 
 def state(project, step):
     """Return the state after a step."""
-    with chdir(project.folder):
-        return read_stream_state(paths.stream_state(step))
+    return read_stream_state(project.folder / paths.stream_state(step))
 
 
 def step_entry(before, domain, classes="all", **more):
     """Return an entry of `steps`."""
-    return {
-        "source": "left",
-        "domain": domain,
-        "classes": classes,
-        "before": before,
-        "corrections": "corrections.csv",
-        **more,
-    }
+    entry = {"source": "left", "domain": domain, "classes": classes, "before": before}
+    return {**entry, "corrections": "corrections.csv", **more}
 
 
 def with_domain(params, name, **more):
     """Add a domain of the toy dataset to params."""
-    domain = {**params["domains"]["left"], "images": f"data/{name}", **more}
-    params["domains"][name] = domain
+    params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}", **more}

@@ -87,11 +87,11 @@ def pushed(project, tmp_path, remote, **settings):
     project.run("dvc", "remote", "add", "--default", "store", str(remote))
     for key, value in settings.items():
         project.run("dvc", "remote", "modify", "store", key, value)
-    project.run("git", "commit", "--quiet", "-am", "remote")
+    project.commit("remote")
     project.run("dvc", "push", "--quiet")
     project.run("git", "tag", "v1")
     project.change_params(rff={"D": 51})
-    project.run("git", "commit", "--quiet", "-am", "later")
+    project.commit("later")
     bare = tmp_path / "team.git"
     project.run("git", "clone", "--quiet", "--bare", str(project.folder), str(bare))
     shutil.rmtree(project.folder)

@@ -130,8 +130,6 @@ def test_the_same_features_give_the_same_bytes_and_of_a_private_domain_only_rows
     ("arguments", "said"),
     [
         (("left", "vit", "-o", "rows.csv"), ("rows.csv", "--format")),
-        (("left", "resnet"), ("models", "vit")),
-        (("left", "vit", "--view", "blurred"), ("vit.zarr", "original, zeros, rand")),
         (("left", "vit", "--format", "npz", "-o", "cache"), ("cache", "folder")),
     ],
 )

@@ -3,6 +3,7 @@
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline.cli.main import main
 from pipeline.cli.merge_lock import merge, write
 from small_project import SmallProject
 
@@ -16,14 +17,12 @@ def clone(tmp_path):
     """Ours extracted `uci`, theirs extracted `print`, and both changed `adapt`, differently."""
     clone = SmallProject(tmp_path)
     clone.git_init()
-    clone.run("git", "checkout", "--quiet", "-b", "main")
     base = {"embed@mnist-vit": entry("1"), "adapt@mnist-uci": entry("1")}
     write_and_commit(clone, base)
-    clone.run("git", "branch", "theirs")
-    write_and_commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
-    clone.run("git", "checkout", "--quiet", "theirs")
+    clone.run("git", "checkout", "--quiet", "-b", "theirs")
     write_and_commit(clone, base | {"embed@print-vit": entry("3"), "adapt@mnist-uci": entry("3")})
-    clone.run("git", "checkout", "--quiet", "main")
+    clone.run("git", "checkout", "--quiet", "-b", "ours", "HEAD~1")
+    write_and_commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
     return clone
 
 
@@ -37,12 +36,12 @@ def check(clone):
     assert stages == {"embed@mnist-vit": entry("1"), "embed@uci-vit": entry("2"), "embed@print-vit": entry("3")}
 
 
-def test_a_conflict_is_resolved_afterwards(clone):
-    none = clone.run("referee", "merge-lock", ok=False)
-    assert none.returncode == 2
-    assert "no conflict" in none.stderr
+def test_a_conflict_is_resolved_afterwards(clone, monkeypatch, refused, capsys):
+    monkeypatch.chdir(clone.folder)
+    assert "no conflict" in refused(main, "merge-lock")
     assert clone.run("git", "merge", "theirs", ok=False).returncode == 1
-    assert "adapt@mnist-uci" in clone.run("referee", "merge-lock").stderr
+    assert main(["merge-lock"]) == 0
+    assert "adapt@mnist-uci" in capsys.readouterr().err
     check(clone)
 
 

@@ -49,7 +49,7 @@ def clone(pushed, tmp_path, monkeypatch):
     config = tmp_path / "project/.dvc/config"
     config.write_text(config.read_text().replace(str(pushed), str(tmp_path)))
     monkeypatch.chdir(tmp_path / "project")
-    SmallProject(tmp_path / "project").run("git", "commit", "--quiet", "--all", "--message", "moved")
+    SmallProject(tmp_path / "project").commit("moved")
     return tmp_path / "remote"
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from dask_cluster import RealCluster
 from pipeline.errors import ClusterError, InputError
+from pipeline.extraction import cluster
 from pipeline.extraction.cluster import (
     ADDRESS,
     CODE,
@@ -24,15 +25,23 @@ def test_without_an_address_work_runs_here(monkeypatch, tmp_path, value):
     monkeypatch.delenv(ADDRESS, raising=False)
     if value is not None:
         monkeypatch.setenv(ADDRESS, value)
-    with cluster_from_environment(tmp_path) as cluster:
-        assert cluster is None
+    with cluster_from_environment(tmp_path) as none:
+        assert none is None
     assert not list(tmp_path.iterdir())
 
 
-def test_an_address_without_dask_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "dask", None)
-    message = r"dask is not installed; pip install .*\[cluster\]"
+@pytest.mark.parametrize(
+    ("dask", "message"),
+    [
+        (False, r"dask is not installed; pip install .*\[cluster\]"),
+        (True, rf"{ADDRESS}=tcp://127.0.0.1:9: no scheduler"),
+    ],
+)
+def test_an_address_without_dask_or_where_no_scheduler_answers(monkeypatch, tmp_path, dask, message):
+    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:9")
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    if not dask:
+        monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ClusterError, match=message), cluster_from_environment(tmp_path):
         pass
 
@@ -46,7 +55,9 @@ def test_what_a_worker_lacks_is_named(tmp_path):
         return unmet(Requirements(token, content, (path,), {**software(), **other}))
 
     assert lacking() is None
-    assert f"has numpy {np.__version__}, this process 1.0.0; install" in lacking(numpy="1.0.0")
+    assert f"has numpy {np.__version__}, this process 1.0.0; install the versions in constraints.txt" in lacking(
+        numpy="1.0.0"
+    )
     assert "other code of this package" in lacking(**{CODE: "b"})
     assert f"does not see {tmp_path / 'project'}; start" in lacking("that of another project")
     assert f"does not see {absent}; mount" in lacking(path=absent)
@@ -78,10 +89,10 @@ def test_work_that_fails_or_kills_its_workers_is_one_line(tmp_path):
     with RealCluster(tmp_path / "cluster", DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as real:
         real.add_worker()
         scratch = tmp_path / "project" / ".referee" / "scratch"
-        with connected(real.address, scratch) as cluster:
-            assert cluster.map(work, [0, 1, 5, 4]) == [0, -1, -5, -4]
+        with connected(real.address, scratch) as connection:
+            assert connection.map(work, [0, 1, 5, 4]) == [0, -1, -5, -4]
             with pytest.raises(InputError, match=r"photo.jpg: cannot be read \(on worker tcp://"):
-                cluster.map(work, range(3))
+                connection.map(work, range(3))
             with pytest.raises(ClusterError, match=r"1 workers died at the same piece of work, .*look into their logs"):
-                cluster.map(work, [3])
+                connection.map(work, [3])
         assert not list(scratch.iterdir())

@@ -146,17 +146,15 @@ def classifier():
     return Classifier(5 * rng.normal(size=(40, 6)), rng.normal(size=6))
 
 
-def test_refinement_without_steps_and_attention_gives_the_rows_of_embed(images, settings, tmp_path):
+def test_refinement_without_steps_gives_the_rows_of_embed_and_with_them_others_of_the_given_tasks(
+    images, settings, tmp_path, classifier
+):
     plain, _ = rows_of(images, settings, tmp_path / "log")
     views, train = refined(images, settings, tmp_path / "scratch", lambda _seed: [])
     for view, rows in views.items():
         for seed in range(2):
             assert np.array_equal(rows[seed, train[seed]], plain[view][train[seed]])
             assert np.isnan(rows[seed, ~train[seed]]).all()
-
-
-def test_refinement_with_steps_changes_the_rows_of_the_given_tasks(images, settings, tmp_path, classifier):
-    plain, _ = rows_of(images, settings, tmp_path / "log")
     basis = draw_basis(24, 40, 1.0, "gamma", seed=0)
 
     def tasks_of(seed):

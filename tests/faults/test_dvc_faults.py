@@ -23,11 +23,6 @@ OUTPUTS = ("cache/source", "cache/target", "results/toy/problems")
 MADE_BY = {"source": "source@left", "target": "adapt@left-right"}
 
 
-@pytest.fixture
-def project(project_copy):
-    return project_copy
-
-
 def kill(process):
     """SIGKILL a command and all it started; return whether it was still at work."""
     alive = process.poll() is None
@@ -55,15 +50,15 @@ def mend_files_of_dvc(project):
             project.run("git", "checkout", "--quiet", "dvc.lock")
 
 
-def test_what_dvc_was_writing_is_refused_and_mended(project):
-    lock = project.folder / "dvc.lock"
+def test_what_dvc_was_writing_is_refused_and_mended(project_copy):
+    lock = project_copy.folder / "dvc.lock"
     whole = lock.read_text()
     lock.write_text("")
-    assert "dvc.lock" in project.run("dvc", "repro", ok=False).stderr
-    (project.folder / ".dvc/tmp/rwlock").write_text("")
-    mend_files_of_dvc(project)
+    assert "dvc.lock" in project_copy.run("dvc", "repro", ok=False).stderr
+    (project_copy.folder / ".dvc/tmp/rwlock").write_text("")
+    mend_files_of_dvc(project_copy)
     assert lock.read_text() == whole
-    assert project.repro() == set()
+    assert project_copy.repro() == set()
 
 
 def forget(project):
@@ -76,61 +71,61 @@ def forget(project):
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.long)])
-def test_dvc_repro_killed_with_its_stages(project, kills):
+def test_dvc_repro_killed_with_its_stages(project_copy, kills):
     """At random moments after its first stage began; then it may end."""
-    expected, chosen = outputs(project), random.Random(kills)
-    forget(project)
-    lock = locked(project)
+    expected, chosen = outputs(project_copy), random.Random(kills)
+    forget(project_copy)
+    lock = locked(project_copy)
     killed = 0
     for _ in range(kills):
-        process = project.start("dvc", "repro", "--force", "--downstream", "source@left")
+        process = project_copy.start("dvc", "repro", "--force", "--downstream", "source@left")
         for line in process.stdout:
             if "Running stage" in line:
                 break
         time.sleep(chosen.uniform(0, 1.5))  # the four stages take about three seconds
         killed += kill(process)
-        mend_files_of_dvc(project)
+        mend_files_of_dvc(project_copy)
     assert killed == kills
-    ran = project.repro()
-    assert outputs(project) == expected
+    ran = project_copy.repro()
+    assert outputs(project_copy) == expected
     # the report's page names the git revision
-    assert {**locked(project), "report": None} == {**lock, "report": None}
-    begun = leftovers(project.folder / "cache")
+    assert {**locked(project_copy), "report": None} == {**lock, "report": None}
+    begun = leftovers(project_copy.folder / "cache")
     assert not [path for path in begun if MADE_BY[path.parent.name] in ran]
     if begun:  # DVC fetched those outputs instead of running their stages, which would have cleared up
-        project.repro("--force", "--downstream", "source@left")
-        assert outputs(project) == expected
-        assert not leftovers(project.folder / "cache")
+        project_copy.repro("--force", "--downstream", "source@left")
+        assert outputs(project_copy) == expected
+        assert not leftovers(project_copy.folder / "cache")
 
 
 @pytest.mark.long
-def test_two_at_once_end_as_one(project):
-    expected = outputs(project)
-    forget(project)
+def test_two_at_once_end_as_one(project_copy):
+    expected = outputs(project_copy)
+    forget(project_copy)
     command = ("dvc", "repro", "--force", "--downstream", "source@left", f"sensitivity_sigma@{PROBLEM}")
-    both = [project.start(*command) for _ in range(2)]
+    both = [project_copy.start(*command) for _ in range(2)]
     printed = ["".join(process.communicate()) for process in both]
     codes = [process.returncode for process in both]
     assert 0 in codes, printed
     for code, text in zip(codes, printed, strict=True):
         if code:  # it says that the other one is at work
             assert "lock" in text.lower() or "busy" in text.lower() or "being used" in text, text
-    project.run("dvc", "repro")
-    assert outputs(project) == expected
-    assert not leftovers(project.folder / "cache")
+    project_copy.run("dvc", "repro")
+    assert outputs(project_copy) == expected
+    assert not leftovers(project_copy.folder / "cache")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("jump", [-10 * 365 * 86400, 10 * 365 * 86400], ids=["back", "ahead"])
-def test_a_clock_that_jumps_changes_nothing(project, jump):
+def test_a_clock_that_jumps_changes_nothing(project_copy, jump):
     """Ten years back or ahead: every file's time jumps, and so does the clock that Python shows to the stages."""
-    expected = {**outputs(project), "cache": tree_digest(project.folder / "cache")}
-    for path in project.folder.rglob("*"):
+    expected = {**outputs(project_copy), "cache": tree_digest(project_copy.folder / "cache")}
+    for path in project_copy.folder.rglob("*"):
         if path.is_file() and ".dvc" not in path.parts and not path.is_symlink():
             then = path.stat().st_mtime + jump
             os.utime(path, (then, then))
-    assert project.repro() == set(), "a stage ran again because of a time"
-    hook = project.folder / "clock" / "sitecustomize.py"
+    assert project_copy.repro() == set(), "a stage ran again because of a time"
+    hook = project_copy.folder / "clock" / "sitecustomize.py"
     hook.parent.mkdir()
     hook.write_text(
         "import itertools, time\n"
@@ -139,8 +134,8 @@ def test_a_clock_that_jumps_changes_nothing(project, jump):
         "time.time_ns = lambda: int(time.time() * 1e9)\n"
     )
     for stage, argument in (("manifest", "right"), ("source", "left"), ("adapt", PROBLEM)):
-        project.stage(stage, argument, PYTHONPATH=str(hook.parent))
-    assert {**outputs(project), "cache": tree_digest(project.folder / "cache")} == expected
+        project_copy.stage(stage, argument, PYTHONPATH=str(hook.parent))
+    assert {**outputs(project_copy), "cache": tree_digest(project_copy.folder / "cache")} == expected
 
 
 def objects(remote):
@@ -173,20 +168,20 @@ def cut_off(project, command, folder, kills=6):
 
 
 @pytest.mark.long  # whether DVC's own transfers are whole; tests of sharing push and pull undisturbed
-def test_push_and_pull_cut_off_many_times(project, tmp_path):
-    remote, store = tmp_path / "remote", project.folder / ".dvc/cache"
+def test_push_and_pull_cut_off_many_times(project_copy, tmp_path):
+    remote, store = tmp_path / "remote", project_copy.folder / ".dvc/cache"
     remote.mkdir()
-    project.run("dvc", "remote", "add", "--default", "team", str(remote))
+    project_copy.run("dvc", "remote", "add", "--default", "team", str(remote))
     shared = ("cache/embeddings", "cache/target")
-    expected = [tree_digest(project.folder / name) for name in shared]
-    cut_off(project, ("push",), remote)
+    expected = [tree_digest(project_copy.folder / name) for name in shared]
+    cut_off(project_copy, ("push",), remote)
     assert_whole(remote)
-    project.run("dvc", "push")
+    project_copy.run("dvc", "push")
     assert assert_whole(remote) > 50
     for name in (".dvc/cache", *shared):
-        shutil.rmtree(project.folder / name)
+        shutil.rmtree(project_copy.folder / name)
     store.mkdir()
-    cut_off(project, ("pull", "--allow-missing"), store)
-    project.run("dvc", "pull", "--allow-missing")
-    assert [tree_digest(project.folder / name) for name in shared] == expected
-    assert project.repro() == set()
+    cut_off(project_copy, ("pull", "--allow-missing"), store)
+    project_copy.run("dvc", "pull", "--allow-missing")
+    assert [tree_digest(project_copy.folder / name) for name in shared] == expected
+    assert project_copy.repro() == set()

@@ -4,20 +4,33 @@ import contextlib
 import os
 import shutil
 import subprocess
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from faults.test_killed_stages import leftovers
+from pipeline.stage import main
 from small_project import PROBLEM, STAGE, refusal, tree_digest
 
 pytestmark = pytest.mark.slow
 
-VIT = "cache/embeddings/right/vit.zarr"
+ADAPT = ("adapt", PROBLEM)
+MODEL = Path("cache/target", f"{PROBLEM}.zarr")
+VIT = Path("cache/embeddings/right/vit.zarr")
 
 
-@pytest.fixture(scope="module")
-def project(run_project):
+@pytest.fixture
+def project(run_project, monkeypatch):
+    """Be in the finished project."""
+    monkeypatch.chdir(run_project.folder)
     return run_project
+
+
+@pytest.fixture
+def refused(project, refused):
+    """Return the line of `adapt`, which must refuse."""
+    return partial(refused, main, *ADAPT)
 
 
 @contextlib.contextmanager
@@ -33,55 +46,52 @@ def mounted(*command, at):
 
 
 @pytest.mark.skipif(shutil.which("mount") is None, reason="no mount command")
-def test_a_full_disk_is_one_line_and_room_mends_it(project):
+def test_a_full_disk_is_one_line_and_room_mends_it(refused):
     """cache/target on a file system of 64 kB, then of enough."""
-    place = project.folder / "cache/target"
-    expected = tree_digest(place / f"{PROBLEM}.zarr")
-    with mounted("-t", "tmpfs", "-o", "size=64k", "tmpfs", at=place):
-        assert "No space left on device" in project.refusal("adapt", PROBLEM)
-        assert not list(place.iterdir()), "something half-written is left"
-        subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
-        project.stage("adapt", PROBLEM)
-        assert tree_digest(place / f"{PROBLEM}.zarr") == expected
+    expected = tree_digest(MODEL)
+    with mounted("-t", "tmpfs", "-o", "size=64k", "tmpfs", at=MODEL.parent):
+        assert "No space left on device" in refused()
+        assert not list(MODEL.parent.iterdir()), "something half-written is left"
+        subprocess.run(["mount", "-o", "remount,size=64m", MODEL.parent.absolute()], check=True)
+        assert main(ADAPT) == 0
+        assert tree_digest(MODEL) == expected
 
 
 def test_a_limit_on_file_sizes_is_one_line(project):
-    before = tree_digest(project.folder / f"cache/target/{PROBLEM}.zarr")
-    limited = ("bash", "-c", 'ulimit -f 1 && exec "$@"', "bash", *STAGE, "adapt", PROBLEM)
+    before = tree_digest(MODEL)
+    limited = ("bash", "-c", 'ulimit -f 1 && exec "$@"', "bash", *STAGE, *ADAPT)
     assert "File too large" in refusal(project.run(*limited, ok=False, PYTHONDONTWRITEBYTECODE="1"))
-    assert tree_digest(project.folder / f"cache/target/{PROBLEM}.zarr") == before
+    assert tree_digest(MODEL) == before
     assert not leftovers(project.folder / "cache")
 
 
-def test_a_read_only_cache_is_one_line(project):
-    place = project.folder / "cache"
-    before = tree_digest(place)
+def test_a_read_only_cache_is_one_line(refused):
+    cache = Path("cache").absolute()
+    before = tree_digest(cache)
     if os.geteuid() == 0:
-        with mounted("--bind", str(place), at=place):
-            subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], check=True)
-            line = project.refusal("adapt", PROBLEM)
-            # reading is all that scoring needs
-            project.stage("evaluate", PROBLEM)
+        with mounted("--bind", str(cache), at=cache):
+            subprocess.run(["mount", "-o", "remount,ro,bind", cache], check=True)
+            line = refused()
+            assert main(["evaluate", PROBLEM]) == 0  # reading is all that scoring needs
     else:
-        (place / "target").chmod(0o500)
-        line = project.refusal("adapt", PROBLEM)
-        (place / "target").chmod(0o700)
+        (cache / "target").chmod(0o500)
+        line = refused()
+        (cache / "target").chmod(0o700)
     assert "Read-only file system" in line or "Permission denied" in line
-    assert tree_digest(place) == before
+    assert tree_digest(cache) == before
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped, as old as before"])
-def test_a_damaged_shard_is_one_line_and_its_remedy_works(project, damage):
-    shard = project.folder / VIT / "original/c/0/0"
-    expected = tree_digest(project.folder / VIT)
+def test_a_damaged_shard_is_one_line_and_its_remedy_works(project, refused, damage):
+    shard = VIT / "original/c/0/0"
+    expected = tree_digest(VIT)
     whole, stat = shard.read_bytes(), shard.stat()
     shard.chmod(0o644)
     spoilt = whole[:-100] if damage == "truncated" else whole[:50] + bytes([whole[50] ^ 16]) + whole[51:]
     shard.write_bytes(spoilt)
     if "as old" in damage:  # as a disk does it: DVC, which looks at the time, sees no change
         os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    line = project.refusal("adapt", PROBLEM)
-    remedy = line.partition("restore it with `")[2].partition("`")[0]
-    assert VIT in remedy
+    remedy = refused().partition("restore it with `")[2].partition("`")[0]
+    assert str(VIT) in remedy
     project.run("sh", "-c", remedy)
-    assert tree_digest(project.folder / VIT) == expected
+    assert tree_digest(VIT) == expected

@@ -1,7 +1,6 @@
 """`embed` on a real Dask cluster: killed, late and slow workers change no byte; a failing cluster is one line."""
 
 import hashlib
-import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 from dask_cluster import RealCluster, wait_until
 from small_project import ROOT, STAGE, SmallProject, refusal, tree_digest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 EMBED = ("embed", "left", "vit")
 STORE = "cache/embeddings/left/vit.zarr"
@@ -100,7 +99,6 @@ def unplug_one(cluster, workers):
     cluster.networks.cut(2)  # the first worker's: nobody is told, packets vanish
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("disturb", [kill_one_slow_one_add_one, kill_all_and_add_one, unplug_one])
 def test_lost_late_and_slow_workers_change_no_byte(project, undisturbed, cluster, disturb):
     workers = [cluster.add_worker(), cluster.add_worker()]
@@ -116,7 +114,6 @@ def test_lost_late_and_slow_workers_change_no_byte(project, undisturbed, cluster
     assert disturb is unplug_one or cluster.workers[-1].process.poll() is None
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP], ids=["lost", "hanging"])
 def test_without_its_scheduler_it_is_one_line_and_goes_on_without_a_cluster(project, undisturbed, cluster, ending):
     cluster.add_worker()
@@ -137,21 +134,6 @@ def refused(project, cluster):
     return project.refusal(*EMBED, DASK_SCHEDULER_ADDRESS=cluster.address)
 
 
-@pytest.mark.long
-def test_a_worker_of_another_version_is_one_line(project, cluster, tmp_path):
-    other = tmp_path / "other" / "pillow-1.0.0.dist-info"
-    other.mkdir(parents=True)
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pillow\nVersion: 1.0.0\n")
-    path = filter(None, (str(other.parent), os.environ.get("PYTHONPATH")))
-    cluster.add_worker(PYTHONPATH=os.pathsep.join(path))
-    line = refused(project, cluster)
-    assert f"worker tcp://{cluster.networks.host.rpartition('.')[0]}" in line
-    assert "pillow 1.0.0" in line
-    assert "constraints.txt" in line
-    assert rows(project) == 0
-
-
-@pytest.mark.long
 def test_a_worker_with_other_code_that_joins_late_is_one_line(project, cluster, tmp_path):
     shutil.copytree(ROOT / "pipeline", tmp_path / "older" / "pipeline")
     with (tmp_path / "older" / "pipeline" / "errors.py").open("a") as file:
@@ -169,7 +151,6 @@ def can_hide_folders():
     return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not can_hide_folders(), reason="no right to make a mount namespace")
 @pytest.mark.parametrize("hidden", ["", "data"])
 def test_a_worker_that_does_not_see_our_files_is_one_line(project, cluster, hidden):
@@ -181,23 +162,3 @@ def test_a_worker_that_does_not_see_our_files_is_one_line(project, cluster, hidd
     assert f"does not see {folder}{'/' if hidden else ';'}" in line
     assert "worker tcp://" in line
     assert not list((project.folder / ".referee" / "scratch").iterdir())
-
-
-def test_no_scheduler_is_one_line(project):
-    line = project.refusal(*EMBED, DASK_SCHEDULER_ADDRESS="tcp://127.0.0.1:9")
-    assert "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:9: no scheduler answers" in line
-
-
-@pytest.mark.long
-def test_an_image_that_cannot_be_read_names_the_worker_and_keeps_the_rest(project, cluster):
-    bad = project.folder / "data" / "left" / "dog" / "0.png"
-    kept = bad.read_bytes()
-    bad.write_bytes(kept + b"x")
-    try:
-        cluster.add_worker()
-        line = refused(project, cluster)
-    finally:
-        bad.write_bytes(kept)
-    assert "dog/0.png" in line
-    assert "(on worker tcp://" in line
-    assert rows(project) > 0

@@ -12,7 +12,7 @@ from sharing_story import PULL, in_clone, without_encoders
 from small_project import ROOT, stages_run
 from suite_project import PER_CLASS, suite_project
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PROBLEMS = {"office31": 6, "officehome": 12, "visda": 1, "domainnet": 2}  # all21 is these four together
 # one of every group; `paper` divides by the weight of a task less one, and these tasks have too few images for it
@@ -58,7 +58,6 @@ def clipart_by_the_published_lists(project):
     project.change_params(domains=domains)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("suite", PROBLEMS)
 def test_from_the_download_to_the_tables(suite, tmp_path):
     project = suite_project(tmp_path, suite)
@@ -94,7 +93,7 @@ def extract_and_push(owner, remote):
     owner.run("dvc", "push", "--quiet", *kept, "code")
 
 
-@pytest.mark.parametrize("suite", [pytest.param(s, marks=() if s == "template" else pytest.mark.long) for s in OTHERS])
+@pytest.mark.parametrize("suite", OTHERS)
 def test_a_result_without_an_image_and_without_weights(suite, tmp_path):
     (tmp_path / "owner").mkdir()
     owner = suite_project(tmp_path / "owner", suite)

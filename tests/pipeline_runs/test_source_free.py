@@ -9,9 +9,11 @@ paths and digests of the files), and by no other stage on the way.
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
+from pipeline.stage import main
 from repro_here import Graph
 from small_project import ALL_STAGES, PROBLEM, SmallProject, tree_digest
 
@@ -75,9 +77,11 @@ def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_
     assert tree_digest(folder / OUTPUT) == before
 
 
-def test_without_its_labels_the_target_cannot_be_evaluated(project_copy):
-    (project_copy.folder / "cache/manifests/right/labels/labels.csv").unlink()
-    assert "cache/manifests/right/labels/labels.csv" in project_copy.refusal("evaluate", "left-right")
+def test_without_its_labels_the_target_cannot_be_evaluated(project_copy, monkeypatch, refused):
+    monkeypatch.chdir(project_copy.folder)
+    labels = Path("cache/manifests/right/labels/labels.csv")
+    labels.unlink()
+    assert str(labels) in refused(main, "evaluate", PROBLEM)
 
 
 # A teammate who pulls has no more than what dvc.yaml says. `code` reads the package; the others also read weights or

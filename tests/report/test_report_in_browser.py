@@ -88,17 +88,6 @@ def report(browser, report_file):
     assert browser.get_log("browser") == []
 
 
-@pytest.fixture
-def opened(browser, report_file):
-    """Load the page and open all problems, once for all tests in turn that only look at it."""
-    if not browser.execute_script("return window.allOpened"):
-        load(browser, report_file)
-        open_all(browser)
-        browser.execute_script("window.allOpened = true")
-    yield browser
-    assert browser.get_log("browser") == []
-
-
 def size(browser, width):
     measures = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", measures)
@@ -156,24 +145,23 @@ def requested(browser):
     return [url for url in sent if not url.startswith("data:")]
 
 
-def test_every_chart_is_drawn_without_the_network(opened, report_file):
-    drawn = opened.execute_script(DRAWN)
+def test_charts_and_pictures_are_shown_without_the_network_and_told_to_a_screen_reader(browser, report_file):
+    load(browser, report_file)
+    open_all(browser)
+    drawn = browser.execute_script(DRAWN)
     # the overview; of the first problem, the two sweeps and the chosen values as well
     assert len(drawn) == 1 + 13 + 10 + 10
     assert [c for c in drawn if c["width"] <= 150 or c["height"] <= 90 or not c["marks"] or not c["inside"]] == []
-    assert requested(opened) == [report_file.as_uri()]
-    assert opened.execute_script("return window.hacked === undefined")  # by a class name
-
-
-@pytest.mark.long
-def test_pictures_are_shown_and_the_page_works_with_a_screen_reader(opened):
-    sizes = opened.execute_script("""
+    assert requested(browser) == [report_file.as_uri()]
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return window.hacked === undefined")  # by a class name
+    sizes = browser.execute_script("""
         return [...document.querySelectorAll('img')].map(image => [image.alt, image.naturalWidth])""")
     assert len(sizes) == 2 * 5
     assert all(alt and width == 24 for alt, width in sizes)
-    absent = find(opened, "#p-right-left .grid")
+    absent = find(browser, "#p-right-left .grid")
     assert "No pictures: the images of left are not here." in absent.text
-    lacking = opened.execute_script("""
+    lacking = browser.execute_script("""
         const none = [];
         const check = (selector, fits) => document.querySelectorAll(selector).forEach(e => {
           if (!fits(e)) none.push(selector + ' ' + (e.id || e.className || e.textContent.slice(0, 40)));
@@ -191,10 +179,10 @@ def test_pictures_are_shown_and_the_page_works_with_a_screen_reader(opened):
         check('.scroll', e => e.tabIndex === 0 && e.getAttribute('aria-label'));
         return none;""")
     assert lacking == []
-    levels = opened.execute_script("return [...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName)")
+    levels = browser.execute_script("return [...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName)")
     assert levels[0] == "H1"
     assert levels.count("H1") == 1
-    assert opened.execute_script("return document.documentElement.lang") == "en"
+    assert browser.execute_script("return document.documentElement.lang") == "en"
 
 
 @pytest.mark.long
@@ -214,26 +202,33 @@ def test_the_page_of_a_real_run(browser, finished):
 
 
 @pytest.mark.long
-def test_the_policy_stops_requests_to_the_network(report):
-    """The page's own Content-Security-Policy forbids them."""
-    stopped = report.execute_async_script("""
-        const done = arguments[0];
-        document.addEventListener('securitypolicyviolation', event => done(event.violatedDirective));
-        fetch('http://127.0.0.1:9/').catch(() => 0);""")
-    assert stopped == "connect-src"
-    report.get_log("browser")  # which says so as well
-
-
-@pytest.mark.long
-def test_a_problem_is_drawn_only_when_it_is_opened(report):
+def test_a_problem_is_drawn_when_it_is_opened_a_chart_is_saved_a_value_shown_and_the_network_is_forbidden(report):
     assert report.execute_script("return document.querySelectorAll('details.problem[open]').length") == 1
     assert not find_all(report, "#p-left-many svg")
-    link = find(report, "#table-headline a[href='#p-left-many']")
-    link.send_keys(Keys.ENTER)
+    cell = find(report, "#p-left-right-matrix .mark-rect path")
+    report.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+    webdriver.ActionChains(report).move_to_element(cell).perform()
+    wait_for(report, lambda: find_all(report, "#vg-tooltip-element.visible"), "a tooltip")
+    tooltip = report.find_element(By.ID, "vg-tooltip-element").text
+    assert "accuracy, %" in tooltip
+    assert "99.00" in tooltip
+    report.execute_script("""
+        window.saved = [];
+        HTMLAnchorElement.prototype.click = function () { window.saved.push(this.download); };""")
+    find(report, "#p-left-right-tasks .save").click()
+    wait_for(report, lambda: report.execute_script("return window.saved.length"), "the picture")
+    assert report.execute_script("return window.saved") == ["p-left-right-tasks.svg"]
+    find(report, "#table-headline a[href='#p-left-many']").send_keys(Keys.ENTER)
     wait_for(report, lambda: find_all(report, "#p-left-many svg"), "the problem to open")
     all_drawn(report)
     press(report, "close-all")
     assert not find_all(report, "details.problem[open]")
+    stopped = report.execute_async_script("""
+        const done = arguments[0];
+        document.addEventListener('securitypolicyviolation', event => done(event.violatedDirective));
+        fetch('http://127.0.0.1:9/').catch(() => 0);""")
+    assert stopped == "connect-src"  # the page's own Content-Security-Policy
+    report.get_log("browser")  # which says so as well
 
 
 def test_sorting_by_mouse(report):
@@ -267,17 +262,6 @@ def test_sorting_by_keyboard_is_announced_and_so_is_filtering(report):
     assert rows(report, "table-comparison") == ["EWC†"]
     chosen.select_by_visible_text("all")
     assert len(rows(report, "table-comparison")) == len(METHODS)
-
-
-@pytest.mark.long
-def test_hovering_shows_the_value(report):
-    cell = find(report, "#p-left-right-matrix .mark-rect path")
-    report.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
-    webdriver.ActionChains(report).move_to_element(cell).perform()
-    wait_for(report, lambda: find_all(report, "#vg-tooltip-element.visible"), "a tooltip")
-    tooltip = report.find_element(By.ID, "vg-tooltip-element").text
-    assert "accuracy, %" in tooltip
-    assert "99.00" in tooltip
 
 
 def paper(report):
@@ -322,13 +306,3 @@ def test_a_narrow_page_scrolls_in_one_direction_only(report, width):
         const texts = [...document.querySelectorAll('body *')].filter(e => !e.closest(silent) && e.innerText);
         return texts.filter(e => parseFloat(getComputedStyle(e).fontSize) < 11).map(e => e.className)""")
     assert small == []
-
-
-@pytest.mark.long
-def test_a_chart_is_saved_as_svg(report):
-    report.execute_script("""
-        window.saved = [];
-        HTMLAnchorElement.prototype.click = function () { window.saved.push(this.download); };""")
-    find(report, "#p-left-right-tasks .save").click()
-    wait_for(report, lambda: report.execute_script("return window.saved.length"), "the picture")
-    assert report.execute_script("return window.saved") == ["p-left-right-tasks.svg"]

@@ -56,8 +56,15 @@ def stepped_project(weeks_project, tmp_path_factory):
 
 
 def copy_of(name):
-    """Return a fixture: a copy of the project that another fixture made."""
-    return pytest.fixture(lambda request, tmp_path: copied(request.getfixturevalue(name), tmp_path / "project"))
+    """Return a fixture: be in a copy of the project that another fixture made."""
+
+    @pytest.fixture
+    def copy(request, tmp_path, monkeypatch):
+        project = copied(request.getfixturevalue(name), tmp_path / "project")
+        monkeypatch.chdir(project.folder)
+        return project
+
+    return copy
 
 
 project, weeks, stepped = map(copy_of, ("source_project", "weeks_project", "stepped_project"))

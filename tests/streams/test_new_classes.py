@@ -1,7 +1,5 @@
 """Classes that the source never had start from their CLIP name."""
 
-from contextlib import chdir
-
 import numpy as np
 import pytest
 
@@ -30,14 +28,13 @@ def foxes(weeks):
 
 
 def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
-    with chdir(foxes.folder):
-        params = load_params()
-        options = method_options(params.method.variant, params.method.options | {"vote_views": False})
-        step = OpenedStep("camera-week1", params.steps["camera-week1"], open_project(params).domain("week1"), options)
-        assert step.order == ("ant", "bee", "fox")
-        task = step.task(np.arange(12))
-        referee = step.referee(reduce_here)
-        labels, source = first_labels(step, referee, task), source_with_new_classes(step, referee)
+    params = load_params()
+    options = method_options(params.method.variant, params.method.options | {"vote_views": False})
+    step = OpenedStep("camera-week1", params.steps["camera-week1"], open_project(params).domain("week1"), options)
+    assert step.order == ("ant", "bee", "fox")
+    task = step.task(np.arange(12))
+    referee = step.referee(reduce_here)
+    labels, source = first_labels(step, referee, task), source_with_new_classes(step, referee)
     z = referee.features(task).deviations("original", np.arange(12)).astype(float)
     clip = referee.clip(task.cosines, task.classes)
     scores = z @ step.source.classifier.W + step.source.classifier.b

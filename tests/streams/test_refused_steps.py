@@ -2,7 +2,8 @@
 
 import pytest
 
-from stream_project import NAMES, change_step, refusal, run
+from pipeline.stage import main
+from stream_project import NAMES, change_step, run
 
 SECOND = "camera-week2"
 STATE, SOURCE = "cache/streams/camera-week1.zarr", "cache/source/left.zarr"
@@ -33,9 +34,9 @@ def update(*keys, **values):
         ({"source": "right"}, "sources"),
     ],
 )
-def test_a_bad_entry(stepped, capsys, changes, named):
+def test_a_bad_entry(stepped, refused, changes, named):
     change_step(stepped, SECOND, **changes)
-    line = refusal(stepped, capsys, f"step {SECOND}")
+    line = refused(main, "step", SECOND)
     assert f"steps.{SECOND}" in line
     assert named in line
 
@@ -50,12 +51,12 @@ def test_a_bad_entry(stepped, capsys, changes, named):
         (update("models", "vit", precision="bfloat16"), ("embed week2 vit",), (WEEK2, SOURCE, "bfloat16")),
     ],
 )  # fmt: skip
-def test_a_state_that_rests_on_something_else(stepped, capsys, change, again, named):
+def test_a_state_that_rests_on_something_else(stepped, refused, change, again, named):
     params = stepped.read_params()
     change(params)
     stepped.write_params(params)
     run(stepped, *again)
-    line = refusal(stepped, capsys, f"step {SECOND}")
+    line = refused(main, "step", SECOND)
     assert all(side in line for side in named)
 
 
@@ -70,11 +71,11 @@ def test_a_state_that_rests_on_something_else(stepped, capsys, change, again, na
         (None, "no such file"),
     ],
 )
-def test_bad_corrections(weeks, capsys, content, named):
+def test_bad_corrections(weeks, refused, content, named):
     if content is not None:
         (weeks.folder / "fixed.csv").write_text(content)
     change_step(weeks, "camera-week1", corrections="fixed.csv")
-    line = refusal(weeks, capsys, "step camera-week1")
+    line = refused(main, "step", "camera-week1")
     assert "fixed.csv" in line
     assert named in line
 
@@ -97,8 +98,8 @@ FORGOTTEN = {"camera-week0": {"source": "left", "before": "source/left"}}
         ({"problems": NO_LABELS}, (), "evaluate left-week1", ("problems.left-week1", "stream add")),
     ],
 )  # fmt: skip
-def test_what_cannot_run(weeks, capsys, changes, again, stage, named):
+def test_what_cannot_run(weeks, refused, changes, again, stage, named):
     weeks.change_params(**changes)
     run(weeks, *again)
-    line = refusal(weeks, capsys, stage)
+    line = refused(main, *stage.split())
     assert all(word in line for word in named)

@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from contextlib import chdir
 
 import pytest
 
@@ -88,10 +87,9 @@ def test_an_unlabelled_domain_has_no_labels_wherever_its_images_are_from(weeks, 
     (weeks.folder / "data/week1/some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
     for domain in ("week1", "week2"):
         prepare(weeks, domain)
-        with chdir(weeks.folder):
-            manifest = paths.manifest(domain)
-            assert (manifest / "labels/labels.csv").read_text() == "path,class\n"
-            assert len((manifest / "tasks/tasks.csv").read_text().splitlines()) == 1
+        manifest = paths.manifest(domain)
+        assert (manifest / "labels/labels.csv").read_text() == "path,class\n"
+        assert len((manifest / "tasks/tasks.csv").read_text().splitlines()) == 1
     run(weeks, "step camera-week1", "probe week1")
     assert set(answers(weeks, "camera-week1")) == {f"data/week1/{name}.png" for name in ("a0", "b1", "d2")}
     assert "no labels" in capsys.readouterr().out.splitlines()[-1]

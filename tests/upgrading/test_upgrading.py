@@ -65,42 +65,33 @@ def upgrade(project):
     assert main(["upgrade"]) == 0
 
 
-def test_features_are_taken_over_and_nothing_is_extracted_again(project, capsys):
-    upgrade(project)
-    lines = capsys.readouterr().out.splitlines()
-    taken = {line.split(":")[0] for line in lines if line.endswith(": taken over")}
-    wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in FEATURES}
-    assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
-    assert "pseudo_label@" not in Path("dvc.lock").read_text()  # no stage any more
-    done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
-    assert stages_run(done.stdout) == set()
-    tasks = [(stage, domain) for domain in ("left", "right") for stage in ("order", "tasks")]
-    project.run_here(*tasks, ("source", "left"))
-    project.run_here(("adapt", PROBLEM), ("evaluate", PROBLEM))
-    assert project.results("evaluations", f"{PROBLEM}.json").is_file()
-
-
-def test_params_keep_their_values_and_get_what_is_new(project, capsys):
+def test_features_are_taken_over_nothing_is_extracted_again_and_params_keep_their_values(project, capsys):
+    old = Path("cache/source/left.zarr")
+    with pytest.raises(StoreError, match=rf"{old}: schema .*dvc repro --allow-missing.*upgrading"):
+        open_arrays(old, SCHEMA)
     assert main(["upgrade"]) == 2  # git's conflict is still there
     assert "git checkout HEAD -- params.yaml" in capsys.readouterr().err
     upgrade(project)
-    params = project.read_params()
-    assert (params["suite"], params["rff"]["D"]) == ("toy", 50)
     out = capsys.readouterr().out
+    taken = {line.split(":")[0] for line in out.splitlines() if line.endswith(": taken over")}
+    wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in FEATURES}
+    assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
+    assert "pseudo_label@" not in Path("dvc.lock").read_text()  # no stage any more
     assert "suite.yaml: suite, datasets" in out
     assert "params.yaml: rff.bases is gone" in out
     assert "params.yaml: select is new" in out
     assert "suite.yaml: steps is new" in out
+    params = project.read_params()
+    assert (params["suite"], params["rff"]["D"]) == ("toy", 50)
     load_params()
     before = Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes()
     assert main(["upgrade"]) == 0  # again: nothing more to do
     assert before == (Path("params.yaml").read_bytes(), Path("suite.yaml").read_bytes())
-
-
-def test_a_store_of_an_older_schema_is_named_with_the_command_that_helps(project):
-    path = Path("cache/source/left.zarr")
-    with pytest.raises(StoreError, match=rf"{path}: schema .*dvc repro --allow-missing.*upgrading"):
-        open_arrays(path, SCHEMA)
+    done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
+    assert stages_run(done.stdout) == set()
+    tasks = [(stage, domain) for domain in ("left", "right") for stage in ("order", "tasks")]
+    project.run_here(*tasks, ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM))
+    assert project.results("evaluations", f"{PROBLEM}.json").is_file()
 
 
 def test_what_changed_meanwhile_is_not_taken_over(project, capsys):
