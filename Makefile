@@ -32,7 +32,7 @@ test: env lint types imports  ## everything that must hold: lint, types, import 
 	pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test-long: tools  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
-	pytest -m long --numprocesses 2
+	pytest -m long --numprocesses 2 --dist loadfile
 
 bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: half an hour
 	@python -m benchmarks.run
