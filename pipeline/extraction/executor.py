@@ -23,6 +23,7 @@ from pipeline.extraction.cluster import Cluster, cluster_from_environment
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.kernel_rows import kept_in_memory
 from pipeline.method.rows import RowReduction, reduce_here, row_ranges
+from pipeline.method.task_statistics import sum_part
 
 Result = TypeVar("Result")
 Opened = TypeVar("Opened")
@@ -139,11 +140,14 @@ def executor(
 def reduce_on_device(
     device: str, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
 ) -> Any:
-    """Reduce rows on a device of this process, see `RowReduction`; an absent device is a `ModelError`."""
+    """Sum float32 statistics on a device of torch and do everything else here, see `RowReduction`."""
     from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
-    from pipeline.method.device_statistics import reduce_on
+    from pipeline.method.device_statistics import statistics_on
 
-    return reduce_on(str(choose_device(device)), function, common, rows, combine)
+    chosen = str(choose_device(device))  # an absent one is a `ModelError`
+    if function is sum_part and common.arithmetic == "float32":
+        return statistics_on(chosen, common.basis, rows, common.C)
+    return reduce_here(function, common, rows, combine)
 
 
 def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:

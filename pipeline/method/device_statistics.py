@@ -4,28 +4,12 @@ Embeddings go to the device, D×D sums come back; features, which are eight time
 products with TensorFloat-32 off, float64 sums, as in `add_product`: equal to it but for the order of summation.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import torch
 
 from pipeline.method.class_statistics import ClassStatistics, class_shares
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, reduce_here, row_blocks, unit_rows
-from pipeline.method.task_statistics import sum_part
-
-
-def reduce_on(
-    device: str, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]
-) -> Any:
-    """Sum float32 statistics on a ``device`` of torch, such as ``cuda``; do everything else in NumPy.
-
-    With the device bound by `functools.partial` it is a `RowReduction`.
-    """
-    if function is sum_part and common.arithmetic == "float32":
-        return statistics_on(device, common.basis, rows, common.C)
-    return reduce_here(function, common, rows, combine)
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows
 
 
 def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> ClassStatistics:

@@ -15,6 +15,7 @@ are eight times the embeddings and slower to read than to compute. They are kept
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +24,17 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.method.random_fourier_features import Basis, deviations, from_phases, phases
-from pipeline.method.rows import BLOCK_IMAGES, Index, Matrix, Rows, UnlabelledRows, row_blocks, take, unit_rows
+from pipeline.method.rows import (
+    BLOCK_IMAGES,
+    ComputedRows,
+    Index,
+    Matrix,
+    Rows,
+    UnlabelledRows,
+    row_blocks,
+    take,
+    unit_rows,
+)
 
 KEPT_BYTES = 256 * 2**20  # of features kept in memory for one set of images
 PANEL = 96  # columns of a triangle that are multiplied at a time
@@ -53,35 +64,17 @@ def kept_in_memory(n: int, views: int, D: int) -> bool:
     return n * views * D * 4 <= KEPT_BYTES
 
 
-@dataclass(frozen=True, eq=False)
-class JointRows:
-    """Rows [g/‖g‖ ; λ c/‖c‖], a `LazyRows` of shape (n, d + d')."""
+def joint_rows(vision: Rows, clip: Rows, clip_weight: float) -> ComputedRows:
+    """Return the rows [g/‖g‖ ; λ c/‖c‖], (n, d + d'), of vision (n, d) and CLIP rows (n, d') and CLIP's weight λ."""
+    v, c = len(vision), len(clip)
+    if v != c:
+        raise InputError(f"embeddings: {v} vision and {c} CLIP rows do not belong together")
+    width = vision.shape[1] + clip.shape[1]
+    return ComputedRows(partial(_side_by_side, clip_weight=clip_weight), (vision, clip), width)
 
-    vision: Rows  # (n, d)
-    clip: Rows  # (n, d')
-    clip_weight: float  # λ, the weight of CLIP's embedding
 
-    def __post_init__(self) -> None:
-        """Refuse rows that are not of the same images."""
-        v, c = len(self.vision), len(self.clip)
-        if v != c:
-            raise InputError(f"embeddings: {v} vision and {c} CLIP rows do not belong together")
-
-    def __len__(self) -> int:
-        return len(self.vision)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape (n, d + d')."""
-        return len(self), self.vision.shape[1] + self.clip.shape[1]
-
-    def __getitem__(self, index: Index) -> Matrix:
-        parts = (unit_rows(self.vision[index]), self.clip_weight * unit_rows(self.clip[index]))
-        return np.hstack(parts).astype(np.float32)
-
-    def take(self, index: Index) -> "JointRows":
-        """Return the rows at ``index`` without reading them."""
-        return JointRows(take(self.vision, index), take(self.clip, index), self.clip_weight)
+def _side_by_side(vision: Matrix, clip: Matrix, clip_weight: float) -> Matrix:
+    return np.hstack([unit_rows(vision), clip_weight * unit_rows(clip)]).astype(np.float32)
 
 
 class KeptFeatures:
@@ -180,7 +173,7 @@ def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, clip
     inputs = dict(views)
     if clip_weight and clip is not None:
         basis = basis.joint()
-        inputs = {name: JointRows(rows, clip, clip_weight) for name, rows in views.items()}
+        inputs = {name: joint_rows(rows, clip, clip_weight) for name, rows in views.items()}
     n = len(next(iter(views.values())))
     if kept_in_memory(n, len(inputs), basis.width):
         inputs = {name: KeptFeatures(basis, rows) for name, rows in inputs.items()}

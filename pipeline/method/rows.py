@@ -60,6 +60,30 @@ def as_array(rows: Rows) -> Matrix:
     return rows if isinstance(rows, np.ndarray) else rows[np.arange(len(rows))]
 
 
+@dataclass(frozen=True, eq=False)
+class ComputedRows:
+    """Rows (n, width) that a function computes from other rows of the same n images when they are indexed."""
+
+    function: Callable[..., Matrix]  # of the inputs' rows at an index, (b, ·) each; returns (b, width)
+    inputs: tuple[Rows, ...]
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, width)."""
+        return len(self), self.width
+
+    def __getitem__(self, index: Index) -> Matrix:
+        return self.function(*(rows[index] for rows in self.inputs))
+
+    def take(self, index: Index) -> Self:
+        """Return the rows at ``index`` without computing them."""
+        return replace(self, inputs=tuple(take(rows, index) for rows in self.inputs))
+
+
 def row_blocks(n: int, size: int) -> Iterator[Index]:
     """Yield the row numbers 0 to n - 1 in order, ``size`` at a time.
 

@@ -5,12 +5,12 @@ released code uses scale 1, which makes the probabilities almost uniform. Here t
 the model's own.
 """
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.rows import BLOCK_IMAGES, Index, Labels, Matrix, Matrix64, Rows, row_blocks, take, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, ComputedRows, Labels, Matrix, Matrix64, Rows, row_blocks, unit_rows
 
 
 def softmax(logits: Matrix) -> Matrix64:
@@ -30,27 +30,9 @@ def cosines(images: Matrix, texts: Matrix) -> Matrix64:
     return unit_rows(images) @ unit_rows(texts).T
 
 
-@dataclass(frozen=True, eq=False)
-class CosineRows:
-    """Cosines computed when they are indexed: a `LazyRows` of shape (n, C)."""
-
-    images: Rows  # (n, d)
-    texts: Matrix  # (C, d)
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape (n, C)."""
-        return len(self.images), len(self.texts)
-
-    def __getitem__(self, index: Index) -> Matrix64:
-        return cosines(self.images[index], self.texts)
-
-    def take(self, index: Index) -> "CosineRows":
-        """Return the rows at ``index`` without computing them."""
-        return CosineRows(take(self.images, index), self.texts)
+def cosine_rows(images: Rows, texts: Matrix) -> ComputedRows:
+    """Return the same cosines, (n, C), to be computed when they are indexed."""
+    return ComputedRows(partial(cosines, texts=texts), (images,), len(texts))
 
 
 def clip_probabilities(cosine: Rows, scale: float, classes: Labels, *, over_all: bool = False) -> Matrix64:

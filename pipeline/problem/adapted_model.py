@@ -17,7 +17,7 @@ from pipeline.method.rejection import Rejector, rejector
 from pipeline.method.rows import Rows, UnlabelledRows
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import CosineRows
+from pipeline.method.zero_shot import cosine_rows
 from pipeline.problem.domain import Domain
 from pipeline.problem.method_options import check_options, options_as_json
 from pipeline.problem.problem import Problem
@@ -81,7 +81,7 @@ class AdaptedModel:
             by_view = {"original": by_view} if in_view is None else {view: in_view(view) for view in self.views}
         if missing := [view for view in self.views if view not in by_view]:
             raise InputError(f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well")
-        similarity = CosineRows(clip_rows, self.problem.target.prompts.text)
+        similarity = cosine_rows(clip_rows, self.problem.target.prompts.text)
         rows = UnlabelledRows(by_view, similarity, clip_rows)
         features = kernel_rows(self.basis, rows, self.options.clip_in_kernel)
         prediction = predict(features, similarity, self.source, self.classifier, self.options, self.clip_scale)

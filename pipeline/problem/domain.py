@@ -28,7 +28,7 @@ from pipeline.datasets.task_files import (
 from pipeline.errors import StoreError
 from pipeline.method.continual_metrics import UNKNOWN
 from pipeline.method.rows import Index, Rows, TargetTask, UnlabelledRows, as_array, take
-from pipeline.method.zero_shot import CosineRows
+from pipeline.method.zero_shot import cosine_rows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_of
 from pipeline.store.prompt_store import Prompts, open_prompts
 
@@ -186,7 +186,7 @@ class Domain:
     def rows(self, index: Index, views: Iterable[str]) -> UnlabelledRows:
         """Return everything a method may see of the images at ascending row numbers ``index`` (n,)."""
         clip_rows = take(self.clip_rows, index)
-        cosines: Rows = CosineRows(clip_rows, self.prompts.text)
+        cosines: Rows = cosine_rows(clip_rows, self.prompts.text)
         if len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES and not self.lazy:
             cosines = as_array(cosines)
         return UnlabelledRows(self.views_at(index, views), cosines, clip_rows)

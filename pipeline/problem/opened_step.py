@@ -21,7 +21,7 @@ from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rows import Index, RowReduction, TargetTask, as_array, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import CosineRows
+from pipeline.method.zero_shot import cosine_rows
 from pipeline.problem.adapted_model import origin_of
 from pipeline.problem.domain import Domain, paths_of_rows
 from pipeline.problem.step_tables import read_corrections
@@ -100,7 +100,7 @@ class OpenedStep:
     def task(self, index: Index) -> TargetTask:
         """Return what the method may see of the images at ``index``."""
         clip_rows = take(self.domain.clip_rows, index)
-        cosines = CosineRows(clip_rows, self.prompts.text)
+        cosines = cosine_rows(clip_rows, self.prompts.text)
         return TargetTask(
             self.domain.views_at(index, self.options.views),
             cosines if self.domain.lazy else as_array(cosines),

@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.method import kernel_rows as module
 from pipeline.method.adversarial_refinement import SourceBranch
 from pipeline.method.kernel_directions import reduced
-from pipeline.method.kernel_rows import JointRows, KeptFeatures, SweptFeatures, joined_rows, kernel_rows
+from pipeline.method.kernel_rows import KeptFeatures, SweptFeatures, joined_rows, joint_rows, kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.rows import UnlabelledRows
 from pipeline.method.source_model import fit_source
@@ -48,8 +48,8 @@ def test_a_nested_basis_keeps_the_clip_part_and_a_basis_without_one_says_so(basi
 def test_joint_rows_of_other_images_are_refused_and_taken_rows_are_the_same():
     g, c = rows(2)
     with pytest.raises(InputError, match="40 vision and 39 CLIP rows"):
-        JointRows(g, c[:39], 0.5)
-    some, both = np.array([3, 5, 30]), JointRows(g, c, 0.5)
+        joint_rows(g, c[:39], 0.5)
+    some, both = np.array([3, 5, 30]), joint_rows(g, c, 0.5)
     np.testing.assert_array_equal(both.take(some)[np.arange(3)], both[some])
     assert both.shape == (40, 10)
 
@@ -59,7 +59,7 @@ def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept, basis):
     monkeypatch.setattr(module, "KEPT_BYTES", 10**9 if kept else 0)
     g, c = rows(3)
     features, index = joined_rows(basis, {"original": g}, c, 0.5), np.array([1, 4, 8])
-    view, inputs = features.views["original"], JointRows(g, c, 0.5)
+    view, inputs = features.views["original"], joint_rows(g, c, 0.5)
     assert isinstance(view, module.KeptFeatures) == kept
     expected = deviations(basis.joint(), inputs[np.arange(40)])
     np.testing.assert_allclose(features.deviations("original", index), expected[index], atol=1e-7)

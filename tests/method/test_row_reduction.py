@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from comparison.shifted_domains import ShiftedDomains, adapted_to
+from pipeline.extraction.executor import reduce_on_device
 from pipeline.method import device_statistics
 from pipeline.method.adaptation import Referee
-from pipeline.method.device_statistics import reduce_on
 from pipeline.method.evaluation import score
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
@@ -80,7 +80,7 @@ def test_scores_of_ranges_are_those_of_all_rows():
     assert here.ece == in_pieces.ece
 
 
-ON_CPU = partial(reduce_on, "cpu")
+ON_CPU = partial(reduce_on_device, "cpu")
 
 
 @pytest.mark.parametrize("soft", [False, True])

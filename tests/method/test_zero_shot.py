@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.method.zero_shot import CosineRows, class_means, clip_probabilities, cosines, nearest_mean, softmax
+from pipeline.method.zero_shot import class_means, clip_probabilities, cosine_rows, cosines, nearest_mean, softmax
 from reference import nearest_class_mean, zero_shot
 
 
@@ -12,12 +12,12 @@ def test_clip_probabilities_agree_with_the_oracle_at_both_scales():
     for scale in (1.0, 100.0):
         expected = zero_shot.zero_shot(images, texts, scale)
         of_two = zero_shot.zero_shot(images, texts[classes], scale)
-        for cosine in (cosines(images, texts), CosineRows(images, texts)):
+        for cosine in (cosines(images, texts), cosine_rows(images, texts)):
             np.testing.assert_allclose(clip_probabilities(cosine, scale, np.arange(4)), expected)
             np.testing.assert_allclose(clip_probabilities(cosine, scale, classes), of_two)
             over_all = clip_probabilities(cosine, scale, classes, over_all=True)
             np.testing.assert_array_equal(over_all, softmax(scale * cosine[np.arange(7)])[:, classes])
-    rows = CosineRows(images, texts).take(np.array([1, 6]))
+    rows = cosine_rows(images, texts).take(np.array([1, 6]))
     assert rows.shape == (2, 4)
     np.testing.assert_allclose(rows[np.arange(2)], cosines(images, texts)[[1, 6]])
 
