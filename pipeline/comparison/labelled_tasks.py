@@ -71,7 +71,12 @@ Fit = Callable[[Seed, Iterable[TaskRows], Fallback[Fitted] | None], list[Fitted]
 
 
 def peer_methods(
-    name: str, title: str, fit: Fit[Fitted], predict: Callable[[Seed, list[Fitted]], list[Labels]]
+    name: str,
+    title: str,
+    fit: Fit[Fitted],
+    predict: Callable[[Seed, list[Fitted]], list[Labels]],
+    *,
+    source_samples: bool = False,
 ) -> dict[str, ComparedMethod]:
     """Return a peer's two forms by their names, for the METHODS of its file.
 
@@ -87,11 +92,13 @@ def peer_methods(
         call it only if there are any. It is None when the source itself is fitted.
     predict : callable
         ``predict(seed, fitted)`` returns the classes (n,) of the test rows after each task.
+    source_samples : bool, default False
+        Whether ``fit`` keeps rows (exemplars, medoids): then neither form is source-free.
 
     Returns
     -------
     dict of str to ComparedMethod
-        Both forms are source-free: of the source only what ``fit`` returned is used.
+        Both forms; of the source only what ``fit`` returned is used.
     """
 
     def source(seed: Seed) -> list[Fitted]:
@@ -101,6 +108,8 @@ def peer_methods(
         return fit(seed, pseudo_labelled_tasks(seed), lambda: source(seed))
 
     return {
-        name: ComparedMethod(lambda seed: predict(seed, source(seed)), title, "peer"),
-        f"{name}-pseudo": ComparedMethod(lambda seed: predict(seed, pseudo(seed)), f"{title}, pseudo-labels", "peer"),
+        name: ComparedMethod(lambda seed: predict(seed, source(seed)), title, "peer", source_samples),
+        f"{name}-pseudo": ComparedMethod(
+            lambda seed: predict(seed, pseudo(seed)), f"{title}, pseudo-labels", "peer", source_samples
+        ),
     }

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, listed
 from pipeline.method.rows import Labels, Matrix, Matrix64, Shares, Vector64
 from pipeline.method.within_scatter import ROWS, DenseScatter, add_product
 
@@ -163,7 +163,9 @@ class ClassStatistics:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Matrix64]) -> "ClassStatistics":
-        """Return the statistics of which `to_arrays` returned the arrays."""
+        """Return the statistics of which `to_arrays` returned the arrays, in this version or one with the same sums."""
+        if {*arrays} != {field.name for field in fields(cls)}:
+            raise InputError(f"statistics of another version, with the sums {listed(arrays)}; make them again")
         return cls(**{**arrays, "scatter": unpacked(arrays["scatter"])})
 
     def __reduce__(self) -> tuple[Any, ...]:

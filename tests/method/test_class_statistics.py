@@ -47,6 +47,8 @@ def test_mistakes_are_named():
         summed(rows, labels, weights, 3)
     with pytest.raises(InputError, match="negative"):
         summed(rows, labels, -weights)
+    with pytest.raises(InputError, match="another version"):  # a pickle of one
+        cs.ClassStatistics.from_arrays({**cs.zeros(2, 3).to_arrays(), "cubes": np.zeros(2)})
     with pytest.raises(InputError, match="do not merge"):
         cs.zeros(2, 3) + cs.zeros(2, 4)
 

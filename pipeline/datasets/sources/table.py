@@ -13,16 +13,40 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 
 from pipeline.array_files import is_domain, read_paths
 from pipeline.datasets.checked_csv import require_separator
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
 from pipeline.errors import InputError, counted, did_you_mean, listed, one_line
-from pipeline.image_files.parquet_file import ParquetFile, open_parquet
+from pipeline.image_files.parquet_file import open_parquet
 from pipeline.image_files.read import PARQUET, row_path
 
 IMAGE_COLUMNS = ("image", "path", "file_name")  # the last as in Hugging Face's metadata.csv
+
+
+class Table(Protocol):
+    """A file with one row per image."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The kind of each column: ``image``, ``text``, ``number`` or ``other``."""
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Of columns of class numbers, the classes; empty where the file names none."""
+
+    def rows(self, columns: Sequence[str], /) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows by column, at least these columns; None stands for a value that is absent."""
+
+
+def open_table(file: Path) -> Table:
+    """Open a file by its suffix, those of `choose.find_in`."""
+    return open_parquet(file) if file.suffix.lower() == PARQUET else CsvFile(file)
 
 
 def find_in_tables(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
@@ -30,7 +54,7 @@ def find_in_tables(files: Sequence[Path], settings: DomainSettings) -> FoundImag
     collected = Collected(settings)
     classes: dict[str, None] = {}
     for file in files:
-        table = open_parquet(file) if file.suffix.lower() == PARQUET else CsvFile(file)
+        table = open_table(file)
         column = _columns(table, settings)
         held = table.columns[column["image"]] == "image"
         names = {role: table.names.get(name, []) for role, name in column.items()}
@@ -43,14 +67,15 @@ def find_in_tables(files: Sequence[Path], settings: DomainSettings) -> FoundImag
                 path = row_path(file, column["image"], number)
             else:
                 text = str(row["image"] or "").strip()
-                path = image_below(file.parent, text, f"{where}: {text}")
+                # in one line, even if the value is not
+                path = image_below(file.parent, text, f"{where}: {' '.join(text.split())}")
             class_name = settings.class_of(row["label"], where, names["label"]) if settings.labelled else ""
             collected.add(path, class_name, row.get("task"), where=where)
         classes |= dict.fromkeys(names.get("label", []))
     return collected.found(files[0], list(classes))
 
 
-def _columns(table: ParquetFile | CsvFile, settings: DomainSettings) -> dict[str, str]:
+def _columns(table: Table, settings: DomainSettings) -> dict[str, str]:
     """Return the columns of a table by what they say: image, label, domain and task, those that are there."""
     usual = next((name for name in IMAGE_COLUMNS if name in table.columns), IMAGE_COLUMNS[0])
     column = {"image": settings.columns.get("image", usual)}
@@ -81,7 +106,7 @@ def _domain(value: object, names: Sequence[str]) -> object:
 
 
 class CsvFile:
-    """A CSV file in UTF-8 (a .tsv with tabs), with the attributes and `rows` of a `ParquetFile`."""
+    """A CSV file in UTF-8 (a .tsv with tabs), a `Table`."""
 
     names: Mapping[str, list[str]] = {}
 
