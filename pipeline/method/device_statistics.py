@@ -42,8 +42,13 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
             count += shares.sum(axis=0)
             weight += weighted.sum(axis=0)
             squared += (weighted**2).sum(axis=0)
-    # the scatter is symmetric, so that its transpose is the same matrix in Fortran order
-    return ClassStatistics(count, weight, squared, _array(sums), _array(scatter).T)
+    return ClassStatistics(
+        count=count,
+        weight=weight,
+        squared_weight=squared,
+        sums=_array(sums),
+        scatter=_array(scatter).T,  # symmetric: its transpose is the same matrix in Fortran order
+    )
 
 
 def _array(tensor: torch.Tensor) -> Matrix64:
