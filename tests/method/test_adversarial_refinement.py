@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -58,21 +60,17 @@ def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
     np.testing.assert_allclose(branch.scores(torch.from_numpy(x)).numpy(), scores, atol=1e-5 * np.abs(scores).max())
 
 
-def naive(basis, classifier, projection, label):
-    b, W = classifier.b[CLASSES].tolist(), classifier.W[:, CLASSES].tolist()
-    phases = {"omega": basis.omega.tolist(), "beta": basis.beta.tolist()}
-    return lambda pixels: oracle.loss(pixels, projection.tolist(), **phases, W=W, b=b, label=label)
-
-
 @pytest.mark.parametrize("height", [labelled_loss, labelled_odds])
 def test_gradient_and_steps_are_those_of_the_oracle(height):
     """Of the log-odds up to a positive factor."""
     basis, classifier, projection, forward = model()
+    W, b = classifier.W[:, CLASSES], classifier.b[CLASSES]
     pictures, climb = images(3), height(SourceBranch(basis, classifier, CLASSES), LABELS[:3])
     found = pixel_gradient(pictures, forward, climb).flatten(1).numpy()
     refined = ascend(pictures, forward, climb, Ascent(4, 0.03, 0.08)).flatten(1)
     for i, pixels in enumerate(pictures.flatten(1).tolist()):
-        loss = naive(basis, classifier, projection, int(LABELS[i]))
+        given = {"omega": basis.omega, "beta": basis.beta, "W": W, "b": b, "label": int(LABELS[i])}
+        loss = partial(oracle.loss, projection=projection.numpy(), **given)
         slopes = oracle.gradient(loss, pixels)
         unit = np.array(slopes) / np.linalg.norm(slopes)
         np.testing.assert_allclose(found[i] / np.linalg.norm(found[i]), unit, atol=1e-6)
