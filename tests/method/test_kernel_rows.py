@@ -75,8 +75,7 @@ def test_refinement_uses_the_same_joint_features(basis):
     labels = np.arange(40) % 3
     options = replace(VARIANTS["calibrated"], views=("original",))
     (source,) = fit_source(basis, {"original": g}, labels, [np.arange(3)], options, clip=c)
-    branch = SourceBranch(basis, source.classifier, np.arange(3), c, 0.5)
-    images = torch.arange(40)
+    branch, images = SourceBranch(basis, source.classifier, np.arange(3), c, 0.5), torch.arange(40)
     features = joined_rows(basis, {"original": g}, c, 0.5).deviations("original", np.arange(40))
     np.testing.assert_allclose(branch.deviation(torch.from_numpy(g), images).numpy(), features, atol=1e-6)
     positions = torch.stack([torch.from_numpy(labels), images], dim=1)
