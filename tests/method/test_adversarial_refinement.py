@@ -5,9 +5,11 @@ import pytest
 import torch
 from torch.nn.functional import softplus
 
+from pipeline.errors import InputError
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend, pixel_gradient
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.random_fourier_features import deviations, draw_basis
+from pipeline.method.kernel_rows import joined_rows
+from pipeline.method.random_fourier_features import draw_basis
 from reference import adversarial_refinement as oracle
 
 D, SIZE, PIXELS = 12, (1, 2, 3), 6
@@ -15,10 +17,10 @@ CLASSES = np.array([1, 2, 4])
 LABELS = torch.arange(7) % 3
 
 
-def model(seed=0, *, sigma=1.0, scale=20.0):
-    rng = np.random.default_rng(seed)
-    basis = draw_basis(4, D, sigma, "gamma", seed=seed)
-    classifier = Classifier(scale * rng.normal(size=(D, 5)), rng.normal(size=5))
+def model():
+    rng = np.random.default_rng(0)
+    basis = draw_basis(4, D, 1.0, "gamma", seed=0)
+    classifier = Classifier(20 * rng.normal(size=(D, 5)), rng.normal(size=5))
     projection = torch.from_numpy(rng.normal(size=(4, PIXELS)))
 
     def forward(images):
@@ -40,17 +42,28 @@ def labelled_odds(branch, positions):
     return lambda embeddings: branch.log_odds(embeddings, positions)
 
 
+@pytest.mark.parametrize("d_clip", [0, 3])
 @pytest.mark.parametrize("sigma", [1e-4, 1.0])
-def test_deviation_and_scores_are_those_of_the_numpy_path(sigma):
-    basis, classifier, _, _ = model(sigma=sigma)
-    x = np.random.default_rng(3).normal(size=(9, 4)).astype(np.float32)
-    x[4] = 0  # a zero row stays zero
-    branch = SourceBranch(basis, classifier, CLASSES)
-    expected = deviations(basis, x)
-    ours = branch.deviation(torch.from_numpy(x)).numpy()
+def test_deviation_and_scores_are_those_of_the_numpy_path(sigma, d_clip):
+    """Also where CLIP is in the kernel: the positions of labels then say which images they are of."""
+    rng, (_, classifier, *_) = np.random.default_rng(3), model()
+    basis = draw_basis(4, D, sigma, "gamma", 0, d_clip=d_clip)
+    x, clip = rng.normal(size=(9, 4)).astype(np.float32), rng.normal(size=(9, d_clip)) if d_clip else None
+    if not d_clip:
+        x[4] = 0  # a zero row stays zero
+    expected = joined_rows(basis, {"original": x}, clip, 0.5).deviations("original", np.arange(9))
+    branch, which = SourceBranch(basis, classifier, CLASSES, clip, 0.5), torch.arange(9)
+    ours = branch.deviation(torch.from_numpy(x), which).numpy()
     np.testing.assert_allclose(ours, expected, atol=1e-6 * np.abs(expected).max())
     scores = classifier.scores(expected)[:, CLASSES]
-    np.testing.assert_allclose(branch.scores(torch.from_numpy(x)).numpy(), scores, atol=1e-5 * np.abs(scores).max())
+    found = branch.scores(torch.from_numpy(x), which).numpy()
+    np.testing.assert_allclose(found, scores, atol=1e-5 * np.abs(scores).max())
+    if d_clip:
+        positions = torch.stack([which % 3, which], dim=1)
+        every, some = (branch.log_odds(torch.from_numpy(x)[i], positions[i]) for i in (slice(9), slice(5, 8)))
+        torch.testing.assert_close(some, every[5:8])
+        with pytest.raises(InputError, match="which images"):
+            branch.scores(torch.from_numpy(x))
 
 
 @pytest.mark.parametrize("height", [labelled_loss, labelled_odds])
