@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 NAME = "left-right"
 VIT, CLIP = (Path(f"cache/embeddings/right/{model}.zarr") for model in ("vit", "clip"))
-OPTIONS = method_options("calibrated", {})
 
 
 @pytest.fixture
@@ -38,10 +37,6 @@ def changed(project_copy, monkeypatch):
     """A copy of the project that a test may damage."""
     monkeypatch.chdir(project_copy.folder)
     return open_project(load_params())
-
-
-def rff():
-    return load_params().rff.model_dump()
 
 
 def rewrite(path, width=None, **provenance):
@@ -155,4 +150,4 @@ def test_a_model_of_other_bases_is_refused(changed, project_copy):
     project_copy.change_params(rff={"sigma": 1e-3})
     assert main(["source", "left"]) == 0
     with pytest.raises(StoreError, match=r"cache/target/left-right.zarr"):
-        open_adapted_model(changed.problem(NAME), OPTIONS, rff())
+        open_adapted_model(changed.problem(NAME), method_options("calibrated", {}), load_params().rff.model_dump())
