@@ -5,7 +5,6 @@ import torch
 
 from pipeline.comparison.heads.training import Batch, GrowingHead, HeadTask, new_head
 from pipeline.comparison.methods import head
-from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy, forgetting
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.problem.seed import Seed, Source, Target
@@ -41,11 +40,6 @@ def shifted_seed(*, noise=0.15, shift=0.3, rows=30, tasks=C // PER_TASK):
 
 def target_task(classes, x):
     return TargetTask(classes=classes, views={"original": x}, cosines=np.zeros((len(x), C)))
-
-
-def accuracy_and_forgetting(predictions, labels):
-    accuracy = accuracy_matrix(predictions, labels, labels // PER_TASK)
-    return final_accuracy(accuracy), forgetting(accuracy)
 
 
 def small_head(classes=3, width=5, d=4):

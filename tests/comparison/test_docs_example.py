@@ -1,7 +1,6 @@
 """The example of docs/how-to/add-a-method.md, taken from the page and run through the registry."""
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -20,17 +19,11 @@ FILE = "nearest_neighbour.py"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Let the registry look in a copy of the methods' folder, as if it were a reader's checkout."""
-    copy = tmp_path / "methods"
-    shutil.copytree(Path(methods.__path__[0]), copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(methods, "__path__", [str(copy)])
-    before = set(sys.modules)
-    yield copy
-    for name in set(sys.modules) - before:  # leave nothing of the copy for other tests
-        if name.startswith(f"{methods.__name__}."):
-            del sys.modules[name]
-            vars(methods).pop(name.rpartition(".")[2], None)
+def file(tmp_path, monkeypatch):
+    """Return where a reader saves the example: the registry looks there as in its own folder."""
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    yield tmp_path / FILE
+    sys.modules.pop(f"{methods.__name__}.{Path(FILE).stem}", None)
 
 
 @pytest.fixture
@@ -49,26 +42,24 @@ def nearest(test, tasks):
     return [labels[int(np.argmax([x @ row for row in unit]))] for x in test]
 
 
-def test_the_example_runs_through_the_registry(folder, example):
+def test_the_example_runs_through_the_registry(file, example):
     with pytest.raises(ParamsError, match=NAME):
         compared_method(NAME)
-    (folder / FILE).write_text(example, encoding="utf-8")
+    file.write_text(example, encoding="utf-8")
     domains = ShiftedDomains(0, noise=2.0)
     seed = domains.build()
     source, target = domains.source_rows(), domains.target_rows(first_labels(seed))
     for name, tasks in ((NAME, source), (f"{NAME}-pseudo", target)):
-        predictions = compared_method(name).run(seed)
-        assert len(predictions) == 3
-        for t, predicted in enumerate(predictions):
-            np.testing.assert_array_equal(predicted, nearest(domains.test_x, tasks[: t + 1]))
+        expected = [nearest(domains.test_x, tasks[: t + 1]) for t in range(3)]
+        np.testing.assert_array_equal(compared_method(name).run(seed), expected)
     nothing_kept = domains.with_labels(domains.y, kept=np.zeros(84, dtype=bool))
     assert all(set(predicted) == {0} for predicted in compared_method(f"{NAME}-pseudo").run(nothing_kept))
     assert compared_method(NAME).source_samples
     assert not compared_method(f"{NAME}-pseudo").source_samples
 
 
-def test_a_file_that_does_not_export_its_name_is_named_in_the_error(folder, example):
-    (folder / FILE).write_text(example.replace("METHODS =", "METHOD ="), encoding="utf-8")
+def test_a_file_that_does_not_export_its_name_is_named_in_the_error(file, example):
+    file.write_text(example.replace("METHODS =", "METHOD ="), encoding="utf-8")
     with pytest.raises(ParamsError, match=rf"no '{NAME}' in METHODS of .*methods/{FILE}"):
         compared_method(NAME)
 

@@ -27,33 +27,23 @@ def small(number=0, **kind):
 
 
 @SPACES
-def test_a_task_of_transclip_and_of_stata_agrees_with_its_oracle(space):
-    for task in space(small()).tasks:
-        for fitted, expected in (
-            (transclip.fit(task), oracle.transclip(task.rows, task.prior)),
-            (stata.fit(task), oracle.stata(task.rows, task.prior, task.anchors)),
-        ):
-            np.testing.assert_allclose(fitted[0], expected[0], rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(fitted[1], expected[1], rtol=1e-7, atol=1e-12)
-
-
-@SPACES
 @pytest.mark.parametrize("name", ["transclip", "stata"])
-def test_test_rows_get_the_density_of_every_class_seen_and_the_first_opinion(name, space):
+def test_gaussians_agree_with_their_oracle_and_test_rows_get_the_density_of_every_class_seen(name, space):
     seed = small(1)
     given = space(seed)
-    tasks = list(given.tasks)
     means, variances, shared, rows = [], [], 0.0, 0
     predictions = run(name if space is clip_space else f"{name}-pseudo", seed)
-    for task, predicted in zip(tasks, predictions, strict=True):
+    for task, predicted in zip(given.tasks, predictions, strict=True):
         if name == "stata":
-            mu, v = oracle.stata(task.rows, task.prior, task.anchors)
+            fitted, (mu, v) = stata.fit(task), oracle.stata(task.rows, task.prior, task.anchors)
             variances += list(v)
         else:
-            mu, v = oracle.transclip(task.rows, task.prior)
+            fitted, (mu, v) = transclip.fit(task), oracle.transclip(task.rows, task.prior)
             shared, rows = shared + len(task.rows) * v, rows + len(task.rows)
             variances = [shared / rows] * (len(means) + len(mu))
         means += list(mu)
+        np.testing.assert_allclose(fitted[0], mu, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(fitted[1], v, rtol=1e-7, atol=1e-12)
         for i, row in enumerate(given.test):
             density = [oracle.log_density(row, m, v) for m, v in zip(means, variances, strict=True)]
             assert predicted[i] == np.argmax(given.test_logits[i, : len(means)] + np.array(density) / 50)

@@ -133,18 +133,10 @@ def test_state_dict_of_an_original_openai_file(tmp_path):
     assert torch.equal(encoder.embed(pictures(2)), own_embedding(model, pictures(2)))
 
 
-@pytest.mark.parametrize(
-    ("key", "tensor", "expected"),
-    [
-        ("ln_final.bias", None, r"w\.pt.*'tiny'.*1 key missing: ln_final\.bias"),
-        ("extra", torch.ones(1), "1 key unknown: extra"),
-        ("text_projection", torch.ones(3, 3), "not a checkpoint of"),
-    ],
-)
-def test_every_key_and_shape_must_agree(tmp_path, key, tensor, expected):
-    state = {**small_models.clip().state_dict(), key: tensor}
-    write(tmp_path, {name: value for name, value in state.items() if value is not None})
-    refused(expected, build, tmp_path)
+def test_every_key_must_agree(tmp_path):
+    state = small_models.clip().state_dict()
+    del state["ln_final.bias"]
+    refused(r"w\.pt.*'tiny'.*1 key missing: ln_final\.bias", build, write(tmp_path, state))
 
 
 @pytest.mark.parametrize(

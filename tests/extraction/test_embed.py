@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from dask_cluster import RealCluster
 from pipeline.errors import InputError, ModelError, StoreError
@@ -88,15 +89,23 @@ def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
 
 
 def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings, weights, tmp_path):
-    rows_of(images, settings, tmp_path)
+    rows_of(images, settings, tmp_path / "log")
+    state, moved = load_file(weights / "vit/model.safetensors"), tmp_path / "moved.safetensors"
+    save_file(state, moved)
+    save_file({name: tensor * 1.5 for name, tensor in state.items()}, tmp_path / "other.safetensors")
+
+    def of_backbone(**changes):
+        return dataclasses.replace(settings, backbone=settings.backbone.model_copy(update=changes))
+
     louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
-    float32 = settings.backbone.model_copy(update={"stored_as": "float32"})
     for changed, views, count in (
+        (of_backbone(origin=str(moved)), VIEWS, 0),  # the same weights
+        (of_backbone(origin=str(tmp_path / "other.safetensors")), VIEWS, 20),
         (louder, ("original", "zeros"), 0),  # the noise concerns `rand` alone
         (louder, VIEWS, 20),
-        (dataclasses.replace(settings, backbone=float32), VIEWS, 20),
+        (of_backbone(stored_as="float32"), VIEWS, 20),
     ):
-        _, summary = rows_of(images, changed, tmp_path, views)
+        _, summary = rows_of(images, changed, tmp_path / "log", views)
         assert f"; {count} embedded now" in summary
 
 

@@ -17,18 +17,15 @@ from reference import released as released_oracle
 
 @pytest.mark.parametrize(("number", "D", "n"), [(0, 16, 84), (1, 16, 84), (2, 80, 28)])  # D×D and dual form
 def test_released_agrees_with_its_re_implementation_sample_by_sample(number, D, n):
-    seed = ShiftedDomains(number, n=n, tests=35).build(D=D)
+    domains = ShiftedDomains(number, n=n, tests=35)
+    seed = domains.build(D=D)
     sources = sources_of(seed, RELEASED)
     adapted = adapted_to(seed, RELEASED, sources)
 
     def z(x):
         return list(deviations(seed.basis, x).astype(np.float64) + seed.basis.pivot)
 
-    source_rows = []
-    for classes in seed.tasks:
-        rows = np.isin(seed.source.labels, classes)
-        source_rows.append((z(seed.source.views["original"][rows]), seed.source.labels[rows].tolist()))
-    models = released_oracle.source_models(source_rows)
+    models = released_oracle.source_models([(z(x), y.tolist()) for _, x, y, _ in domains.source_rows()])
     tasks = [
         (task.classes.tolist(), [z(x) for x in task.views.values()], task.cosines.tolist())
         for task in seed.target.tasks

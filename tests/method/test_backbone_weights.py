@@ -5,15 +5,8 @@ import pytest
 
 from pipeline.method.backbone_weights import chosen_weights, side_by_side, split_models, weighted
 from pipeline.method.random_fourier_features import deviations, draw_basis
-
-
-def naive_kernel(x, y, weights, gamma):
-    """exp(−gamma Σ_p w_p² ‖x_p/‖x_p‖ − y_p/‖y_p‖‖² / Σ_p w_p²), of the lists of two images' rows."""
-    squared = sum(
-        w**2 * sum((a / np.linalg.norm(p) - b / np.linalg.norm(q)) ** 2 for a, b in zip(p, q, strict=True))
-        for w, p, q in zip(weights, x, y, strict=True)
-    )
-    return np.exp(-gamma * squared / sum(w**2 for w in weights))
+from reference.basics import unit
+from reference.random_fourier_features import kernel
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (1.0, 0.5, 4.0), (1.0, 0.0, 2.0)])
@@ -25,8 +18,9 @@ def test_the_features_of_a_weighted_basis_have_the_kernel_of_the_weighted_models
         np.testing.assert_allclose(kept * np.linalg.norm(given, axis=1)[:, None], given)
     basis = weighted(draw_basis(sum(widths), 40_000, 0.7, "gamma", seed=0), widths, weights)
     z = deviations(basis, rows) + basis.pivot
-    images = [[model[i] for model in models] for i in range(6)]
-    exact = [[naive_kernel(x, y, weights, 0.7) for y in images] for x in images]
+    # exp(−gamma Σ_p w_p² ‖x_p/‖x_p‖ − y_p/‖y_p‖‖² / Σ_p w_p²)
+    images = [np.concatenate([w * unit(x[i]) for w, x in zip(weights, models, strict=True)]) for i in range(6)]
+    exact = [[kernel(x, y, 0.7) for y in images] for x in images]
     np.testing.assert_allclose(z @ z.T, exact, atol=0.03)
 
 

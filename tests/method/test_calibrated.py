@@ -8,6 +8,7 @@ from pipeline.method import relabelling
 from pipeline.method.adaptation import Referee, pseudo_label
 from pipeline.method.variants import CALIBRATED
 from reference import calibrated as oracle
+from reference.random_fourier_features import feature
 
 TOLERANCE = 2e-4  # of probabilities: features are float32, products of them too
 
@@ -23,11 +24,11 @@ def shipped(seed):
 
 def expected(seed):
     """The same by the oracle."""
-    omega = np.vstack([seed.basis.omega, seed.basis.clip_omega]).astype(np.float64)
+    omega = np.vstack([seed.basis.omega, seed.basis.clip_omega])
 
     def z(rows):  # the oracle's features, view by view
-        images = range(len(rows.clip))
-        return [[oracle.feature(rows.views[v][i], rows.clip[i], omega, seed.basis.beta) for i in images] for v in VIEWS]
+        joint = ([oracle.joint_row(g, c) for g, c in zip(rows.views[v], rows.clip, strict=True)] for v in VIEWS)
+        return [[feature(row, omega, seed.basis.beta) for row in images] for images in joint]
 
     model, test_z, source_z, source_y = oracle.Target(), z(seed.target.test), z(seed.source), seed.source.labels
     for images in seed.target.tasks:

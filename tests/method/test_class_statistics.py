@@ -5,6 +5,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.method import class_statistics as cs
+from reference import class_statistics as oracle
 
 
 def rows_of(seed, n=60, D=9, C=4):
@@ -58,11 +59,8 @@ def test_rows_of_several_classes_enter_each_by_their_share():
     hard, shares = np.eye(4)[labels], np.random.default_rng(5).dirichlet(np.ones(4), len(rows))
     assert_same(summed(rows, hard, weights), summed(rows, labels, weights))
     soft = summed(rows, shares, weights)
-    scatter = np.zeros((9, 9))
-    for c in range(4):
-        w = weights * shares[:, c]
-        mean = w @ rows / w.sum()
-        np.testing.assert_allclose(soft.means()[c], mean)
-        scatter += (w[:, None] * (rows - mean)).T @ (rows - mean)
-    np.testing.assert_allclose(cs.symmetric(soft.within().triangle), scatter, atol=1e-10)
+    each = (np.repeat(rows, 4, axis=0), np.tile(np.arange(4), 60), (weights[:, None] * shares).ravel(), 4)
+    np.testing.assert_allclose(soft.means(), oracle.means(*each))
+    covariance = cs.symmetric(soft.within().triangle) / soft.total_weight
+    np.testing.assert_allclose(covariance, oracle.covariance(*each), atol=1e-12)
     assert soft.total_weight == pytest.approx(weights.sum())

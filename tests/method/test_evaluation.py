@@ -3,33 +3,20 @@
 import numpy as np
 import pytest
 
+from comparison.shifted_domains import ShiftedDomains, sources_of
 from pipeline.method.adaptation import PseudoLabels, Referee
 from pipeline.method.evaluation import pseudo_label_quality, score
-from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.rows import UnlabelledRows
-from pipeline.method.source_model import fit_source
-from pipeline.method.variants import MethodOptions
-from pipeline.method.zero_shot import cosines
-
-OPTIONS = MethodOptions(views=("original",))
+from pipeline.method.variants import VARIANTS
 
 
-@pytest.fixture
-def scored():
-    generator = np.random.default_rng(0)
-    labels = np.repeat(np.arange(4), 30)
-    centres = 3 * np.eye(4, 6)
-    x = generator.standard_normal((120, 6)) * 0.3 + centres[labels]
-    basis = draw_basis(6, 60, 0.5, "gamma", 0)
-    tasks = [np.array([0, 1]), np.array([2, 3])]
-    source = list(fit_source(basis, {"original": x}, labels, tasks, OPTIONS))
-    texts = np.roll(centres, 1, axis=0)  # CLIP is always wrong: every text names the next class
-    rows = UnlabelledRows({"original": x}, cosines(x, texts))
-    classifiers = [model.classifier for model in source]
-    return score(Referee(basis, OPTIONS, 10.0), rows, labels, labels // 2, source, classifiers)
-
-
-def test_references_are_scored_beside_the_method_and_calibration_is_that_of_each_branch(scored):
+def test_references_are_scored_beside_the_method_and_calibration_is_that_of_each_branch():
+    domains, options = ShiftedDomains(0, (2, 2), noise=0.3, shift=0.0), VARIANTS["no_clip"]
+    domains.test_clip = np.roll(domains.texts, 1, axis=0)[domains.test_y]  # CLIP is always wrong
+    seed = domains.build(D=60)
+    sources = sources_of(seed, options)
+    classifiers = [model.classifier for model in sources]
+    referee = Referee(seed.basis, options, 10.0)
+    scored = score(referee, seed.target.test, domains.test_y, domains.test_tasks, sources, classifiers)
     assert scored.references["source"][1].tolist() == [1.0, 1.0]
     assert scored.references["clip"][1].tolist() == [0.0, 0.0]
     assert np.isnan(scored.accuracy[0, 1])

@@ -116,9 +116,6 @@ def test_every_word_stands_for_a_quantile():
     values = normal(torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)).double().numpy()
     np.testing.assert_allclose(values, normal_values(), rtol=1e-7)
     assert np.array_equal(values, -values[::-1])
-    assert (np.diff(values) > 0).all()
-    assert abs(np.mean(values**2) - 1) < 1e-7
-    assert 4.1 < values.max() < 4.4
 
 
 def test_the_bits_are_these():

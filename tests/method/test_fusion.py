@@ -4,6 +4,7 @@ import numpy as np
 
 from pipeline.method import fusion
 from pipeline.method.fusion import fuse, fusion_weight, gate, nearest_neighbours, smoothed
+from reference import calibrated as oracle
 
 
 def test_margins_are_clamped_ties_share_and_one_branch_may_decide_alone():
@@ -23,15 +24,11 @@ def test_the_gate_keeps_what_passes():
 
 
 def test_neighbours_are_those_of_the_largest_cosines(monkeypatch):
-    monkeypatch.setattr(fusion, "BLOCK_IMAGES", 7)
+    monkeypatch.setattr(fusion, "BLOCK_IMAGES", 7)  # several blocks
     x = np.random.default_rng(0).normal(size=(30, 5))
     p = np.random.default_rng(1).dirichlet(np.ones(3), 30)
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    expected = []
-    for i in range(30):
-        others = sorted(set(range(30)) - {i}, key=lambda j: -unit[i] @ unit[j])[:4]
-        expected.append(0.5 * p[i] + 0.5 * p[others].mean(axis=0))
-    np.testing.assert_allclose(smoothed(p, nearest_neighbours(10 * x, 4)), expected, atol=1e-12)
+    expected = [0.5 * p[i] + 0.5 * p[oracle.neighbours(i, x, 3)].mean(axis=0) for i in range(30)]
+    np.testing.assert_allclose(smoothed(p, nearest_neighbours(x, oracle.NEIGHBOURS)), expected, atol=1e-12)
 
 
 def test_copies_of_an_image_are_neighbours_and_an_image_alone_has_none():

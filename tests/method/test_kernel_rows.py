@@ -4,21 +4,17 @@ import itertools
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from pipeline.errors import InputError
 from pipeline.method import kernel_rows as module
-from pipeline.method.adversarial_refinement import SourceBranch
 from pipeline.method.kernel_directions import reduced
 from pipeline.method.kernel_rows import KeptFeatures, SweptFeatures, joined_rows, joint_rows, kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.rows import UnlabelledRows
-from pipeline.method.source_model import fit_source
-from pipeline.method.variants import CALIBRATED, VARIANTS
+from pipeline.method.variants import CALIBRATED
 
 
 def rows(seed, n=40, d=6, d_clip=4):
@@ -68,22 +64,6 @@ def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept, basis):
     np.testing.assert_allclose(found, expected[index + 3], atol=1e-7)
     sent = pickle.loads(pickle.dumps(part))  # travels as the input rows
     np.testing.assert_array_equal(sent[index], inputs[index + 3])
-
-
-def test_refinement_uses_the_same_joint_features(basis):
-    g, c = rows(3)
-    labels = np.arange(40) % 3
-    options = replace(VARIANTS["calibrated"], views=("original",))
-    (source,) = fit_source(basis, {"original": g}, labels, [np.arange(3)], options, clip=c)
-    branch = SourceBranch(basis, source.classifier, np.arange(3), c, 0.5)
-    images = torch.arange(40)
-    features = joined_rows(basis, {"original": g}, c, 0.5).deviations("original", np.arange(40))
-    np.testing.assert_allclose(branch.deviation(torch.from_numpy(g), images).numpy(), features, atol=1e-6)
-    positions = torch.stack([torch.from_numpy(labels), images], dim=1)
-    some, every = (branch.log_odds(torch.from_numpy(g)[i], positions[i]).numpy() for i in (slice(5, 9), slice(40)))
-    np.testing.assert_allclose(some, every[5:9], rtol=1e-9)
-    with pytest.raises(InputError, match="which images"):
-        branch.scores(torch.from_numpy(g))
 
 
 def test_images_that_are_gone_are_not_taken_for_others(basis):

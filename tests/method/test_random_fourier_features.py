@@ -26,7 +26,7 @@ def test_each_convention_has_its_own_spread_of_frequencies(convention, sigma, sp
 def test_deviations_are_those_of_the_oracle_to_their_digits(sigma, orthogonal):
     x = np.random.default_rng(0).normal(size=(5, 30))
     basis = draw_basis(30, 64, sigma, "gamma", seed=1, orthogonal=orthogonal)
-    exact = np.array([oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]) - basis.pivot
+    exact = np.array([oracle.feature(row, basis.omega, basis.beta) for row in x]) - basis.pivot
     scale = np.abs(exact).max()
     found = deviations(basis, x)
     ours = np.abs(found - exact).max() / scale
@@ -61,7 +61,7 @@ def test_orthogonal_frequencies_are_orthogonal_with_gaussian_lengths():
 def test_the_kernel_error_is_the_oracles():
     x = np.random.default_rng(0).normal(size=(6, 4))
     basis = draw_basis(4, 10, 0.7, "bandwidth", seed=0)
-    z = [oracle.feature(row, basis.omega.tolist(), basis.beta.tolist()) for row in x]
+    z = [oracle.feature(row, basis.omega, basis.beta) for row in x]
     errors = [np.dot(z[i], z[j]) - oracle.kernel(x[i], x[j], basis.gamma) for i in range(6) for j in range(6)]
     ours = kernel_error(basis, x)
     assert ours.kernel_rms == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)

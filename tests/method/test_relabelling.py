@@ -53,9 +53,3 @@ def test_rounds_in_row_space_handle_an_empty_class(monkeypatch):
         rows[gone] = rows[domains.y == 0][: gone.sum()]  # … and no image looks like it
     first, *_ = assert_both_ways_are_the_same(domains, "no prior", monkeypatch)
     assert 1 not in first.labels.label
-
-
-def test_row_space_is_chosen_where_it_takes_fewer_multiplications():
-    assert relabelling.cheaper(400, 6000, 3)
-    assert not relabelling.cheaper(6000, 6000, 3)
-    assert not relabelling.cheaper(10, 6000, 0)

@@ -20,10 +20,8 @@ def test_the_lower_triangle_is_the_sum_of_outer_products(monkeypatch, order, dty
     for weights in (w, None):
         into = np.asarray(np.ones((11, 11)), order=order)
         add_product(into, x, weights)
-        outer = (
-            v * np.outer(r, r) for r, v in zip(x.astype(np.float64), w if weights is w else np.ones(23), strict=True)
-        )
-        expected = np.tril(sum(outer))
+        each = zip(x.astype(np.float64), np.ones(23) if weights is None else weights, strict=True)
+        expected = np.tril(sum(v * np.outer(r, r) for r, v in each))
         np.testing.assert_allclose(np.tril(into - 1), expected, atol=tolerance * np.abs(expected).max())
 
 

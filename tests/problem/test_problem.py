@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 NAME = "left-right"
 VIT, CLIP = (Path(f"cache/embeddings/right/{model}.zarr") for model in ("vit", "clip"))
-OPTIONS = method_options("calibrated", {})
 
 
 @pytest.fixture
@@ -38,10 +37,6 @@ def changed(project_copy, monkeypatch):
     """A copy of the project that a test may damage."""
     monkeypatch.chdir(project_copy.folder)
     return open_project(load_params())
-
-
-def rff():
-    return load_params().rff.model_dump()
 
 
 def rewrite(path, width=None, **provenance):
@@ -133,14 +128,8 @@ def test_a_target_of_another_backbone_than_the_source_is_refused(changed, store,
         changed.labelled_problem(NAME)
 
 
-@pytest.mark.parametrize("other", ["width", "schema"])
-def test_a_store_of_another_width_or_schema_is_one_line(changed, refused, other):
-    if other == "width":
-        rewrite(VIT, width=8)
-    else:
-        file = VIT / "zarr.json"
-        file.chmod(0o644)
-        file.write_text(file.read_text().replace("referee-embeddings/2", "referee-embeddings/1"))
+def test_a_store_of_another_width_is_one_line(changed, refused):
+    rewrite(VIT, width=8)
     line = refused(main, "adapt", NAME)
     assert str(VIT) in line
     assert "dvc repro" in line
@@ -161,4 +150,4 @@ def test_a_model_of_other_bases_is_refused(changed, project_copy):
     project_copy.change_params(rff={"sigma": 1e-3})
     assert main(["source", "left"]) == 0
     with pytest.raises(StoreError, match=r"cache/target/left-right.zarr"):
-        open_adapted_model(changed.problem(NAME), OPTIONS, rff())
+        open_adapted_model(changed.problem(NAME), method_options("calibrated", {}), load_params().rff.model_dump())

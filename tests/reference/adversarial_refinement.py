@@ -1,6 +1,8 @@
-"""Naive oracle of adversarial refinement: the loss by loops from z itself, gradients by central differences."""
+"""Naive oracle of adversarial refinement: the loss from z itself, gradients by central differences."""
 
 import math
+
+import numpy as np
 
 from reference.random_fourier_features import feature
 
@@ -10,11 +12,8 @@ def loss(pixels, projection, *, omega, beta, W, b, label):
 
     omega (d, D), beta (D,); W (D, C), b (C,) score z(x) − z(0).
     """
-    embedding = [sum(w * p for w, p in zip(row, pixels, strict=True)) for row in projection]
-    D = len(beta)
-    pivot = [math.sqrt(2 / D) * math.cos(phase) for phase in beta]
-    delta = [z - at_zero for z, at_zero in zip(feature(embedding, omega, beta), pivot, strict=True)]
-    scores = [sum(delta[j] * W[j][c] for j in range(D)) + b[c] for c in range(len(b))]
+    pivot = math.sqrt(2 / len(beta)) * np.cos(beta)
+    scores = (feature(projection @ pixels, omega, beta) - pivot) @ W + b
     return math.log(sum(math.exp(score - scores[label]) for score in scores))
 
 

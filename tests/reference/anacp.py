@@ -5,6 +5,7 @@ import math
 import numpy as np
 from scipy.linalg import sqrtm
 
+from reference import class_statistics
 from reference.basics import unit
 from reference.ranpac import regress
 
@@ -44,9 +45,8 @@ def scores(tasks, test, heads, S, noise, source_tasks=None):
             for lifted, R in zip(z, heads, strict=True):
                 lifted.append(np.mean([gelu(row @ R) for row in own], axis=0))
     x, y, w = np.array(x), np.array(y), np.array(w)
-    means = np.array([np.average(x[y == c], axis=0, weights=w[y == c]) for c in range(K)])
-    covariance = sum(v * np.outer(r - means[c], r - means[c]) for r, c, v in zip(x, y, w, strict=True))  # fmt: skip
-    covariance = covariance / w.sum() + 1e-4 * np.eye(x.shape[1])
+    means = class_statistics.means(x, y, w, K)
+    covariance = class_statistics.covariance(x, y, w, K) + 1e-4 * np.eye(x.shape[1])
     targets = spread(means, covariance)
     thetas = [regress(np.array(lifted), targets[y], w, 0.02 * M) for lifted in z]
 

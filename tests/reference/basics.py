@@ -1,4 +1,4 @@
-"""What the naive oracles share: unit rows, softmax, entropy; eq. (14), the released code's margins and eq. (18)."""
+"""What the naive oracles share: unit rows, means, softmax, entropy; eq. (14), the released code's margins, eq. (18)."""
 
 import math
 
@@ -8,6 +8,11 @@ import numpy as np
 def unit(row):
     row = np.asarray(row, dtype=np.float64)
     return row / math.sqrt(sum(v * v for v in row))
+
+
+def weighted_mean(rows):
+    """Return Σωz / Σω of a list of pairs (z, ω)."""
+    return sum(w * np.asarray(z, dtype=np.float64) for z, w in rows) / sum(w for _, w in rows)
 
 
 def softmax(values):

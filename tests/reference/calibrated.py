@@ -8,25 +8,17 @@ mean of the five nearest neighbours (fewer in a small task), entropy weights of 
 class of its task by its share. Prediction: the three views vote, without CLIP.
 """
 
-import math
-
 import numpy as np
 
-from reference.basics import fused, ratio, softmax, unit, weight
+from reference.basics import fused, ratio, softmax, unit, weight, weighted_mean
+from reference.kernel_lda import regularised, scores
 
 CLIP_WEIGHT, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT = 0.5, 5.0, 3, 0.3, 0.1, 5, 0.3
 
 
-def feature(vision, clip, omega, beta):
-    """z(x), eq. (7), of the joint row [g/‖g‖ ; λ c/‖c‖]; omega is (d + d', D)."""
-    x = unit(np.concatenate([unit(vision), CLIP_WEIGHT * unit(clip)]))
-    D = len(beta)
-    return np.array([math.sqrt(2 / D) * math.cos(x @ omega[:, j] + beta[j]) for j in range(D)])
-
-
-def weighted_mean(rows):
-    """rows: list of (z, weight)."""
-    return sum(w * z for z, w in rows) / sum(w for _, w in rows)
+def joint_row(vision, clip):
+    """[g/‖g‖ ; λ c/‖c‖], whose feature z(x) is eq. (7)."""
+    return np.concatenate([unit(vision), CLIP_WEIGHT * unit(clip)])
 
 
 def scatter_about_class_means(rows, D):
@@ -40,11 +32,6 @@ def scatter_about_class_means(rows, D):
     return S
 
 
-def discriminant(z, means, A):
-    """F(x), eqs. (11)–(13)."""
-    return [float(z @ np.linalg.solve(A, mu) - 0.5 * mu @ np.linalg.solve(A, mu)) for mu in means]
-
-
 def neighbours(i, vision, C):
     """The images nearest to image i of a task of C classes, by cosine of the vision embeddings; never i itself."""
     others = [j for j in range(len(vision)) if j != i]
@@ -54,7 +41,7 @@ def neighbours(i, vision, C):
 
 def vote(views, i, means, A):
     """The mean over the views of softmax F of image i."""
-    return np.mean([softmax(discriminant(view[i], means, A)) for view in views], axis=0).tolist()
+    return np.mean([softmax(scores(view[i : i + 1], means, A)[0]) for view in views], axis=0).tolist()
 
 
 class Source:
@@ -65,8 +52,7 @@ class Source:
         self.rows = [(z, {c: 1.0}) for z, c in rows]
         self.means = [weighted_mean([(z, 1.0) for z, c in rows if c == k]) for k in range(K)]
         self.S, self.total = scatter_about_class_means(self.rows, self.D), float(len(rows))
-        A = self.S / self.total
-        self.A = A + SOURCE_RIDGE * np.trace(A) / self.D * np.eye(self.D)
+        self.A = regularised(self.S / self.total, SOURCE_RIDGE)
 
 
 def first_label(task, source, scale):

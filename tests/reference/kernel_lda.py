@@ -9,15 +9,7 @@ def regularised(A, ridge):
 
 def scores(rows, means, A):
     inverse = np.linalg.inv(A)
-    result = []
-    for z in rows:
-        row = []
-        for mu in means:
-            w = inverse @ mu
-            b = -0.5 * mu @ inverse @ mu
-            row.append(float(np.asarray(z, dtype=np.float64) @ w + b))
-        result.append(row)
-    return np.array(result)
+    return np.array([[z @ inverse @ mu - 0.5 * mu @ inverse @ mu for mu in means] for z in rows])
 
 
 def mahalanobis(rows, means, A):

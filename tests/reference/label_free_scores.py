@@ -1,19 +1,15 @@
 """Naive oracles of the label-free scores, from their definitions."""
 
+import itertools
 import math
 
-from reference.basics import entropy
+from reference.basics import entropy, unit
 
 
 def neighbourhood_density(p, temperature=0.05):
     n, total = len(p), 0.0
     for i in range(n):
-        similar = []
-        for j in range(n):
-            if j != i:
-                dot = sum(a * b for a, b in zip(p[i], p[j], strict=True))
-                norms = math.hypot(*p[i]) * math.hypot(*p[j])
-                similar.append(math.exp(dot / norms / temperature))
+        similar = [math.exp(unit(p[i]) @ unit(p[j]) / temperature) for j in range(n) if j != i]
         total += entropy([s / sum(similar) for s in similar])
     return total / n
 
@@ -25,11 +21,6 @@ def information(p):
 
 
 def agreement(predictions):
-    total, pairs = 0.0, 0
-    for a, first in enumerate(predictions):
-        for b, second in enumerate(predictions):
-            if a != b:
-                pairs += 1
-                for p, q in zip(first, second, strict=True):
-                    total += sum(x * y for x, y in zip(p, q, strict=True)) / len(first)
-    return total / pairs
+    pairs = itertools.permutations(predictions, 2)
+    alike = [[p @ q for p, q in zip(first, second, strict=True)] for first, second in pairs]
+    return sum(sum(products) / len(products) for products in alike) / len(alike)

@@ -20,22 +20,9 @@ def naive_tasks(classes, per_task):
 
 
 def naive_test_contents(domain, seed, contents, fraction, elsewhere=()):
-    distinct = []
-    for content in contents:
-        if content not in distinct:
-            distinct.append(content)
-    wanted = round(fraction * len(distinct))
-    if wanted == 0:
-        wanted = 1
-    while wanted >= len(distinct):
-        wanted -= 1
-    keyed = []
-    for content in distinct:
-        text = domain + "\n" + str(seed) + "\n" + content
-        keyed.append((hashlib.sha256(text.encode("utf-8")).hexdigest(), content))
-    keyed.sort()
-    test = []
-    for _, content in keyed:
-        if content not in elsewhere and len(test) < wanted:
-            test.append(content)
-    return test
+    def key(content):
+        return hashlib.sha256(f"{domain}\n{seed}\n{content}".encode()).hexdigest()
+
+    drawn = sorted(set(contents), key=key)
+    wanted = min(max(round(fraction * len(drawn)), 1), len(drawn) - 1)
+    return [content for content in drawn if content not in elsewhere][:wanted]

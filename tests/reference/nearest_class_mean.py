@@ -1,6 +1,6 @@
 """Naive oracle of the weighted nearest class mean, task by task, with stand-ins for classes without a row."""
 
-from reference.basics import unit
+from reference.basics import unit, weighted_mean
 
 
 def means(tasks, fallback=None):
@@ -8,12 +8,8 @@ def means(tasks, fallback=None):
     found = []
     for classes, rows, labels, weights in tasks:
         for c in classes:
-            total, weight = [0.0] * len(rows[0]), 0.0
-            for row, label, w in zip(rows, labels, weights, strict=True):
-                if label == c:
-                    total = [t + w * v for t, v in zip(total, unit(row), strict=True)]
-                    weight += w
-            found.append([t / weight for t in total] if weight else fallback[c])
+            own = [(unit(row), w) for row, label, w in zip(rows, labels, weights, strict=True) if label == c]
+            found.append(weighted_mean(own) if own else fallback[c])
     return found
 
 

@@ -1,6 +1,7 @@
 """Naive oracles of rejection, of the classes that are there, and of the measures of label spaces: image by image."""
 
 import math
+from itertools import pairwise
 
 from reference.basics import unit
 
@@ -30,12 +31,12 @@ def scores_of_task(images, cosines, means):
 
 def histogram(values, edges):
     """Return how many values are in each bin, the upper edge of a bin not in it."""
-    return [sum(low <= v < high for v in values) for low, high in zip(edges, edges[1:])]  # noqa: B905, RUF007
+    return [sum(low <= v < high for v in values) for low, high in pairwise(edges)]
 
 
 def threshold(values, edges):
     """Return the edge that parts the binned values best, the middle one of several."""
-    centres = [(low + high) / 2 for low, high in zip(edges, edges[1:])]  # noqa: B905, RUF007
+    centres = [(low + high) / 2 for low, high in pairwise(edges)]
     counts = histogram(values, edges)
     binned = [c for c, n in zip(centres, counts, strict=True) for _ in range(n)]
     variance = {edge: between_variance(binned, edge) for edge in edges[1:-1]}
