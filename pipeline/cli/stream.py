@@ -202,9 +202,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     adding.add_argument("stream", metavar="STREAM", help="letters, digits and _")
     adding.add_argument("folder", metavar="FOLDER", type=Path, help="images, at any depth")
     adding.add_argument("--classes", metavar="A,B", type=names, help="classes that may be in the folder (default: all)")
-    adding.add_argument(
-        "--new-classes", metavar="C,D", type=names, help="further classes, which the source never had"
-    )
+    adding.add_argument("--new-classes", metavar="C,D", type=names, help="further classes, which the source never had")
     adding.add_argument("--source", help="a key of `sources`; needed for a first step if there are several")
     adding.add_argument("--step", help="its name (default: that of the folder)")
     adding.add_argument("--after", metavar="STEP", help="the step before (default: the newest)")
