@@ -1,9 +1,9 @@
 """Validate params.yaml and suite.yaml before anything runs.
 
-Look also whether the models, weights and images that the two files name are
-there. Every problem is one line with its key and the remedy, and status 2.
-`make repro` runs this first: of a missing folder DVC would only say "missing
-data".
+Both files are read, and the models, weights and images that they name are
+looked for. Every mistake is one line with its key and the remedy, and status 2.
+`make repro` runs this first, because DVC itself does not say what to do about
+a missing folder.
 
 reads:  params.yaml, suite.yaml; lists image folders, opens no image
 writes: nothing

@@ -1,9 +1,9 @@
 """Show what is there, what is missing, and the remedy.
 
 One screen: Python and packages, free disk, the DVC remote, the device that
-models will run on, and all that `referee check` looks at: weights, images per
-domain (a domain is one way in which the classes look). ✓ present, ✗ missing,
-· worth knowing. Status 1 if something needed is missing.
+models will run on, and all that `referee check` looks for, such as weights and
+the images of every domain. ✓ is present, ✗ missing, · worth knowing. Status 1
+if something that is needed is missing.
 
 reads:  params.yaml, suite.yaml, .dvc/config, dvc.lock; lists image folders
 writes: nothing

@@ -1,11 +1,11 @@
 """Write an adapted classifier as one safetensors file.
 
-The file serves torch alone, without this package: the Fourier basis, the
-weights of the classes so far, the class prompts for the CLIP branch, and where
-the model rejects images what tells unknown ones; and in the header which
-backbones and which preprocessing it belongs to, and 20 lines of Python that use
-it. It holds no image and no backbone: embed images with the two models that the
-header names, and it classifies their embeddings.
+The file needs torch, but not this package. It classifies embeddings: embed
+your images with the two models that its header names. It holds the Fourier
+basis, the classifier of the classes so far, CLIP's text embeddings of them and,
+if the model rejects images, what it takes to recognise unknown ones. The header
+also has the preprocessing and 20 lines of Python that use the file. No image
+and no backbone is in it.
 
 reads:  params.yaml, suite.yaml, and of cache/: target/PROBLEM.zarr, bases,
         source, prompts, embeddings; no image, no weights

@@ -2,8 +2,8 @@
 
 Rows of one view as float32, each with the path and the class of its image,
 for numpy (npz), for pandas, Hugging Face datasets, autofaiss and
-embedding-reader (parquet), or for torch and others (safetensors). Of a domain
-in `data.private`, paths and labels stay here: the file has rows only.
+embedding-reader (parquet), or for torch and others (safetensors). For a domain
+in `data.private` the file has no paths and no labels.
 
 reads:  params.yaml, suite.yaml, and of cache/: manifests/DOMAIN,
         embeddings/DOMAIN/MODEL.zarr; no image, no weights

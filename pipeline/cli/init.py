@@ -2,8 +2,8 @@
 
 The folder is a git and DVC repository with the graph (dvc.yaml), the numbers
 (params.yaml), a suite (suite.yaml) and all others in suites/. It needs no clone
-of this package's repository: stages run the installed package, and after
-`pip install --upgrade` a `dvc repro` runs what the new version changed.
+of this package's repository, because stages run the installed package. After
+`pip install --upgrade`, run `referee upgrade`.
 
 reads:  what comes with the package
 writes: FOLDER, which must not exist; whole or not at all

@@ -1,8 +1,8 @@
 """Show what a store under cache/ holds and how it was computed.
 
-A store is a Zarr group that a stage wrote. Of embeddings the views, rows,
-width, type and norms are shown, of others the arrays; and how they were
-computed: backbone, sha256 of its weights, preprocessing, settings. With
+A store is a Zarr group that a stage wrote. For embeddings, see their views,
+rows, width, type and norms; for other stores, their arrays; for all, how they
+were computed: backbone, sha256 of its weights, preprocessing, settings. With
 --remote nothing is pulled: shapes, types and settings are read from the DVC
 remote, rows are not.
 
@@ -138,5 +138,5 @@ def inspect(store: list[Path], *, as_json: bool, remote: bool) -> Iterator[str]:
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="for programs, and uncut")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="as JSON, with nothing shortened")
     parser.add_argument("--remote", action="store_true", help="read from the DVC remote, pulling nothing")

@@ -25,11 +25,11 @@ commands prepare it, show what it computed, and use the adapted model.
 """
 EPILOG = """\
 words:
-  domain   a folder of class/image: one way in which the classes look
+  domain   images of all the classes in one style or from one place
   problem  source-target: adapt from a domain with labels to one without
   task     a group of classes; the model learns one group after another
   A_T      after the last of T tasks, accuracy averaged over the tasks
-  suite    a benchmark, that is domains, models and problems: suite.yaml
+  suite    the domains, models and problems of a project: suite.yaml
   store    a Zarr group that a stage wrote under cache/: embeddings, models
 
 a first run:

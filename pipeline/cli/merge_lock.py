@@ -1,9 +1,9 @@
 """Merge the dvc.lock of two branches, stage by stage.
 
 Two people who extracted two domains both changed dvc.lock, and git cannot merge
-it by lines. This keeps of every stage the entry that changed, so that nobody's
-features are lost. A stage that both sides changed, and differently, is left
-out: the next `dvc repro` runs it, or takes it from the cache.
+it by lines. This command keeps the entry of every stage that one side changed,
+so nobody's features are lost. A stage that both sides changed in different ways
+is left out: the next `dvc repro` runs it, or takes it from the cache.
 
 Without files it resolves the conflict that git left in dvc.lock. --install
 makes git do so by itself in this clone, from the next merge on.

@@ -3,10 +3,10 @@
 Each image is cropped, embedded by both frozen backbones and classified
 exactly as the test images are, among the classes of all tasks so far.
 
-Two branches answer: KLDA, the adapted classifier on the features of the
-vision model (under `calibrated` joined by CLIP's image features), and CLIP,
-zero-shot by the names of the classes. Class and confidence are KLDA's under
-`calibrated`, else those of their fusion (`method.options.fusion_test`).
+Two classifiers answer: KLDA, the adapted one, on the features of the vision
+model (by default beside CLIP's image features), and CLIP, zero-shot by the
+names of the classes. By default class and confidence are KLDA's; some variants
+mix both (`method.options.fusion_test`).
 
 reads:  params.yaml, suite.yaml, the weights of both models, and of cache/:
         target/PROBLEM.zarr, bases, source, prompts, embeddings

@@ -1,9 +1,9 @@
 """Share caches with a team through S3, SSH or a folder.
 
-Configures the DVC remote and tries it by writing, reading and deleting a
-small file: a remote that does not work is not configured. Without URL: try
-to read the remote that the team configured, with your own keys. Then it is
-`dvc push`, and a teammate's `dvc repro --pull --allow-missing`.
+With a URL it writes, reads and deletes a small file there and, if that works,
+configures it as the DVC remote. Without one it tries to read the remote that
+the team configured, with your own keys. What comes next is `dvc push`, and a
+teammate's `dvc repro --pull --allow-missing`.
 
 reads:  the keys of the environment or of ~/.aws, for S3
 writes: .dvc/config, which teammates clone; keys, user names and key files to

@@ -1,9 +1,8 @@
 """Draw the views of an image.
 
-Besides the original, the statistics of the target contain two more views of
-each image: with its fine detail removed (`zeros`) and with noise in its place
-(`rand`). The picture shows all of them, cropped as a model sees them, and what
-was removed.
+Adapting also uses two altered copies of each image: `zeros`, without its fine
+detail, and `rand`, with noise in place of it. The picture shows the original
+and both, cropped as a model sees them, and what was removed.
 
 reads:  params.yaml (`views`), suite.yaml (`models`), the image, the weights
 writes: a picture, results/views.png or --output

@@ -5,8 +5,8 @@ has labelled; `dvc repro` labels them and folds them into the statistics of
 all steps before, whose images are not needed any more.
 
 `add` writes a domain and a step into suite.yaml, whose comments stay, and an
-empty file for corrections. `forget` takes a step's images out of the graph:
-its state is kept, and no later `dvc repro` asks for what made it.
+empty file for corrections. `forget` is for a step whose images you delete: its
+state is kept, and no later `dvc repro` asks for the images.
 
 reads:  suite.yaml, and of cache/: manifests/SOURCE/tasks, where the
         dataset names no classes
@@ -201,10 +201,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     adding = actions.add_parser("add", help="add a folder of images as the next step")
     adding.add_argument("stream", metavar="STREAM", help="letters, digits and _")
     adding.add_argument("folder", metavar="FOLDER", type=Path, help="images, at any depth")
-    adding.add_argument("--classes", metavar="A,B", type=names, help="those that may be there (default: all)")
-    adding.add_argument(
-        "--new-classes", metavar="C,D", type=names, help="that may be there too and the source never had"
-    )
+    adding.add_argument("--classes", metavar="A,B", type=names, help="classes that may be in the folder (default: all)")
+    adding.add_argument("--new-classes", metavar="C,D", type=names, help="further classes, which the source never had")
     adding.add_argument("--source", help="a key of `sources`; needed for a first step if there are several")
     adding.add_argument("--step", help="its name (default: that of the folder)")
     adding.add_argument("--after", metavar="STEP", help="the step before (default: the newest)")

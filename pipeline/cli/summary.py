@@ -1,13 +1,13 @@
 """Show what the pipeline measured, in tables.
 
-First the features: zero-shot and nearest-mean accuracy in every domain. Then
-every problem (source-target, two domains): A_T, the accuracy after the last
-of the T tasks, of CLIP alone, of the source model alone, of the method, its
-variants and ablations; and every step of a stream. Figures that were made
-with other parameters than those of params.yaml now, or on other features than
-those of dvc.lock, and models that only guess, are named below the tables.
-With --remote: of what a teammate pushed, read from the DVC remote; nothing is
-pulled. `make repro` ends with this.
+One table has the features: zero-shot and nearest-mean accuracy in every domain.
+One has every problem (a source and a target domain): A_T, the accuracy after
+the last of the T tasks, of CLIP alone, of the source model alone, and of the
+method and its variants. One has every step of a stream. Below the tables stand
+warnings: figures made with other parameters than those of params.yaml now, or
+on other features than those of dvc.lock, and models that only guess. With
+--remote the results are those a teammate pushed; nothing is pulled. `make
+repro` ends with this command.
 
 reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
 writes: nothing

@@ -4,8 +4,8 @@ Run it once after an upgrade, with the caches on disk (`dvc pull` before the
 upgrade, or `dvc repro` of the older version). Images and weights are not
 needed. It brings your params.yaml and the manifests to today's form and
 records manifests, models, embeddings and prompts in dvc.lock as outputs of
-today's stages, so that nothing is extracted again. What it cannot take over
-is said, and the next `dvc repro` makes it. Change no setting in the same step.
+today's stages, so that nothing is extracted again. It names what it cannot
+take over; the next `dvc repro` makes that. Change no setting in the same step.
 
 reads:  dvc.lock, params.yaml, suite.yaml, cache/
 writes: params.yaml, suite.yaml, cache/manifests, cache/code, dvc.lock; in a

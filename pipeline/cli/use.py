@@ -1,9 +1,9 @@
 """Choose a suite: copy suites/NAME.yaml to suite.yaml.
 
-A suite is a benchmark: which images, which models, and what is adapted to
-what. Nothing else is touched: params.yaml stays yours, and the results of
-each suite are in a folder of their own. Where the file lists several usual
-folders of a domain's images, the one on your disk is written.
+A suite says which images, which models, and what is adapted to what. Nothing
+else is touched: params.yaml stays yours, and the results of each suite are in
+a folder of their own. If the file lists several usual folders of a domain's
+images, the one that is on your disk is written.
 
 reads:  suites/NAME.yaml; params.yaml, to say where its settings differ
 writes: suite.yaml, if the suite is valid
