@@ -28,6 +28,7 @@ GIVEN = {"context.project": PACKAGE / "problem/problem.py", "context.executor": 
 FILES = {
     PACKAGE / "comparison/registry.py": "comparison/methods/*.py",
     PACKAGE / "report/published.py": "report/published.csv",
+    PACKAGE / "report/table_formats.py": "report/templates/**/*",
     PACKAGE / "report/page/page.py": "report/page/assets/*",
     PACKAGE / "report/page/chart.py": "report/page/templates/**/*",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -158,15 +158,24 @@ class Sweeps:
     made_with: Mapping[str, MadeWith]  # of each of them, by the name under which it is shown
 
 
-def _reader(path: Callable[[str, str], Path], kind: type[Content], stage: str) -> Callable[[str, str], Content]:
-    """Return the function that reads the figures of a suite's domain, problem or step."""
-    return lambda suite, key: read_json(path(suite, key), kind, f"{stage}@{key}")
+def read_probe(suite: str, domain: str) -> ProbeFigures:
+    """Read the figures of a domain's features."""
+    return read_json(paths.probe(suite, domain), ProbeFigures, f"probe@{domain}")
 
 
-read_probe = _reader(paths.probe, ProbeFigures, "probe")
-read_evaluation = _reader(paths.evaluation, ProblemFigures, "evaluate")
-read_comparison = _reader(paths.comparison, Comparison, "compare")
-read_step = _reader(paths.step_figures, StepFigures, "step")
+def read_evaluation(suite: str, problem: str) -> ProblemFigures:
+    """Read the figures of the adapted model on a problem."""
+    return read_json(paths.evaluation(suite, problem), ProblemFigures, f"evaluate@{problem}")
+
+
+def read_comparison(suite: str, problem: str) -> Comparison:
+    """Read the figures of all methods on a problem."""
+    return read_json(paths.comparison(suite, problem), Comparison, f"compare@{problem}")
+
+
+def read_step(suite: str, step: str) -> StepFigures:
+    """Read the figures of a step of a stream."""
+    return read_json(paths.step_figures(suite, step), StepFigures, f"step@{step}")
 
 
 def read_scored_values(suite: str, problem: str, setting: str) -> ScoredValues:

@@ -3,7 +3,7 @@
 Here, and only here, a value and its standard deviation become text.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Self
@@ -126,10 +126,6 @@ class Table:
     def rows(self) -> list[Row]:
         """Return the rows of all blocks."""
         return [row for block in self.blocks for row in block.rows]
-
-    def texts(self, row: Row, text: Callable[[Cell | None, Column], str]) -> list[str]:
-        """Return the cells of a row as texts, in the order of the columns."""
-        return [text(row.cells.get(column.key), column) for column in self.columns]
 
     def letters(self) -> dict[str, str]:
         """Return the letter under which each row's note is printed."""

@@ -1,10 +1,16 @@
 """A table as CSV, Markdown, LaTeX, or text for a terminal."""
 
+from __future__ import annotations
+
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pipeline.report.table import DAGGER, Block, Cell, Column, Row, Table
+from pipeline.report.table import DAGGER, Cell, Column, Row, Table
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 NONE = "–"  # where there is no figure
 TEX_LETTERS = {
@@ -47,75 +53,23 @@ def to_csv(table: Table) -> str:
 
 def to_markdown(table: Table) -> str:
     """Return a heading and a pipe table per section, published figures in a table of their own, then notes."""
-    letters, paragraphs = table.letters(), []
-    for part in table.parts():
-        measured = [block for block in part.blocks if not block.published]
-        paragraphs += [f"### {markdown(part.caption)}", _pipe_table(part, measured, letters)]
-        for block in part.blocks:
-            if block.published:
-                rows = replace(block, heading="")
-                paragraphs += [f"#### {markdown(block.heading)}", _pipe_table(part, [rows], letters)]
-    paragraphs += [f"{note_mark(mark)}{markdown(note)}" for mark, note in table.footnotes("bold")]
-    return "\n\n".join(paragraphs) + "\n"
-
-
-def _pipe_table(part: Table, blocks: Sequence[Block], letters: Mapping[str, str]) -> str:
-    def bold(cell: Cell | None, column: Column) -> str:
-        return f"**{cell_text(cell, column)}**" if cell and cell.best else cell_text(cell, column)
-
-    lines = [[part.row_kind, *(markdown(column.title) for column in part.columns)]]
-    for block in blocks:
-        if block.heading:
-            lines.append([f"*{markdown(block.heading)}*", *([""] * len(part.columns))])
-        lines += [[markdown(row_name(row, letters)), *part.texts(row, bold)] for row in block.rows]
-    header, *rows = (f"| {' | '.join(line)} |" for line in lines)
-    return "\n".join([header, "|---|" + "---:|" * len(part.columns), *rows])
+    return str(_template("table.md").render(table=table, letters=table.letters()))
 
 
 def to_latex(table: Table) -> str:
     r"""Return a ``table*`` per section, at most as wide as the page, to be read with ``\input``."""
-    lines = [r"% \usepackage{booktabs,graphicx}"]
-    for part in table.parts():
-        letters, width = part.letters(), len(part.columns)
-        lines += [
-            "",
-            r"\begin{table*}[t]",
-            r"\centering\small",
-            rf"\caption{{{tex(part.caption)}}}",
-            rf"\label{{tab:{part.name.replace('_', '-')}}}",
-            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{l{'r' * width}}}",
-            r"\toprule",
-            tex_row(part.row_kind, *(tex_title(column.title) for column in part.columns)),
-        ]
-        for block in part.blocks:
-            lines += [r"\midrule"] * (2 if block.published else 1)
-            if block.heading:
-                lines.append(tex_row(rf"\multicolumn{{{width + 1}}}{{l}}{{\emph{{{tex(block.heading)}}}}}"))
-            for row in block.rows:
-                marks = superscript(DAGGER * row.source_samples, letters.get(row.note, ""))
-                lines.append(tex_row(tex(row.title) + marks, *part.texts(row, tex_cell)))
-        lines += [
-            r"\bottomrule",
-            r"\end{tabular}}",
-            r"\par\smallskip\begin{minipage}{\textwidth}\footnotesize",
-            *(rf"{superscript(mark)}{tex(note)}.\par" for mark, note in part.footnotes("bold")),
-            r"\end{minipage}",
-            r"\end{table*}",
-        ]
-    return "\n".join(lines) + "\n"
+    return str(_template("table.tex").render(table=table))
 
 
 def to_text(table: Table) -> str:
     """Return aligned columns for a terminal."""
-
-    def starred(cell: Cell | None, column: Column) -> str:
-        return cell_text(cell, column, plus_minus="±") + ("*" if cell and cell.best else " ")
-
     lines, letters = [table.caption], table.letters()
     for part in table.parts():
         grid = [[part.row_kind, *(f"{column.title} " for column in part.columns)]]
-        grid += [[row_name(row, letters), *part.texts(row, starred)] for row in part.rows()]
+        for row in part.rows():
+            cells = ((row.cells.get(column.key), column) for column in part.columns)
+            texts = (cell_text(x, c, plus_minus="±") + ("*" if x and x.best else " ") for x, c in cells)
+            grid.append([row_name(row, letters), *texts])
         header, *rest = align(grid)
         rows = iter(rest)
         lines.append(header)
@@ -182,12 +136,19 @@ def tex_cell(cell: Cell | None, column: Column) -> str:
     return f"${text}$" if cell and column.signed else text
 
 
-def tex_row(*texts: str) -> str:
-    """Return a line of a LaTeX table."""
-    return " & ".join(texts) + r" \\"
+@functools.cache
+def _template(name: str) -> Template:
+    """Return a template of pipeline/report/templates; LaTeX needs other brackets than Jinja's own."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-
-def superscript(*marks: str) -> str:
-    """Return the marks behind a title or before a note in LaTeX; nothing if all are empty."""
-    shown = " ".join(mark.replace(DAGGER, r"\dagger") for mark in marks if mark)
-    return f"$^{{{shown}}}$" if shown else ""
+    environment = Environment(  # noqa: S701  neither format is HTML; what is escaped, the filters escape
+        "<%", "%>", "<<", ">>", "<#", "#>",  # of blocks, variables and comments
+        loader=PackageLoader("pipeline.report", "templates"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )  # fmt: skip
+    functions = (cell_text, row_name, note_mark, markdown, tex, tex_title, tex_cell)
+    environment.globals |= {function.__name__: function for function in functions}
+    return environment.get_template(name)
