@@ -24,7 +24,8 @@ from pathlib import Path
 
 from pipeline.cli.check import MISSING, NOTE, PRESENT, Finding, check_values, from_error, images, weights
 from pipeline.config.params import load_params
-from pipeline.errors import ModelError, ParamsError, counted
+from pipeline.dvc_lock import read_stages
+from pipeline.errors import InputError, ModelError, ParamsError, counted
 from pipeline.revision_files import dvc_config
 
 PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "zarr", "dvc")
@@ -50,13 +51,14 @@ def machine() -> Iterator[Finding]:
         yield Finding(PRESENT, subject)
     else:
         yield Finding(MISSING, subject, f"free some space: {LEAST_FREE:.0f} GB or more")
-    here, lock = Path().resolve(), Path("dvc.lock")
+    here = Path().resolve()
     if not any((folder / ".git").exists() for folder in (here, *here.parents)):  # someone unpacked an archive
         yield Finding(MISSING, "no git repository here, and DVC runs in one", "git init")
     yield dvc_remote()
-    text = lock.read_text(encoding="utf-8", errors="replace") if lock.is_file() else ""
-    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):  # nothing can be pulled or run
-        yield Finding(MISSING, "dvc.lock: git left a conflict in it", "referee merge-lock")
+    try:
+        read_stages()
+    except InputError as error:  # nothing can be pulled or run
+        yield Finding(MISSING, *str(error).split("; "))
 
 
 def dvc_remote() -> Finding:

@@ -20,15 +20,12 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from pipeline.dvc_lock import LOCK, Stages, parse_stages, read_stages, write_stages
 from pipeline.errors import InputError, counted
-from pipeline.write_aside import write_text
 
 ATTRIBUTES = Path(".gitattributes")
 DRIVER = "dvc.lock merge=referee-lock"
-
-Stages = dict[str, Any]
 
 
 def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]]:
@@ -52,30 +49,12 @@ def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]
     return merged, both
 
 
-def read(text: str, name: str) -> Stages:
-    """Return the stages of a dvc.lock; of an empty file none."""
-    from dvc.utils.serialize import YAMLFileCorruptedError, parse_yaml
-
-    try:
-        content = parse_yaml(text, name)
-        return dict(content.get("stages", {}))
-    except (YAMLFileCorruptedError, AttributeError, TypeError, ValueError):
-        raise InputError(f"{name}: not a dvc.lock; restore it with git checkout --ours dvc.lock") from None
-
-
-def write(stages: Stages, path: Path) -> None:
-    """Write a dvc.lock in DVC's own form."""
-    from dvc.utils.serialize import dumps_yaml
-
-    write_text(path, dumps_yaml({"schema": "2.0", "stages": stages}))
-
-
 def conflicted() -> tuple[Stages, Stages, Stages]:
     """Return the stages of the ancestor and of both sides, as git keeps them of a conflict."""
     shown = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]  # ancestor, ours, theirs
     if any(side.returncode for side in shown[1:]):
         raise InputError("dvc.lock: git has no conflict in it; merge a branch first")
-    base, ours, theirs = (read(side.stdout, f"dvc.lock, side {n}") for n, side in enumerate(shown, start=1))
+    base, ours, theirs = (parse_stages(side.stdout, f"dvc.lock, side {n}") for n, side in enumerate(shown, start=1))
     return base, ours, theirs
 
 
@@ -99,12 +78,14 @@ def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:
         yield f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}"
         return
     if files:
-        base, ours, theirs = (read(file.read_text(encoding="utf-8"), str(file)) for file in files)
+        if absent := [file for file in files if not file.is_file()]:
+            raise InputError(f"{absent[0]}: no such file; name those of ancestor, ours and theirs")
+        base, ours, theirs = map(read_stages, files)
         path = files[1]  # where git expects the result
     else:
-        (base, ours, theirs), path = conflicted(), Path("dvc.lock")
+        (base, ours, theirs), path = conflicted(), LOCK
     merged, both = merge(base, ours, theirs)
-    write(merged, path)
+    write_stages(merged, path)
     for name in both:
         sys.stderr.write(f"referee: {name}: changed on both sides; the next dvc repro runs it\n")
     yield f"dvc.lock: {counted(len(merged), 'stage')}"

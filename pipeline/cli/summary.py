@@ -20,12 +20,12 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import paths
 from pipeline.config.params import Params, load_params
+from pipeline.dvc_lock import read_stages
 from pipeline.errors import InputError
 from pipeline.report.made_with import former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
@@ -34,7 +34,6 @@ from pipeline.report.suite import read_suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
 from pipeline.revision_files import RemoteOutputs
-from pipeline.validated_yaml import read_yaml
 
 
 def feature_table(params: Params) -> str:
@@ -157,11 +156,9 @@ def summary(*, remote: bool) -> Iterator[str]:
     yield f"\n{text}".removesuffix("\n")
     if remote:
         return
-    lock = Path("dvc.lock")
-    stages = read_yaml(lock).get("stages", {}) if lock.is_file() else {}
     names = [f"source@{key}" for key in params.sources]
     names += [f"{stage}@{key}" for stage in ("adapt", "evaluate", "compare") for key in params.problems]
-    yield from marked(former_features(stages, names))
+    yield from marked(former_features(read_stages(), names))
     yield f"\nfeatures: referee inspect {paths.embeddings(next(iter(params.domains)), params.vision)}"
     page = paths.report(params.suite)
     if page.is_file():

@@ -25,7 +25,6 @@ from typing import Any, get_origin
 from ruamel.yaml import YAML
 
 from pipeline import commented_yaml, paths
-from pipeline.cli import merge_lock
 from pipeline.config.params import PARAMS_FILE, SUITE_FILE, load_params
 from pipeline.config.settings import Settings
 from pipeline.config.suite import Suite
@@ -40,6 +39,7 @@ from pipeline.datasets.manifest_files import (
     rows_digest,
     write_manifest,
 )
+from pipeline.dvc_lock import LOCK, read_stages, write_stages
 from pipeline.errors import InputError, RefereeError
 from pipeline.installed_project import GRAPH, bring_up_to_date
 from pipeline.stage import find_stage
@@ -198,7 +198,7 @@ def _former_version(stage: str) -> int | None:
     return version if isinstance(version, int) else None
 
 
-def take_over(lock: Path) -> Iterator[str]:
+def take_over() -> Iterator[str]:
     """Record what can be taken over in dvc.lock as outputs of today's stages; yield a line for each stage."""
     from dvc.repo import Repo
 
@@ -209,9 +209,8 @@ def take_over(lock: Path) -> Iterator[str]:
         except (RefereeError, OSError, LookupError, ValueError) as error:
             yield f"manifest@{domain}: made by the next dvc repro ({error})"
     today = YAML(typ="safe").load(GRAPH)["stages"]
-    entries = merge_lock.read(lock.read_text(encoding="utf-8"), str(lock)).items()
     # without stages that are gone: DVC reads and writes dvc.lock once per stage
-    merge_lock.write({name: entry for name, entry in entries if name.split("@")[0] in today}, lock)
+    write_stages({name: entry for name, entry in read_stages().items() if name.split("@")[0] in today})
     run_stage(["code"])
     with Repo() as repo, repo.lock:
         for stage in repo.index.stages:
@@ -232,8 +231,8 @@ def upgrade() -> Iterator[str]:
     """Take over what can be; yield a line for each stage, and what is next."""
     logging.getLogger("dvc").setLevel(logging.ERROR)  # a line for every entry of dvc.lock otherwise
     yield from (changed := [*bring_up_to_date(), *renew_params()])
-    if Path("dvc.lock").is_file():
-        yield from take_over(Path("dvc.lock"))
+    if LOCK.is_file():
+        yield from take_over()
     elif not changed:
         raise InputError("dvc.lock: no such file; run this in a project that an older version ran")
     yield "next: dvc repro --allow-missing, then commit dvc.lock and dvc push"

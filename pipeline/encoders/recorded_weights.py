@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from pipeline import paths
+from pipeline.dvc_lock import read_stage
 from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
 from pipeline.errors import ModelError
 
@@ -48,12 +46,7 @@ def require_weights_of_features(name: str, origin: str, facts: dict[str, Any]) -
 
 def recorded_facts(name: str, origin: str) -> dict[str, Any] | None:
     """Return what dvc.lock records of a model at ``origin``; None where it records nothing."""
-    lock = Path("dvc.lock")
-    text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
-    # one block of text: parsing a whole dvc.lock of 21 problems takes seconds
-    block = re.search(rf"^  model@{name}:\n(?:    .*\n?)*", text, re.MULTILINE)
-    entry = YAML(typ="safe", pure=True).load(block[0])[f"model@{name}"] if block else {}
-    if origin not in (dependency["path"] for dependency in entry.get("deps", ())):
+    if origin not in (dependency["path"] for dependency in read_stage(f"model@{name}").get("deps", ())):
         return None
     import dvc.api  # a second, where a model is recorded for another time only
     from dvc.exceptions import DvcException

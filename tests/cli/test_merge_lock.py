@@ -4,7 +4,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.cli.main import main
-from pipeline.cli.merge_lock import merge, write
+from pipeline.cli.merge_lock import merge
+from pipeline.dvc_lock import write_stages
 from small_project import SmallProject
 
 
@@ -27,7 +28,7 @@ def clone(tmp_path):
 
 
 def write_and_commit(clone, stages):
-    write(stages, clone.folder / "dvc.lock")
+    write_stages(stages, clone.folder / "dvc.lock")
     clone.commit("one more")
 
 

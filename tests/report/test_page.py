@@ -89,7 +89,7 @@ def test_confusion_adds_up_and_lists_the_worst_and_of_very_many_the_rarest_are_n
     assert chart.rows == [["bee", "ant", 1, 25.0], ["cat", "ant", 1, 25.0]]
     monkeypatch.setattr(charts_of, "DRAWN", 3)
     few = confusion(THREE)
-    cells = {(c["actual"], c["predicted"]): c["n"] for c in few.spec["data"]["values"]}
+    cells = {(c["actual"], c["predicted"]): c["images"] for c in few.spec["data"]["values"]}
     assert cells == {("ant", "ant"): 4, ("bee", "bee"): 3, ("cat", "cat"): 3}
     assert "Of 5 cells the 3 most frequent are drawn" in few.note
     assert few.rows == chart.rows  # the table is of all

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipeline import paths
+from pipeline.dvc_lock import LOCK
 from pipeline.report.page import provenance
 from pipeline.stage import main
 from report_content import problem, write_results
@@ -80,8 +81,8 @@ def test_hashes_of_stores_are_read_from_the_lock_file_where_it_can_be_read(proje
             "none": {},
         }
     }
-    provenance.LOCK.write_text(json.dumps(lock))  # JSON is YAML
+    LOCK.write_text(json.dumps(lock))  # JSON is YAML
     assert provenance.store_hashes() == [("cache/e.zarr", "embed@a", "12.dir", 5)]
     for broken in ("stages: [", "- 1", "stages: 3", ""):
-        provenance.LOCK.write_text(broken)
+        LOCK.write_text(broken)
         assert provenance.store_hashes() == []

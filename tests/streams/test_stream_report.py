@@ -29,9 +29,9 @@ def test_the_page_shows_shares_confidence_and_the_least_certain_images(stepped):
     assert {c for step, c in shares if step == "week2"} == {"bee", "dog"}
     figures = json.loads(stepped.results("streams", "camera-week2.json").read_text())
     assert shares["week2", "bee"] == round(100 * figures["shares"]["bee"], 1)
-    lines = [v for v in charts["confidence"]["data"]["values"] if v["figure"] == "mean confidence"]
+    lines = charts["confidence"]["data"]["values"]
     assert [v["step"] for v in lines] == ["week1", "week2"]
-    assert lines[1]["value"] == round(100 * figures["mean_confidence"], 1)
+    assert lines[1]["mean confidence"] == round(100 * figures["mean_confidence"], 1)
     assert len(re.findall('<img data-picture="', html)) == 12
     assert len(island(html, "album")) > 1
 

@@ -50,14 +50,18 @@ def draw(
 ) -> Chart:
     """Return the chart of a file of templates/charts, to which values and rows are given as dictionaries.
 
-    ``key`` is the chart's name within its section of the page, the template's if omitted; ``rows`` are the table below
-    it, in the order of the template's ``header``.
+    ``key`` is the chart's name within its section of the page, the template's if omitted. The table below it has those
+    columns of ``rows``, or of the values, to which the template's ``header`` gives titles; without it all of ``rows``.
     """
-    rows = DataFrame() if rows is None else rows.astype(object)
-    given = {"values": values.to_dict("records"), "rows": rows.to_dict("records")}
+    values = values.drop(columns="of", errors="ignore")
+    header = {} if rows is None else {name: name for name in rows}
+    rows = values if rows is None else rows
+    given = {"values": values.to_dict("records"), "rows": rows.astype(object).to_dict("records")}
     described = json.loads(_templates().get_template(f"{template}.json").render(**given, **variables))
     spec = {**FRAME, "data": {"values": given["values"]}, **described.pop("spec")}
-    return Chart(key or template, origin, spec=spec, rows=rows.to_numpy().tolist(), **described)
+    header = described.pop("header", header)
+    table = rows[list(header)].astype(object).to_numpy().tolist()
+    return Chart(key or template, origin, spec=spec, header=list(header.values()), rows=table, **described)
 
 
 @functools.cache
@@ -91,8 +95,8 @@ def tips(*lines: Sequence[str]) -> list[Spec]:
     ]
 
 
-def percent_scale(values: Sequence[Mapping[Any, Any]], field: str, step: int = 5) -> Spec:
-    """Return the scale of an axis from a round percentage below every value of a field up to 100."""
-    lowest = min((value[field] for value in values), default=0)
+def percent_scale(values: Sequence[Mapping[Any, Any]], *fields: str, step: int = 5) -> Spec:
+    """Return the scale of an axis from a round percentage below every value of some fields up to 100."""
+    lowest = min((value[field] for value in values for field in fields), default=0)
     floor = max(0, min(90, int(lowest // step) * step))
     return {"domain": [floor, 100], "zero": False}

@@ -3,15 +3,13 @@
 import base64
 import functools
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from importlib import metadata, resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from ruamel.yaml import YAML
 
-from pipeline import paths
+from pipeline import commented_yaml, paths
 from pipeline.report.page.pictures import kept_text
 from pipeline.report.page.problem_charts import gains, problem_charts
 from pipeline.report.page.stream_results import stream_charts
@@ -23,17 +21,9 @@ from pipeline.report.table import Table, format_figure, is_mean
 def render_page(content: Mapping[str, Any]) -> str:
     """Return the page as HTML, from what `page_content` returns; the same content gives the same text."""
     scripts = (drawing_library(), _asset("report.js"))
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            **content,
-            policy=security_policy(scripts),
-            css=_asset("report.css"),
-            scripts=scripts,
-            gains=gains(content["problems"]),
-        )
-    )
+    chart, policy, css = gains(content["problems"]), security_policy(scripts), _asset("report.css")
+    page = _environment().get_template("page.html")
+    return page.render(**content, gains=chart, policy=policy, css=css, scripts=scripts)
 
 
 def _environment() -> Environment:
@@ -46,7 +36,7 @@ def _environment() -> Environment:
     )
     compact = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     environment.policies["json.dumps_kwargs"] = compact
-    functions = (as_yaml, format_figure, is_mean, means_first, problem_charts, stream_charts, unknown_rows)
+    functions = (commented_yaml.dump, format_figure, is_mean, means_first, problem_charts, stream_charts, unknown_rows)
     environment.globals |= {function.__name__: function for function in functions} | {"paths": paths}
     return environment
 
@@ -76,14 +66,6 @@ def security_policy(scripts: Sequence[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def as_yaml(params: Mapping[str, Any]) -> str:
-    """Return parameters as YAML."""
-    buffer, writer = io.StringIO(), YAML()
-    writer.width = 100
-    writer.dump(params, buffer)
-    return buffer.getvalue()
 
 
 def means_first(table: Table) -> Table:

@@ -41,54 +41,43 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
 
 def accuracy_over_tasks(results: ProblemResults) -> Chart:
     """Draw A_k of the adapted model and of the models that do not adapt."""
-    table = results.tables["tasks"].rename(columns=MODELS | {"after_task": "task"})
-    models = [name for name in MODELS.values() if name in table]
-    values = table.melt(["task", "sd"], models[::-1], "model", "A")  # the adapted one last, on top
-    values = values.sort_values("task", kind="stable")
-    values["sd"] = values["sd"].where(values["model"] == "adapted", 0)
-    last = table.iloc[-1]
+    table = results.tables["tasks"].rename(columns=MODELS)
+    models = {name: name for name in MODELS.values() if name in table}
+    last, others = table.iloc[-1], list(models)[1:]
     return draw(
         "tasks",
-        _with_band(values, "A").drop(columns="sd"),
+        _with_band(table, "adapted"),
         results.origin("tasks"),
-        rows=table[["task", *models, "sd"]],
         models=models,
-        others=" and ".join(f"{name} with {last[name]} %" for name in models[1:]),
+        others=" and ".join(f"{name} with {last[name]} %" for name in others),
         n=results.metrics.test_images,
     )
 
 
 def accuracy_matrix(results: ProblemResults) -> Chart:
     """Draw the accuracy on every task after every task."""
-    table = results.tables["accuracy_matrix"].drop(columns="of")
+    table = results.tables["accuracy_matrix"]
     square = table.pivot_table(index="after_task", columns="task", values="accuracy")
-    return draw(
-        "matrix",
-        table,
-        results.origin("accuracy_matrix"),
-        rows=square.astype(object).where(square.notna(), "").reset_index(),
-        header=["after task", *(f"task {task}" for task in square)],
-    )
+    rows = square.astype(object).where(square.notna(), "").add_prefix("task ").rename_axis("after task").reset_index()
+    return draw("matrix", table, results.origin("accuracy_matrix"), rows=rows)
 
 
 def forgetting(results: ProblemResults) -> Chart | None:
     """Draw how far the accuracy on each task fell from its best; None where there is a single task."""
     table = results.tables["forgetting"]
-    if table.empty:
-        return None
-    return draw("forgetting", table, results.origin("forgetting"), rows=table)
+    return None if table.empty else draw("forgetting", table, results.origin("forgetting"))
 
 
 def confusion(results: ProblemResults) -> Chart:
     """Draw which class is predicted for which; each row adds up to 100."""
-    cells = results.tables["confusion"].drop(columns="of").rename(columns={"images": "n"})
-    cells = cells[cells["n"] > 0]
+    cells = results.tables["confusion"]
+    cells = cells[cells["images"] > 0]
     wrong = cells[cells["actual"] != cells["predicted"]]
-    wrong = wrong.sort_values(["n", "actual", "predicted"], ascending=[False, True, True])
+    wrong = wrong.sort_values(["images", "actual", "predicted"], ascending=[False, True, True])
     names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     return draw(
         "confusion",
-        cells.sort_values("n", ascending=False, kind="stable")[:DRAWN].sort_index(),
+        cells.sort_values("images", ascending=False, kind="stable")[:DRAWN].sort_index(),
         results.origin("confusion"),
         rows=wrong[:LISTED],
         names=names,
@@ -146,13 +135,12 @@ def methods(results: ProblemResults) -> Chart:
     """Draw A_T of every compared method that answers all images, the best on top."""
     ran = [one for one in results.comparison.methods.values() if not one.failed and not one.label_space]
     values = DataFrame(
-        [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran], columns=["method", "group", "a", "sd"]
-    ).sort_values(["a", "method"], ascending=[False, True])
+        [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran], columns=["method", "group", "A_T", "sd"]
+    ).sort_values(["A_T", "method"], ascending=[False, True])
     return draw(
         "methods",
-        _with_band(values, "a"),
+        _with_band(values, "A_T"),
         Origin(f"compare@{results.name}", paths.comparison(results.suite, results.name).as_posix()),
-        rows=values,
         groups=[heading for heading in GROUPS.values() if heading in set(values["group"])],
         ceiling=GROUPS["ceiling"],
         n=results.comparison.test_images,
@@ -164,28 +152,19 @@ def weights(results: ProblemResults) -> Chart:
     table = results.tables["weights"]
     lowest, highest = (table[end].map("{:.4g}".format) for end in ("lowest", "highest"))
     values = table.assign(tenth=range(1, len(table) + 1), range=lowest + " to " + highest)
-    values = values.assign(n=table["images"], a=table["accuracy"], bin=table["weight"].map("{:.3g}".format))
-    values = values[["tenth", "range", "n", "a", "bin"]]
-    return draw(
-        "weights",
-        values,
-        results.origin("weights"),
-        rows=values.drop(columns="bin"),
-        auroc=results.metrics.weight_auroc,
-    )
+    return draw("weights", values, results.origin("weights"), auroc=results.metrics.weight_auroc)
 
 
 def reliability(results: ProblemResults, branch: str) -> Chart:
     """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
     table = results.tables["reliability"]
-    table = table[table["branch"] == branch].drop(columns=["of", "branch"])
+    table = table[table["branch"] == branch]
     bins = table["from"].map("{:.0f}".format) + "–" + table["to"].map("{:.0f}".format)
     return draw(
         "reliability",
-        table.assign(enough=table["images"] >= FEW),
+        table.assign(enough=table["images"] >= FEW, bin=bins),
         results.origin("reliability"),
         key=f"reliability-{branch}",
-        rows=table.assign(bin=bins)[["bin", "confidence", "accuracy", "images"]],
         branch=BRANCHES[branch],
         ece=results.metrics.ece.get(branch),
         guesses=branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")),
@@ -195,14 +174,12 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
 
 def sensitivity(results: ProblemResults, swept: str, table: DataFrame) -> Chart:
     """Draw A_T over the number of features D or the kernel's width sigma, on a logarithmic axis."""
-    values = table.set_axis(["v", "a", "sd"], axis=1)
     file = paths.sensitivity(results.suite, results.name) / f"{swept}.csv"
     return draw(
         "sweep",
-        _with_band(values, "a"),
+        _with_band(table, "A_T").assign(text=table[swept].map("{:g}".format)),
         Origin(f"sensitivity_{swept}@{results.name}", file.as_posix()),
         key=f"over-{swept}",
-        rows=values.assign(v=values["v"].map("{:g}".format)),
         swept=swept,
         n=results.metrics.test_images,
     )
@@ -251,7 +228,7 @@ def gains(problems: Sequence[ProblemResults]) -> Chart | None:
             for name in reversed(GAINS)  # the method that adapts is drawn last, on top
             if (one := problem.comparison.methods.get(name)) and not one.failed
         ],
-        columns=["problem", "method", "joined", "a", "sd"],
+        columns=["problem", "method", "joined", "A_T", "sd"],
     )
     if values.empty:
         return None

@@ -5,10 +5,9 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pipeline.dvc_lock import read_stages
+from pipeline.errors import InputError
 
-LOCK = Path("dvc.lock")
 DECIDING = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are mentioned
 GIT_SECONDS = 20
 
@@ -31,20 +30,20 @@ def _git(*arguments: str) -> str:
 
 
 def store_hashes() -> list[tuple[str, str, str, object]]:
-    """Return path, stage, hash and size of the outputs that dvc.lock names, by path; nothing without a dvc.lock.
+    """Return path, stage, hash and size of the outputs that dvc.lock names, by path; none if it is absent or broken.
 
     Code digests and the page itself are left out.
     """
     try:
-        lock = YAML(typ="safe").load(LOCK.read_text(encoding="utf-8")) or {}
-        return sorted(
-            (out["path"], stage, out["md5"], out.get("size", ""))
-            for stage, entry in lock.get("stages", {}).items()
-            for out in entry.get("outs", [])
-            if stage not in ("code", "report") and out.get("md5")
-        )
-    except (OSError, ValueError, YAMLError, AttributeError):
+        stages = read_stages()
+    except InputError:
         return []
+    return sorted(
+        (out["path"], stage, out["md5"], out.get("size", ""))
+        for stage, entry in stages.items()
+        for out in entry.get("outs", [])
+        if stage not in ("code", "report") and out.get("md5")
+    )
 
 
 def figures_digest(files: Iterable[Path]) -> str:

@@ -86,18 +86,8 @@ def confidence_over_time(results: StreamResults) -> Chart:
     table = DataFrame([step.model_dump(include={*FIGURES}) for step in results.steps])
     table = (100 * table[[*FIGURES]]).round(1).rename(columns=FIGURES)
     table.insert(0, "step", results.step_names())
-    values = table.melt("step", var_name="figure", ignore_index=False)
-    return draw(
-        "stream",
-        values.sort_index(kind="stable"),
-        results.origin("json"),
-        key="confidence",
-        rows=table,
-        figures=list(FIGURES.values()),
-        last=table.iloc[-1, 1:].tolist(),
-        steps=len(table),
-        off=ESTIMATE_ERROR,
-    )
+    figures = list(FIGURES.values())
+    return draw("stream", table, results.origin("json"), key="confidence", figures=figures, off=ESTIMATE_ERROR)
 
 
 def class_shares(results: StreamResults) -> Chart:
@@ -106,14 +96,13 @@ def class_shares(results: StreamResults) -> Chart:
     shares = 100 * DataFrame([step.shares for step in results.steps], index=names).T.sort_index()
     largest = shares.max(axis=1).sort_values(ascending=False, kind="stable")
     shown = sorted(largest.index[:SHOWN_CLASSES])
-    rows = shares.round(1).astype(object).where(shares.notna(), "")
-    values = shares.loc[shown].round(1).rename_axis("class").reset_index()
-    values = values.melt("class", names, "step", "share").dropna()
+    table = shares.round(1).rename_axis("class")
+    values = table.loc[shown].reset_index().melt("class", names, "step", "share").dropna()
     return draw(
         "shares",
         values,
         results.origin("json"),
-        rows=rows.reset_index(),
+        rows=table.astype(object).where(table.notna(), "").reset_index(),
         steps=names,
         classes=shown,
         top=float(largest.iloc[0]),
