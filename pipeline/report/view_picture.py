@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,15 +24,17 @@ SMALL = 112  # pixels; a smaller crop is drawn as visible squares, not smoothed
 Pixels = npt.NDArray[np.float32]
 
 
-def view_pixels(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings) -> tuple[dict[str, Pixels], float]:
-    """Return ``original``, ``zeros``, ``rand`` and ``removed``, from 0 to 1, and how much the last is stretched.
+def view_pixels(
+    crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSettings, views: Sequence[str] = VIEWS
+) -> tuple[dict[str, Pixels], float]:
+    """Return some ``views`` and ``removed``, from 0 to 1, and how much the last is stretched.
 
     ``crop`` is 8-bit RGB (h, w, 3), ``digest`` the image's sha256, which seeds its noise. What was removed is stretched
     to full contrast, except its strongest 0.5%.
     """
     image = _batch(crop)
-    views = frequency_views(image, VIEWS, settings, [digest]) | {"removed": removed(image, settings)}
-    panels: dict[str, Pixels] = {name: view[0].permute(1, 2, 0).numpy() for name, view in views.items()}
+    shown = frequency_views(image, views, settings, [digest]) | {"removed": removed(image, settings)}
+    panels: dict[str, Pixels] = {name: view[0].permute(1, 2, 0).numpy() for name, view in shown.items()}
     difference = np.abs(panels["removed"])
     strong = float(np.quantile(difference, 0.995))
     gain = 1 / strong if strong > 1 / 1024 else 1.0  # below that it is rounding error

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.method.frequency_views import ViewSettings
-from pipeline.method.view_names import VIEWS
+from pipeline.config.settings import Views
 from pipeline.report import view_picture
 from pipeline.report.page import problem_charts as charts_of
 from pipeline.report.page.page import render_page
@@ -149,8 +148,9 @@ def draw_images(folder, numbers):
 
 
 def read(album, images="data", **settings):
-    settings = {"views": ViewSettings(), "preprocessing": None, "max_pixels": 10**6} | settings
-    return read_pictures(SHOWN, "right", album, images=images, **settings)
+    how = Views(level=settings.pop("level", 1)).model_dump()
+    settings = {"views": ("original", "zeros"), "preprocessing": None, "max_pixels": 10**6} | settings
+    return read_pictures(SHOWN, "right", album, images=images, settings=how, **settings)
 
 
 @pytest.mark.parametrize(("images", "folder"), [("data", ""), ("f/all.npz", "f/images/"), ("f/all.npz", "f/")])
@@ -164,8 +164,8 @@ def test_pictures_are_read_where_the_images_are(tmp_path, monkeypatch, images, f
     album = {}
     pictures = read(album, images)
     assert list(pictures.mistakes) == ["data/1.png"]
-    assert list(pictures.views["data/0.png"]) == [*VIEWS, "removed"]
-    assert len(album) == len(VIEWS) + 2
+    assert list(pictures.views["data/0.png"]) == ["original", "zeros", "removed"]  # those that the domain has
+    assert len(album) == 4
 
 
 def test_views_are_kept_until_the_settings_or_the_code_change(tmp_path, monkeypatch):
@@ -176,6 +176,6 @@ def test_views_are_kept_until_the_settings_or_the_code_change(tmp_path, monkeypa
     albums = []
     for level, code in ((1, "a"), (1, "a"), (2, "a"), (1, "b"), (1, None)):
         albums.append({})
-        read(albums[-1], views=ViewSettings(level=level), code=code)
+        read(albums[-1], level=level, code=code)
     assert len(drawn) == 4
     assert albums[0] == albums[1] == albums[3] == albums[4] != albums[2]

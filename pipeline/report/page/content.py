@@ -84,7 +84,8 @@ def page_content(params: Any, project: Project) -> dict[str, Any]:
             album,
             images=params.domains[problem.target].images,
             preprocessing=_preprocessing(project, problem.target),
-            views=params.views,  # the same fields as ViewSettings, whose module imports torch
+            views=params.domains[problem.target].views,
+            settings=params.views.model_dump(),
             max_pixels=max_pixels,
             code=code.read_text("utf-8") if code.is_file() else None,
         )

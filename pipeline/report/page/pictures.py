@@ -9,11 +9,11 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ from pipeline.encoders.image_decoding import decode
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
 from pipeline.write_aside import write_aside
-
-if TYPE_CHECKING:
-    from pipeline.method.frequency_views import ViewSettings  # imports torch
 
 THUMBNAIL, VIEW = 128, 168  # pixels of the longer side
 LOSSLESS = 64  # pixels; up to this side a PNG is small enough, and scans of digits stay sharp
@@ -54,15 +51,16 @@ def read_pictures(
     *,
     images: str,
     preprocessing: Preprocessing | None,
-    views: ViewSettings,
+    views: Sequence[str],
+    settings: Mapping[str, Any],
     max_pixels: int,
     code: str | None = None,
 ) -> ProblemPictures:
     """Read the pictures of a problem into the album; images that are absent or damaged are left out.
 
-    ``shown`` is its table of this name; ``images`` is that of the target in suite.yaml; ``preprocessing`` is None if
-    the features were imported. If ``code``, what the report is made by, is given, views are kept until it changes:
-    torch takes a second to import.
+    ``shown`` is its table of this name; ``images`` and ``views`` are those of the target in suite.yaml, ``settings``
+    are the fields of `ViewSettings`; ``preprocessing`` is None if the features were imported. If ``code``, what the
+    report is made by, is given, views are kept until it changes: torch takes a second to import.
     """
     crop = preprocessing or CROP
     mistakes: dict[str, str] = {}
@@ -75,15 +73,17 @@ def read_pictures(
         if row["role"] == "mistake":
             mistakes[path] = add_picture(album, np.asarray(image), THUMBNAIL)
         else:
-            make = partial(_views_text, crop.crop(image), digest, views)
-            viewed[path], pictures = json.loads(kept_text((digest, crop, views, code), make) if code else make())
+            make = partial(_views_text, crop.crop(image), digest, settings, views)
+            viewed[path], pictures = json.loads(
+                kept_text((digest, crop, settings, views, code), make) if code else make()
+            )
             album |= pictures
     folder = f"{Path(images).parent.as_posix()}/images" if images.endswith(".npz") else images
     missing = (
         f"No pictures: the images of {target} are not on this machine. Put them at {folder} and run "
         "dvc repro --force --single-item report."
     )
-    how = f"{views.wavelet}, level {views.level}, noise {views.noise}"
+    how = "{wavelet}, level {level}, noise {noise}".format(**settings)
     note = f"As the vision model sees the image ({how})."
     if preprocessing is None:
         note = (
@@ -102,12 +102,13 @@ def kept_text(made_of: object, make: Callable[[], str]) -> str:
     return path.read_bytes().decode()
 
 
-def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: ViewSettings) -> str:
+def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: Mapping[str, Any], views: Sequence[str]) -> str:
     """Return the keys of the pictures by view, and the pictures, as JSON."""
-    from pipeline.report.view_picture import view_pixels  # imports torch
+    from pipeline.method.frequency_views import ViewSettings  # imports torch
+    from pipeline.report.view_picture import view_pixels
 
     pictures: dict[str, str] = {}
-    panels, _ = view_pixels(crop, bytes.fromhex(digest), settings)
+    panels, _ = view_pixels(crop, bytes.fromhex(digest), ViewSettings(**settings), views)
     keys = {view: add_picture(pictures, (255 * panel).round().astype(np.uint8), VIEW) for view, panel in panels.items()}
     return json.dumps([keys, pictures])
 
