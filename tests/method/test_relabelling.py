@@ -20,6 +20,7 @@ CASES = {
     "hard labels": {"responsibilities": "hard"},
     "no neighbours": {"neighbours": 0},
     "no prior": {"prior_count": 0.0},
+    "hard labels, no prior": {"responsibilities": "hard", "prior_count": 0.0, "class_priors": "counted"},
     "no weights": {"use_weights": False},
     "priors": {"class_priors": "counted"},
     "own covariance": {"source_covariance": False, "ridge": 0.05},
@@ -49,13 +50,14 @@ def test_rounds_in_row_space_are_the_general_rounds(monkeypatch, case, seed):
     assert_both_ways_are_the_same(ShiftedDomains(seed, n=70), case, monkeypatch)
 
 
-def test_rounds_in_row_space_handle_an_empty_class(monkeypatch):
+@pytest.mark.parametrize("case", ["no prior", "hard labels, no prior"])
+def test_rounds_in_row_space_handle_an_empty_class(monkeypatch, case):
     domains = ShiftedDomains(3, n=70)
     domains.texts[1] = -domains.texts[0]  # CLIP never prefers class 1 …
     gone = domains.y == 1
     for rows in (domains.x, domains.clip):
         rows[gone] = rows[domains.y == 0][: gone.sum()]  # … and no image looks like it
-    first, *_ = assert_both_ways_are_the_same(domains, "no prior", monkeypatch)
+    first, *_ = assert_both_ways_are_the_same(domains, case, monkeypatch)
     assert 1 not in first.labels.label
 
 
