@@ -20,7 +20,14 @@ CASES = {
     "hard labels": {"responsibilities": "hard"},
     "no neighbours": {"neighbours": 0},
     "no prior": {"prior_count": 0.0},
-    "hard labels, no prior": {"responsibilities": "hard", "prior_count": 0.0, "class_priors": "counted"},
+    # a ridge that leaves doubt: the mean of a class without rows must show
+    "hard labels, no prior": {
+        "responsibilities": "hard",
+        "prior_count": 0.0,
+        "class_priors": "counted",
+        "ridge": 100.0,
+        "source_ridge": 1.0,
+    },
     "no weights": {"use_weights": False},
     "priors": {"class_priors": "counted"},
     "own covariance": {"source_covariance": False, "ridge": 0.05},
