@@ -27,7 +27,7 @@ from pipeline.datasets.sources.choose import find_in
 from pipeline.encoders.image_decoding import read_image
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
-from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embeddings
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 
 WIDTH, VIEWS, D = 768, 3, 6000
@@ -52,7 +52,7 @@ def stores(folder: Path) -> Figures:
             for start in range(0, n, SHARD_ROWS):
                 yield log.gather(digests[start : start + SHARD_ROWS])
 
-        view = ViewRows(n, WIDTH, "float16", {}, shards())
+        view = EmbeddedView(n, WIDTH, "float16", {}, shards())
         elapsed = seconds(lambda: write_embeddings(folder / "store.zarr", {"original": view}, {}))
     return {
         "row_bytes": _bytes(folder / "store.zarr") / n,

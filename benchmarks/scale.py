@@ -25,7 +25,7 @@ from pipeline import paths
 from pipeline.datasets.manifest_files import ImageRow, Manifest, rows_digest, write_manifest
 from pipeline.datasets.task_files import ClassRow, Tasks, write_tasks
 from pipeline.datasets.tasks import is_test
-from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, write_embeddings
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, write_embeddings
 from pipeline.store.prompt_store import Prompts, write_prompts
 
 CLASSES, PER_TASK, WIDTH, CLIP_WIDTH = 345, 23, 768, 64
@@ -54,9 +54,9 @@ def write_domain(folder: Path, name: str, rows: int, number: int) -> None:
     classes = [ClassRow(c, each, c // PER_TASK) for c, each in enumerate(names)]
     write_tasks(Tasks(labels // PER_TASK, (0,), test[:, None]), classes, folder / paths.manifest(name))
 
-    def view(which: int, width: int, spread: float) -> ViewRows:
+    def view(which: int, width: int, spread: float) -> EmbeddedView:
         shards = random_shards(labels, number, which, width, spread)
-        return ViewRows(rows, width, "float16", {}, shards)
+        return EmbeddedView(rows, width, "float16", {}, shards)
 
     provenance = {"domain": name, "rows_digest": rows_digest(digests)}
     vision = {each: view(i, WIDTH, 6.0) for i, each in enumerate(VIEWS)}

@@ -22,7 +22,7 @@ from benchmarks.measure import Row, at_most, best_in_turns, seconds
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.zero_shot import cosines
 from pipeline.store import array_layout
-from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, open_embeddings, write_embeddings
 
 ROWS, WIDTH = {True: 50_000, False: 200_000}, 768  # rows by `quick`
 BLOCK, PROMPTS = 2048, 31
@@ -38,7 +38,7 @@ def rows(quick: bool) -> list[Row]:
         array, store = Path(folder) / "x.npy", Path(folder) / "x.zarr"
         np.save(array, x)
         shards = (x[i : i + SHARD_ROWS] for i in range(0, count, SHARD_ROWS))
-        write_embeddings(store, {"original": ViewRows(count, WIDTH, "float16", {}, shards)}, {})
+        write_embeddings(store, {"original": EmbeddedView(count, WIDTH, "float16", {}, shards)}, {})
         assert open_embeddings(store).read("original").tobytes() == x.tobytes()
         return [whole_read(store, array, count, quick), *checksums(store, quick)]
 

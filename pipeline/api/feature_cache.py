@@ -113,6 +113,11 @@ class FeatureCache:
             Keys of `domains` and `models` (or a name of `joined`) in suite.yaml.
         view : str, default "original"
             One of the domain's views: ``original``, ``zeros``, ``rand``.
+
+        Returns
+        -------
+        FeatureRows
+            Of shape (n, d), read when asked for.
         """
         named("domains", self.params.domains, domain)
         named("models", dict.fromkeys(self.models), model)
@@ -139,6 +144,10 @@ class FeatureCache:
             Which images.
         seed : int, optional
             Whose train or test images; the first seed if omitted.
+
+        Returns
+        -------
+        RowDataset
         """
         from pipeline.api.row_dataset import RowDataset  # imports torch
 
@@ -159,6 +168,10 @@ class FeatureCache:
             After which task, counted from 1; the last if omitted.
         seed : int, optional
             The first if omitted.
+
+        Returns
+        -------
+        AdaptedModel
         """
         params = self.params
         source, target = self._pair(problem)
@@ -181,6 +194,10 @@ class FeatureCache:
             A key of `streams`.
         after : str, optional
             The name of a step; the newest if omitted.
+
+        Returns
+        -------
+        AdaptedModel
         """
         params = self.params
         step = newest_step(params, stream, after)

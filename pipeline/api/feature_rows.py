@@ -54,11 +54,33 @@ class FeatureRows:
         return np.asarray(self[:], dtype=dtype)
 
     def take(self, index: Any) -> FeatureRows:
-        """Return the rows at ``index`` (a slice, row numbers or a mask) without reading them."""
+        """Return some of the rows without reading them.
+
+        Parameters
+        ----------
+        index : slice, ndarray of int of shape (m,) or ndarray of bool of shape (n,)
+            Which rows, as in NumPy.
+
+        Returns
+        -------
+        FeatureRows
+            Of shape (m, d).
+        """
         return FeatureRows(self._opened, self.model, self.view, self._index[index])
 
     def in_view(self, view: str) -> FeatureRows:
-        """Return the rows of the same images in another view."""
+        """Return the rows of the same images in another view.
+
+        Parameters
+        ----------
+        view : str
+            A view that the store has, such as ``zeros``.
+
+        Returns
+        -------
+        FeatureRows
+            Of shape (n, d).
+        """
         return FeatureRows(self._opened, self.model, view, self._index)
 
     def numpy(self) -> Floats:
@@ -103,7 +125,17 @@ class FeatureRows:
         return self._opened.vision.provenance
 
     def split(self, seed: int) -> tuple[FeatureRows, FeatureRows]:
-        """Return the train rows and the test rows of a seed, the split of all results."""
+        """Return the train rows and the test rows of a seed, the split of all results.
+
+        Parameters
+        ----------
+        seed : int
+            One of `seeds`.
+
+        Returns
+        -------
+        train, test : FeatureRows
+        """
         if seed not in self.seeds:
             raise ParamsError(f"seed {seed}: {self.domain} was split for {listed(self.seeds)}")
         test = self._opened.tasks.is_test(seed)[self._index]

@@ -82,7 +82,22 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Any = None) -> Self:
-        """Fit to rows X (n, d) with labels y (n,), weighted by ``sample_weight`` (n,) if given."""
+        """Fit to these rows alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, one per sample.
+        y : array-like of shape (n,)
+            The class of each row.
+        sample_weight : array-like of shape (n,), optional
+            Weights from 0 on. Ones if omitted.
+
+        Returns
+        -------
+        KernelLDAClassifier
+            This one.
+        """
         self._update(X, y, sample_weight, classes=None, first=True, at_least=2)
         self._solved()  # rows without spread are refused here and not by `predict`
         return self
@@ -90,18 +105,63 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
-        """Add rows; the first call must name all ``classes`` that will come, or has rows of all of them."""
+        """Add rows to those of earlier calls.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, one per sample.
+        y : array-like of shape (n,)
+            The class of each row.
+        classes : array-like of shape (C,), optional
+            All classes that will come; counts in the first call alone, and may be omitted if it has rows of all.
+        sample_weight : array-like of shape (n,), optional
+            Weights from 0 on. Ones if omitted.
+
+        Returns
+        -------
+        KernelLDAClassifier
+            This one.
+
+        Examples
+        --------
+        >>> model = KernelLDAClassifier(D=50, sigma=1.0)
+        >>> model = model.partial_fit([[1.0, 0.0], [1.0, 0.2]], ["a", "a"], classes=["a", "b"])
+        >>> model.partial_fit([[0.0, 1.0], [0.2, 1.0]], ["b", "b"]).predict([[0.1, 1.0]]).tolist()
+        ['b']
+        """
         first = not hasattr(self, "classes_")
         return self._update(X, y, sample_weight, classes=classes if first else None, first=first)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return the most probable class (n,) of each row of X (n, d)."""
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, one per sample.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         p = self.predict_proba(X)
         labels: npt.NDArray[Any] = self.classes_[p.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return softmax(F), (n, C), eq. (13); 0 for a class that had no row yet."""
+        """Return softmax(F), eq. (13).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, one per sample.
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+            0 for a class that had no row yet.
+        """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False)
         classifier, known = self._solved(), self._known()

@@ -22,14 +22,14 @@ from pipeline.extraction.image_embedder import ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
 from pipeline.method.rows import Matrix
-from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, Provenance, ViewRows
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, EmbeddingStore, Provenance
 from pipeline.store.progress_log import ProgressLog
 
 
 class EmbeddedImages(NamedTuple):
     """Embeddings of a manifest's images, ready for `write_embeddings`."""
 
-    views: dict[str, ViewRows]  # rows are read from the progress log when asked for
+    views: dict[str, EmbeddedView]  # rows are read from the progress log when asked for
     backbone: Provenance  # see `backbone_identity`
     summary: str  # one line for people
 
@@ -58,7 +58,7 @@ def embed_images(
         logs = {view: stack.enter_context(log) for view, log in opened.items()}
         summary = _fill(logs, images, embedder, cluster)
         rows = {
-            view: ViewRows(
+            view: EmbeddedView(
                 len(images), encoder.width, dtype, settings_of_view(view, settings.views), _shards(log, images)
             )
             for view, log in logs.items()

@@ -15,7 +15,7 @@ from pipeline.array_files import PATHS, is_domain, read_array, read_paths
 from pipeline.datasets.prompts import spoken
 from pipeline.errors import InputError, counted, listed
 from pipeline.method.rows import Index, Matrix, unit_rows
-from pipeline.store.embedding_store import ViewRows, open_embeddings
+from pipeline.store.embedding_store import EmbeddedView, open_embeddings
 from pipeline.store.prompt_store import Prompts, open_prompts
 
 TEXTS = "text.npz"  # in a folder: the text embeddings
@@ -32,7 +32,9 @@ def embeddings_file(origin: Path, domain: str) -> Path:
     raise InputError(f"{origin}: holds none of {domain}.zarr, {domain}.npz and {domain}.npy")
 
 
-def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[dict[str, ViewRows], dict[str, object]]:
+def import_store(
+    path: Path, rows_digest: str, views: Iterable[str]
+) -> tuple[dict[str, EmbeddedView], dict[str, object]]:
     """Return the views of a store that another project extracted, of the same images in the same order.
 
     ``rows_digest`` is that of the manifest here; the second result is the store's provenance.
@@ -45,7 +47,7 @@ def import_store(path: Path, rows_digest: str, views: Iterable[str]) -> tuple[di
         )
     kept = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
     shape = (store.rows, store.width)
-    return {v: ViewRows(*shape, str(store.dtype(v)), store.settings(v), store.blocks(v)) for v in views}, kept
+    return {v: EmbeddedView(*shape, str(store.dtype(v)), store.settings(v), store.blocks(v)) for v in views}, kept
 
 
 def import_views(
@@ -57,7 +59,7 @@ def import_views(
     arrays: Mapping[str, str],
     dtype: str,
     shared_by: Sequence[str] = (),
-) -> dict[str, ViewRows]:
+) -> dict[str, EmbeddedView]:
     """Read embeddings computed by somebody else, in the order of the manifest's ``images``, to be stored as ``dtype``.
 
     An .npz has an array for each view; ``arrays`` names those that are not called as the view (or "paths") is. Without
@@ -76,7 +78,7 @@ def import_views(
         name = None if file.suffix == ".npy" else arrays.get(view, view)
         rows = import_rows(file, name, order, file_rows=file_rows, dtype=dtype)
         n, d = rows.shape
-        imported[view] = ViewRows(n, d, dtype, {"imported_as": name}, [rows])
+        imported[view] = EmbeddedView(n, d, dtype, {"imported_as": name}, [rows])
     return imported
 
 

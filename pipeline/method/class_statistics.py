@@ -79,8 +79,9 @@ class ClassStatistics:
 
         Examples
         --------
-        >>> zeros(2, 1).update(np.array([[4.0]]), np.array([[0.25, 0.75]])).sums.tolist()
-        [[1.0], [3.0]]
+        >>> statistics = zeros(2, 1).update(np.array([[4.0]]), np.array([[0.25, 0.75]]))
+        >>> statistics.sums.tolist(), statistics.count.tolist()
+        ([[1.0], [3.0]], [0.25, 0.75])
         """
         omega = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
         if labels.ndim == 1 and len(labels) and (labels.min() < 0 or labels.max() >= self.C):

@@ -65,8 +65,8 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
     ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image; ``sources`` and the
     target's ``classifiers`` are the models after each task.
     """
-    there = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # as it travels to other processes
-    models = (there, sources, classifiers)
+    alone = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # as it travels to other processes
+    models = (alone, sources, classifiers)
     predictions, preferred, confidence = referee.reduce_rows(_outcomes, models, rows, _joined)
     own, *references = (list(predicted) for predicted in predictions)
     branches = {name: BranchOutcome(preferred[b], confidence[b]) for b, name in enumerate(BRANCHES)}

@@ -106,9 +106,9 @@ def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
     ``cosines`` (n, C) are to every class's prompts, ``source`` is the model after the same task, ``classifier`` the
     target's (reference rows, which do not adapt, need none), ``clip_scale`` the CLIP model's own logit scale.
     """
-    seen = np.arange(len(source.means))
+    classes_seen = np.arange(len(source.means))
     over_all = options.clip_classes_at_test == "all"
-    p_vlm = clip_probabilities(cosines, options.clip_logit_scale(clip_scale), seen, over_all=over_all)  # (1)
+    p_vlm = clip_probabilities(cosines, options.clip_logit_scale(clip_scale), classes_seen, over_all=over_all)  # (1)
     if options.predictor == "clip":
         return Prediction(p_vlm, p_vlm, p_vlm)
     if options.predictor == "nearest_mean":
@@ -116,12 +116,12 @@ def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
         d = means.shape[1]  # CLIP's columns are left out
         blocks = row_blocks(len(features), BLOCK_IMAGES)
         nearest = np.concatenate([nearest_mean(original[index][:, :d], means) for index in blocks])
-        one_hot = np.eye(len(seen))[nearest]
+        one_hot = np.eye(len(classes_seen))[nearest]
         return Prediction(one_hot, p_vlm, one_hot)
     if options.predictor == "source":
-        p = klda_probabilities(features, source.classifier, seen, options, vote=False)
+        p = klda_probabilities(features, source.classifier, classes_seen, options, vote=False)
         return Prediction(p, p_vlm, p)
     if classifier is None:
         raise InputError("prediction: the adapted method needs the target's classifier")
-    p = klda_probabilities(features, classifier, seen, options, vote=options.vote_at_test)
+    p = klda_probabilities(features, classifier, classes_seen, options, vote=options.vote_at_test)
     return Prediction(p, p_vlm, fuse(p, p_vlm, options.fusion(at_test=True)))  # (14)

@@ -60,11 +60,11 @@ class OpenedStep:
         task = None if entry.source_task is None else entry.source_task - 1
         source = read_source_after(model_path, 0, task)
         known = list(self.class_means)[: len(source.means)]
-        seen = () if self.before is None else self.before.classes
+        classes_seen = () if self.before is None else self.before.classes
         # the names of the classes that the images may have
-        names = self._classes([*known, *(name for name in seen if name not in known)])
+        names = self._classes([*known, *(name for name in classes_seen if name not in known)])
         # the K classes seen with this step, in the order in which the stream met them
-        self.order = (*seen, *(name for name in names if name not in seen))
+        self.order = (*classes_seen, *(name for name in names if name not in classes_seen))
         self._require_classes(known)
         # (c,) positions in `order` of the classes that the images may have, ascending
         self.classes = np.flatnonzero([name in names for name in self.order])

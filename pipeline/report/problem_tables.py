@@ -29,8 +29,8 @@ from pipeline.report.problem_figures import accuracy_figures, percent, percent_w
 from pipeline.write_aside import write_aside
 
 Bools = npt.NDArray[np.bool_]
-Rows = Iterable[Sequence[object]]
-CsvTable = tuple[Sequence[str], Rows]  # header and rows
+CsvRows = Iterable[Sequence[object]]
+CsvTable = tuple[Sequence[str], CsvRows]  # header and rows
 
 PREDICTED = {"says": str, "confidence": float}  # by each branch
 MISTAKES = 12  # how many are listed, the most confident
@@ -133,7 +133,7 @@ def problem_tables(problem: EvaluatedProblem, images: TargetImages | None, made:
     scores = problem.scores
     matrix = np.mean([one.accuracy for one in scores], axis=0)
     per_class = np.array([one.per_class for one in scores]).T  # (C, S)
-    rows: dict[str, Rows] = {
+    rows: dict[str, CsvRows] = {
         "tasks": _per_task(scores),
         "accuracy_matrix": ((k + 1, j + 1, percent(a)) for (k, j), a in np.ndenumerate(matrix) if j <= k),
         "forgetting": _forgetting(scores, matrix[-1]),

@@ -53,7 +53,7 @@ def evaluate(context: Context, name: str) -> str:
             views=len(options.test_views),
             D=problem.bases.recipe.D,
         )
-    made = made_with(params.selected()) | problem.bases.recipe.asked()
+    parameters = made_with(params.selected()) | problem.bases.recipe.asked()
     is_test = (target.tasks.is_test(seed) for seed in target.seeds)
     weight, right = kept_weights(evaluation.pseudo_labels(), is_test, target.labels)
     evaluated = EvaluatedProblem(
@@ -68,8 +68,8 @@ def evaluate(context: Context, name: str) -> str:
     )
     private = target.name in params.data.private
     images = None if private else TargetImages(target.vision_rows("original"), target.images_at)
-    write_problem_tables(paths.problem_tables(context.suite, name), problem_tables(evaluated, images, made))
-    figures = {**problem_figures(evaluated), "made_with": made}
+    write_problem_tables(paths.problem_tables(context.suite, name), problem_tables(evaluated, images, parameters))
+    figures = {**problem_figures(evaluated), "made_with": parameters}
     if options.reject != "none" or params.problems[name].label_space is not None:
         seeds = range(len(target.seeds))
         figures["label_space"] = label_space_figures([evaluation.label_space_scores(index) for index in seeds])

@@ -13,7 +13,7 @@ from pipeline.errors import InputError, counted
 from pipeline.method.backbone_weights import side_by_side, split_models
 from pipeline.method.rows import BLOCK_IMAGES, Matrix
 from pipeline.stage import Context, stage
-from pipeline.store.embedding_store import SHARD_ROWS, EmbeddingStore, ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, EmbeddingStore, open_embeddings, write_embeddings
 
 
 @stage(per=("domains", "joined"), reads=("joined",))
@@ -45,7 +45,7 @@ def parts_of(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:
     return [{"name": name, "width": store.width, **store.backbone}]
 
 
-def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> ViewRows:
+def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> EmbeddedView:
     """Return the rows of a view side by side, and how it was made."""
     dtype = np.result_type(first.dtype(view), second.dtype(view))
 
@@ -61,7 +61,7 @@ def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> Vie
         ]
         return side_by_side(models)
 
-    return ViewRows(
+    return EmbeddedView(
         first.rows,
         first.width + second.width,
         dtype.name,

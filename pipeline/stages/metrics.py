@@ -42,16 +42,16 @@ def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
     """Return mean, problems and the parameters behind them; short names, for one screen."""
     if not evaluated:
         return {}
-    made = next(iter(evaluated.values())).made_with
-    alike = {name: one for name, one in evaluated.items() if not differences(made, one.made_with)}
+    parameters = next(iter(evaluated.values())).made_with
+    alike = {name: one for name, one in evaluated.items() if not differences(parameters, one.made_with)}
     mean = {"mean": round(fmean(one.A_T for one in alike.values()), 2)}
     return {
         **(mean if len(alike) == len(evaluated) else {}),
         **{name: format_figure(one.A_T, one.A_T_sd, plus_minus="±") for name, one in alike.items()},
         **_unknown_figures(alike),
-        "D": made["rff.D"],
-        "sigma": made["rff.sigma"],
-        "method": _method_name(made["method.variant"], made["method.options"]),
+        "D": parameters["rff.D"],
+        "sigma": parameters["rff.sigma"],
+        "method": _method_name(parameters["method.variant"], parameters["method.options"]),
     }
 
 

@@ -55,8 +55,8 @@ def sensitivity(context: Context, name: str, setting: str) -> str:
     folder = paths.sensitivity(context.suite, name)
     with write_aside(folder / f"{setting}.csv") as aside:
         write_table(aside, ("of", setting, "A_T", "sd"), rows)
-    made = {key: value for key, value in made_with(params.selected()).items() if key != f"rff.{setting}"}
+    parameters = {key: value for key, value in made_with(params.selected()).items() if key != f"rff.{setting}"}
     means = {value: mean_outcome(outcomes[run]) for (_, value), run in chosen.items()}
     scored = [{"value": value, "accuracy": one.accuracy, "scores": one.scores} for value, one in means.items()]
-    write_json(folder / f"{setting}.json", {"made_with": made, "values": scored})
+    write_json(folder / f"{setting}.json", {"made_with": parameters, "values": scored})
     return f"{counted(len(shown), 'value')} of {setting}, {len(chosen)} to choose from"

@@ -44,10 +44,10 @@ def tables(context: Context) -> str:
     now = made_with(params.selected())
     results = (measured.made_with, *(one.made_with for one in sweeps.values()))
     stale = [note for one in results for note in stale_notes(one, now, "dvc repro")]
-    made = [replace(table, warnings=tuple(stale)) for table in suite_tables(measured, sweeps)]
+    all_tables = [replace(table, warnings=tuple(stale)) for table in suite_tables(measured, sweeps)]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()
-        for table in made:
+        for table in all_tables:
             for ending, render in FORMATS.items():
                 (aside / f"{table.name}.{ending}").write_text(render(table), encoding="utf-8")
-    return f"\n{to_text(made[0])}" if made else "suite.yaml has no problems"
+    return f"\n{to_text(all_tables[0])}" if all_tables else "suite.yaml has no problems"

@@ -37,7 +37,7 @@ Provenance = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class ViewRows:
+class EmbeddedView:
     """The rows (n, d) of one view, to be written."""
 
     rows: int
@@ -47,7 +47,7 @@ class ViewRows:
     shards: Iterable[Matrix]  # the rows in order, at most `SHARD_ROWS` at a time
 
 
-def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Provenance) -> None:
+def write_embeddings(path: Path, views: Mapping[str, EmbeddedView], provenance: Provenance) -> None:
     """Write views of one shape to a temporary name, then rename to ``path``, which is never half written.
 
     ``provenance`` are attributes: domain, model, weights, preprocessing, precision, rows_digest.
@@ -57,7 +57,7 @@ def write_embeddings(path: Path, views: Mapping[str, ViewRows], provenance: Prov
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "vit.zarr"
     >>> x = np.arange(6, dtype=np.float16).reshape(3, 2)
-    >>> write_embeddings(path, {"original": ViewRows(3, 2, "float16", {}, [x])}, {"domain": "dslr"})
+    >>> write_embeddings(path, {"original": EmbeddedView(3, 2, "float16", {}, [x])}, {"domain": "dslr"})
     >>> store = open_embeddings(path)
     >>> store.rows, store.width, store.views
     (3, 2, ('original',))
@@ -98,7 +98,7 @@ async def _wait_for_the_rest() -> None:
         await asyncio.wait(rest)
 
 
-def _fill(array: "zarr.Array[Any]", name: str, view: ViewRows) -> None:
+def _fill(array: "zarr.Array[Any]", name: str, view: EmbeddedView) -> None:
     """Write the rows of a view; refuse what is not finite, and another number of rows than was announced."""
     start = 0
     for rows in view.shards:

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from pipeline.comparison.heads.training import Batch, GrowingHead, HeadTask, new_head
+from pipeline.comparison.heads.training import GrowingHead, HeadTask, TrainingBatch, new_head
 from pipeline.comparison.methods import head
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask, UnlabelledRows
@@ -71,7 +71,7 @@ def small_task(n=40):
 
 
 def whole_batch(rows, progress=0.5):
-    return Batch(torch.arange(len(rows.x)), rows.x, rows.y, progress)
+    return TrainingBatch(torch.arange(len(rows.x)), rows.x, rows.y, progress)
 
 
 def seeded(method):

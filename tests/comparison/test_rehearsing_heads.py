@@ -10,7 +10,7 @@ from comparison.head_cases import C, drawn, move, rows_of, shifted_seed, small_h
 from pipeline.comparison.heads import rehearsing
 from pipeline.comparison.heads.regularised import LearningWithoutForgetting
 from pipeline.comparison.heads.rehearsing import DualMemory, EndToEnd, ExemplarClassifier, Rehearsal, herding
-from pipeline.comparison.heads.training import Batch, Training, distillation, head_tasks, run_head
+from pipeline.comparison.heads.training import Training, TrainingBatch, distillation, head_tasks, run_head
 from reference import herding as oracle
 from reference.basics import softmax
 
@@ -50,7 +50,7 @@ def test_lwf_adds_the_distillation_of_the_earlier_classes():
     method.strength = 3.0
     head, rows, old = begun(method)
     part = torch.tensor([4, 1, 6])  # the recorded answers must follow the rows of a batch
-    loss = method.loss(head, rows, Batch(part, rows.x[part], rows.y[part], 0.0))
+    loss = method.loss(head, rows, TrainingBatch(part, rows.x[part], rows.y[part], 0.0))
     new = head.logits(rows.x[part])
     own = naive_cross_entropy(new[:, 2:], (rows.y[part] - 2).tolist())
     earlier = naive_distillation(new[:, :2], old[part, :2])

@@ -11,7 +11,7 @@ import pytest
 
 from faults.tiny_stores import KINDS
 from pipeline.errors import StoreError
-from pipeline.store.embedding_store import SHARD_ROWS, ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, open_embeddings, write_embeddings
 
 
 def outcome(store, expected):
@@ -69,7 +69,7 @@ def test_random_bits_of_a_larger_store(tmp_path):
     """Two shards of 40,000 rows × 16 float16: 1.3 MB."""
     path, x = tmp_path / "e.zarr", np.random.default_rng(0).standard_normal((40_000, 16)).astype(np.float16)
     shards = [x[i : i + SHARD_ROWS] for i in range(0, len(x), SHARD_ROWS)]
-    write_embeddings(path, {"original": ViewRows(*x.shape, "float16", {}, shards)}, {})
+    write_embeddings(path, {"original": EmbeddedView(*x.shape, "float16", {}, shards)}, {})
     chosen = random.Random(0)
     files = sorted(file for file in path.rglob("*") if file.is_file())
     sizes = [file.stat().st_size for file in files]

@@ -24,7 +24,7 @@ from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import embedding_store, source_store
 from pipeline.store.array_store import writing
 from pipeline.store.basis_file import BasisRecipe, basis_digest, read_bases, write_bases
-from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import EmbeddedView, open_embeddings, write_embeddings
 from pipeline.store.progress_log import ProgressLog
 from pipeline.store.prompt_store import Prompts, open_prompts, write_prompts
 from pipeline.store.source_store import read_source, reserve_scatters, write_models, write_scatters
@@ -56,7 +56,8 @@ def embeddings(folder: Path, monkeypatch: Any) -> TinyStore:
     path = folder / "e.zarr"
     x = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(np.float16)
     views = {
-        view: ViewRows(ROWS, WIDTH, "float16", {"level": 1}, [x[:SHARD], x[SHARD:]]) for view in ("original", "zeros")
+        view: EmbeddedView(ROWS, WIDTH, "float16", {"level": 1}, [x[:SHARD], x[SHARD:]])
+        for view in ("original", "zeros")
     }
     write_embeddings(path, views, {"domain": "a", "weights": "w", "rows_digest": "d"})
 

@@ -1,5 +1,7 @@
 """The shipped default as a whole against a naive float64 oracle: from embeddings to predicted probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,16 +15,16 @@ from reference.random_fourier_features import feature
 TOLERANCE = 2e-4  # of probabilities: features are float32, products of them too
 
 
-def shipped(seed):
+def shipped(seed, options=CALIBRATED):
     """Run the default; return after each task the first labels, the final labels and the test prediction."""
-    sources, referee = sources_of(seed, CALIBRATED), Referee(seed.basis, CALIBRATED, seed.target.clip_scale)
+    sources, referee = sources_of(seed, options), Referee(seed.basis, options, seed.target.clip_scale)
     first = [pseudo_label(referee, task, model) for task, model in zip(seed.target.tasks, sources, strict=True)]
-    adapted = adapted_to(seed, CALIBRATED, sources)
-    predictions = predicted(seed, CALIBRATED, sources, [task.classifier for task in adapted])
+    adapted = adapted_to(seed, options, sources)
+    predictions = predicted(seed, options, sources, [task.classifier for task in adapted])
     return zip(first, [task.labels for task in adapted], predictions, strict=True)
 
 
-def expected(seed):
+def expected(seed, threshold=0.0):
     """The same by the oracle."""
     omega = np.vstack([seed.basis.omega, seed.basis.clip_omega])
 
@@ -37,7 +39,7 @@ def expected(seed):
         source_model = oracle.Source([(view[i], source_y[i]) for view in source_z for i in seen], K)
         task = (images.classes.tolist(), z(images), images.cosines, images.views["original"])
         first = oracle.first_label(task, source_model, seed.target.clip_scale)
-        *final, after = model.adapt(source_model, task, seed.target.clip_scale)
+        *final, after = model.adapt(source_model, task, seed.target.clip_scale, threshold)
         yield first, final, oracle.predict(after, test_z)
 
 
@@ -49,12 +51,30 @@ def test_the_shipped_default_equals_the_naive_oracle(monkeypatch, n, D, in_row_s
     seed = ShiftedDomains(number, (3, 2, 2), n=n, tests=21, noise=3.0).build(D=D, clip=True)
     changed = 0
     for mine, naive in zip(shipped(seed), expected(seed), strict=True):
-        for labels, (label, weight, fused) in zip(mine[:2], naive[:2], strict=True):
-            np.testing.assert_array_equal(labels.label, label)
-            np.testing.assert_allclose(labels.weight, weight, atol=TOLERANCE)
-            np.testing.assert_allclose(labels.fused, fused, atol=TOLERANCE)
-        np.testing.assert_array_equal(mine[2].label, naive[2].argmax(axis=1))
-        np.testing.assert_allclose(mine[2].fused, naive[2], atol=TOLERANCE)
+        assert_equal(mine, naive)
         changed += (mine[0].label != mine[1].label).sum()
     assert changed > 0  # the rounds have something to do
     assert len(calls) == in_row_space  # the path that this size is meant for
+
+
+@pytest.mark.parametrize(("n", "D"), [(42, 90), (84, 20)])
+def test_with_a_gate_that_moves_it_equals_the_naive_oracle(n, D):
+    threshold = 0.9
+    seed = ShiftedDomains(1, (3, 2, 2), n=n, tests=21, noise=3.0).build(D=D, clip=True)
+    moved = 0
+    for mine, naive in zip(
+        shipped(seed, replace(CALIBRATED, threshold=threshold)), expected(seed, threshold), strict=True
+    ):
+        assert_equal(mine, naive)
+        moved += (mine[0].kept != mine[1].kept).sum()
+    assert moved > 0  # images are let in, or shut out again, between rounds
+
+
+def assert_equal(mine, naive):
+    """The first labels, the final labels and the test prediction after a task."""
+    for labels, (label, weight, fused) in zip(mine[:2], naive[:2], strict=True):
+        np.testing.assert_array_equal(labels.label, label)
+        np.testing.assert_allclose(labels.weight, weight, atol=TOLERANCE)
+        np.testing.assert_allclose(labels.fused, fused, atol=TOLERANCE)
+    np.testing.assert_array_equal(mine[2].label, naive[2].argmax(axis=1))
+    np.testing.assert_allclose(mine[2].fused, naive[2], atol=TOLERANCE)

@@ -40,6 +40,8 @@ def test_degrees_of_freedom_count_rows_about_their_means():
     rows, labels, _ = rows_of(0)
     assert summed(rows, labels).degrees_of_freedom() == pytest.approx(60 - 4)
     assert summed(rows, labels, np.full(60, 0.3)).degrees_of_freedom() == pytest.approx(56)
+    one_class = cs.zeros(1, 2).update(np.eye(2), np.zeros(2, int), np.array([1.0, 3.0]))
+    assert one_class.degrees_of_freedom() == pytest.approx(4**2 / 10 - 1)  # (Σω)² / Σω² − 1
 
 
 def test_mistakes_are_named():

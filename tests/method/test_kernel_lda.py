@@ -82,3 +82,7 @@ def test_mistakes_are_named(data):
         fitted(few, Regularisation(0.0))
     with pytest.raises(InputError, match="no row has any weight"):
         fitted(cs.zeros(2, 20), Regularisation(0.1, relative=False))
+    statistics = cs.zeros(2, 20).update(data[0][:6], np.arange(6) % 2)
+    statistics.sums[0, 0] = np.nan
+    with pytest.raises(InputError, match="not finite"):
+        fitted(statistics, Regularisation(1.0, relative=False))

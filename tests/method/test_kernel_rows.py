@@ -59,6 +59,8 @@ def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept, basis):
     assert isinstance(view, module.KeptFeatures) == kept
     expected = deviations(basis.joint(), inputs[np.arange(40)])
     np.testing.assert_allclose(features.deviations("original", index), expected[index], atol=1e-7)
+    backwards = np.arange(40)[::-1]  # all of them, in another order
+    np.testing.assert_allclose(features.deviations("original", backwards), expected[backwards], atol=1e-7)
     part = view.take(np.arange(3, 20))
     found = module.deviations_of(features.basis, part, index)
     np.testing.assert_allclose(found, expected[index + 3], atol=1e-7)

@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from comparison.shifted_domains import ShiftedDomains, adapted_to
+from comparison.shifted_domains import ShiftedDomains, adapted_to, sources_of
+from pipeline.errors import InputError
 from pipeline.method import relabelling
+from pipeline.method.adaptation import Referee, adapt_task
+from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import CALIBRATED
 
 CASES = {
@@ -17,9 +20,18 @@ CASES = {
     "hard labels": {"responsibilities": "hard"},
     "no neighbours": {"neighbours": 0},
     "no prior": {"prior_count": 0.0},
+    # a ridge that leaves doubt: the mean of a class without rows must show
+    "hard labels, no prior": {
+        "responsibilities": "hard",
+        "prior_count": 0.0,
+        "class_priors": "counted",
+        "ridge": 100.0,
+        "source_ridge": 1.0,
+    },
     "no weights": {"use_weights": False},
     "priors": {"class_priors": "counted"},
     "own covariance": {"source_covariance": False, "ridge": 0.05},
+    "no ridge": {"source_covariance": False, "ridge": 0.0},  # without the task there is nothing to factor
     "original alone": {"views": ("original",)},
     "mahalanobis": {"logits": "mahalanobis"},
 }
@@ -45,11 +57,37 @@ def test_rounds_in_row_space_are_the_general_rounds(monkeypatch, case, seed):
     assert_both_ways_are_the_same(ShiftedDomains(seed, n=70), case, monkeypatch)
 
 
-def test_rounds_in_row_space_handle_an_empty_class(monkeypatch):
+@pytest.mark.parametrize("case", ["no prior", "hard labels, no prior"])
+def test_rounds_in_row_space_handle_an_empty_class(monkeypatch, case):
     domains = ShiftedDomains(3, n=70)
     domains.texts[1] = -domains.texts[0]  # CLIP never prefers class 1 …
     gone = domains.y == 1
     for rows in (domains.x, domains.clip):
         rows[gone] = rows[domains.y == 0][: gone.sum()]  # … and no image looks like it
-    first, *_ = assert_both_ways_are_the_same(domains, "no prior", monkeypatch)
+    first, *_ = assert_both_ways_are_the_same(domains, case, monkeypatch)
     assert 1 not in first.labels.label
+
+
+def test_a_class_that_comes_back_takes_the_general_path(monkeypatch):
+    seed, options = ShiftedDomains(1, n=70).build(D=24), replace(CALIBRATED, arithmetic="float64")
+    source, referee = sources_of(seed, options)[0], Referee(seed.basis, options, seed.target.clip_scale)
+    halves = [seed.target.tasks[0].take(index) for index in np.array_split(np.arange(len(seed.target.tasks[0])), 2)]
+    ways = []
+    for fast in (True, False):
+        monkeypatch.setattr(relabelling, "cheaper", lambda *_, fast=fast: fast)
+        statistics = empty_statistics(seed.basis, options)
+        for half in halves:
+            statistics, adapted = adapt_task(referee, half, source, statistics)
+        ways.append(adapted)
+    np.testing.assert_allclose(ways[0].labels.fused, ways[1].labels.fused, atol=1e-8)
+    np.testing.assert_allclose(ways[0].classifier.b, ways[1].classifier.b, rtol=1e-7)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_copies_of_one_image_are_refused_on_both_paths(monkeypatch, fast):
+    domains = ShiftedDomains(0, n=70)
+    domains.x[:], domains.clip[:] = domains.x[0], domains.clip[0]
+    seed, options = domains.build(D=24), replace(CALIBRATED, source_covariance=False, views=("original",))
+    monkeypatch.setattr(relabelling, "cheaper", lambda *_: fast)
+    with pytest.raises(InputError, match="ridge_kind: absolute"):
+        adapted_to(seed, options)

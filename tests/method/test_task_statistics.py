@@ -105,3 +105,21 @@ def test_a_class_without_rows_has_no_mean_and_an_update_leaves_the_old_statistic
     assert len(more.means()) == 4
     np.testing.assert_array_equal(known.means(), means)
     np.testing.assert_array_equal(known.within().solve(right, 1e-6), solved)
+
+
+def test_merged_statistics_keep_the_priors_of_both():
+    halves = [np.flatnonzero(np.isin(data().labels, classes)) for classes in TASKS]
+    first, second = (
+        EMPTY["exact"].update(task(data().take(rows), classes, np.full((2, 12), float(c)), 2.0))
+        for c, (rows, classes) in enumerate(zip(halves, TASKS, strict=True), 1)
+    )
+    merged = first + second
+    np.testing.assert_array_equal(merged.prior_means[:, 0], [1, 1, 2, 2])
+    np.testing.assert_array_equal(merged.prior_count, [2, 2, 2, 2])
+
+
+def test_a_class_that_comes_back_has_no_second_warm_start():
+    rows = data().take(np.flatnonzero(np.isin(data().labels, TASKS[0])))
+    once = EMPTY["task_centred"].update(task(rows, TASKS[0], np.zeros((2, 12)), 25.0))
+    again = once.update(task(rows, TASKS[0], np.ones((2, 12)), 25.0))
+    np.testing.assert_allclose(again.weight() - once.weight(), once.weight() - 25.0)

@@ -11,7 +11,7 @@ import pytest
 from documented_commands import commands_of
 from pipeline.report.table import format_figure
 from pipeline.stage import main
-from pipeline.store.embedding_store import ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import EmbeddedView, open_embeddings, write_embeddings
 from sharing_story import PULL
 from small_project import ROOT, SmallProject, draw_image, stages_run
 
@@ -105,7 +105,7 @@ def extract_anew(project, path):
     store = open_embeddings(project.folder / path)
     provenance = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
     rows = {
-        view: ViewRows(store.rows, store.width, "float16", store.settings(view), [store.read(view) * 1.5])
+        view: EmbeddedView(store.rows, store.width, "float16", store.settings(view), [store.read(view) * 1.5])
         for view in store.views
     }
     write_embeddings(project.folder / path, rows, provenance)

@@ -17,7 +17,7 @@ from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed import Target
 from pipeline.stage import main, open_project
-from pipeline.store.embedding_store import EmbeddingStore, ViewRows, open_embeddings, write_embeddings
+from pipeline.store.embedding_store import EmbeddedView, EmbeddingStore, open_embeddings, write_embeddings
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def rewrite(path, width=None, **provenance):
     rows = {v: np.ascontiguousarray(store.read(v)[:, :width]) for v in store.views}
     kept = {k: v for k, v in store.provenance.items() if k not in ("schema", "views")}
     shutil.rmtree(path)
-    views = {v: ViewRows(*x.shape, str(x.dtype), {}, [x]) for v, x in rows.items()}
+    views = {v: EmbeddedView(*x.shape, str(x.dtype), {}, [x]) for v, x in rows.items()}
     write_embeddings(path, views, kept | provenance)
 
 

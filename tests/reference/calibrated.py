@@ -87,8 +87,11 @@ class Target:
     def __init__(self):
         self.rows = []
 
-    def adapt(self, source, task, scale):
-        """Return the final labels, weights and fused probabilities of a task, and the means and A after it."""
+    def adapt(self, source, task, scale, threshold=0.0):
+        """Return the final labels, weights and fused probabilities of a task, and the means and A after it.
+
+        An image whose largest probability is below the threshold enters nothing, in this round.
+        """
         classes, views, _, _ = task
         labels, weights, fusions = first_label(task, source, scale)
         kappa = None
@@ -96,7 +99,8 @@ class Target:
             shares = [
                 dict(zip(classes, (w * v for v in p), strict=True)) for w, p in zip(weights, fusions, strict=True)
             ]
-            rows = self.rows + [row for view in views for row in zip(view, shares, strict=True)]
+            kept = [i for i, p in enumerate(fusions) if max(p) >= threshold]
+            rows = self.rows + [(view[i], shares[i]) for view in views for i in kept]
             means = []
             for k, source_mean in enumerate(source.means):
                 members = [(z, share[k]) for z, share in rows if k in share]

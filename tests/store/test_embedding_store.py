@@ -14,7 +14,7 @@ import zarr.storage._local as local
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
 from pipeline.store.array_layout import sharded_rows
-from pipeline.store.embedding_store import StoredRows, ViewRows, open_embeddings, rows_of, write_embeddings
+from pipeline.store.embedding_store import EmbeddedView, StoredRows, open_embeddings, rows_of, write_embeddings
 from shards import files_in
 
 ROWS, WIDTH, SHARD, CHUNK = 301, 6, 128, 32
@@ -27,7 +27,7 @@ def values(dtype: str = "float16") -> np.ndarray:
 
 def write(path: Path, x: np.ndarray, *, block: int = SHARD) -> None:
     blocks = [x[i : i + block] for i in range(0, len(x), block)]
-    rows = ViewRows(*x.shape, str(x.dtype), {"wavelet": "haar"}, blocks)
+    rows = EmbeddedView(*x.shape, str(x.dtype), {"wavelet": "haar"}, blocks)
     write_embeddings(path, dict.fromkeys(VIEWS, rows), {"domain": "a", "weights": "w1"})
 
 

@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy, softplus
 from torch.optim import SGD, Optimizer
 
-from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, Training, draw_rows
+from pipeline.comparison.heads.training import FineTuning, GrowingHead, HeadTask, Training, TrainingBatch, draw_rows
 
 RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
 WIDTH = 64  # of the discriminator's hidden layer
@@ -68,7 +68,7 @@ class DomainAdversarial(FineTuning):
         """Return the discriminator's parameters."""
         return self.discriminator.parameters if self.discriminator else []
 
-    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+    def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
         """Return the cross-entropy plus the discriminator's loss behind the gradient reversal layer."""
         source = head.hidden(batch.x)
         loss = cross_entropy(head.output(source)[:, task.own], batch.y - task.first)

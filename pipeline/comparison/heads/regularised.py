@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, Step, distillation
+from pipeline.comparison.heads.training import FineTuning, GrowingHead, HeadTask, Step, TrainingBatch, distillation
 
 Parameters = Mapping[str, Tensor]
 
@@ -39,7 +39,7 @@ class LearningWithoutForgetting(FineTuning):
         """Record the old head's answers for the new rows."""
         self.old = head.frozen().logits(task.x)[:, : task.first]
 
-    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+    def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
         """Return L_new + λ_o L_old."""
         new = super().loss(head, task, batch)
         if not task.first:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, normalize, one_hot
 
-from pipeline.comparison.heads.training import Batch, FineTuning, GrowingHead, HeadTask, distillation, train
+from pipeline.comparison.heads.training import FineTuning, GrowingHead, HeadTask, TrainingBatch, distillation, train
 
 PER_CLASS = 20
 BALANCED_STEPS = 0.4  # of EEIL's steps for a task: FACIL fine-tunes for 40 epochs after 90
@@ -36,7 +36,7 @@ class Rehearsal(FineTuning):
         labels = [torch.full((len(x),), c, dtype=torch.int64) for c, x in enumerate(self.memory)]
         return torch.cat([task.x[:0], *self.memory]), torch.cat([task.y[:0], *labels])
 
-    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:  # noqa: ARG002
+    def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:  # noqa: ARG002
         """Return the cross-entropy among all classes seen."""
         return cross_entropy(head.logits(batch.x), batch.y)
 
@@ -61,7 +61,7 @@ class ExemplarClassifier(Rehearsal):
         """Record the old head's answers q for all rows, Algorithm 3."""
         self.old = head.frozen().logits(task.x)[:, : task.first].sigmoid()
 
-    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+    def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
         """Return Algorithm 3's loss: binary cross-entropy, summed over classes, the mean over rows."""
         answers = one_hot(batch.y, task.classes_seen).float()
         answers[:, : task.first] = self.old[batch.index]
@@ -95,7 +95,7 @@ class EndToEnd(Rehearsal):
         self.distilled, self.old = self.tasks, head.frozen().logits(task.x)
         self.tasks = [*self.tasks, task.own]
 
-    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+    def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
         """Return eq. (1): cross-entropy and, task by task, distillation."""
         logits, old = head.logits(batch.x), self.old[batch.index]
         total = super().loss(head, task, batch)

@@ -140,7 +140,7 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class TrainingBatch:
     """Some rows of a task."""
 
     index: Tensor  # (b,) positions in the task's rows
@@ -153,7 +153,7 @@ class Batch:
 class Step:
     """One step of a training."""
 
-    batch: Batch
+    batch: TrainingBatch
     gradient: Mapping[str, Tensor]  # of the loss without the penalty, by parameter
     before: Mapping[str, Tensor]  # the parameters before the step
 
@@ -178,7 +178,7 @@ class FineTuning:
     def begin_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Prepare for a task: the head has grown and is not trained yet."""
 
-    def loss(self, head: GrowingHead, task: HeadTask, batch: Batch) -> Tensor:
+    def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
         """Return the loss of a batch: here the cross-entropy among the task's own classes."""
         return cross_entropy(head.logits(batch.x)[:, task.own], batch.y - task.first)
 
@@ -240,7 +240,7 @@ def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Train
     steps = training.steps_for(len(task.x))
     batches = draw_rows(len(task.x), training.batch, method.generator)
     for number, index in enumerate(islice(batches, steps)):
-        batch = Batch(index, task.x[index], task.y[index], number / steps)
+        batch = TrainingBatch(index, task.x[index], task.y[index], number / steps)
         gradients = torch.autograd.grad(method.loss(head, task, batch), parameters, materialize_grads=True)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient

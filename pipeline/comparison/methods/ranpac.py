@@ -83,7 +83,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class FewRows:
     """The same while fewer rows are fitted than there are features.
 
     With B = √ω h (n, M) and Y = √ω y (n, C), (G + λI)⁻¹Q = Bᵀ(BBᵀ + λI)⁻¹Y takes n³ operations in place of M³.
@@ -94,7 +94,7 @@ class Rows:
     out: npt.NDArray[np.bool_]  # (n,) held out
     gram: Matrix64  # (n, n) BBᵀ
 
-    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> "Rows | Sums":
+    def added(self, B: Matrix64, Y: Matrix64, out: npt.NDArray[np.bool_]) -> "FewRows | Sums":
         """Return these with further rows; Y (n, C) may have further classes."""
         before, M = self.B, self.B.shape[1]
         if np.sum(~self.out) + np.sum(~out) > ROWS_PER_FEATURE * M:
@@ -102,7 +102,7 @@ class Rows:
             empty = Sums(*nothing, *nothing)
             return empty.added(before, self.Y, self.out).added(B, Y, out)
         cross, more = B @ before.T, Y.shape[1] - self.Y.shape[1]
-        return Rows(
+        return FewRows(
             np.vstack([before, B]),
             np.vstack([np.pad(self.Y, ((0, 0), (0, more))), Y]),
             np.concatenate([self.out, out]),
@@ -144,7 +144,9 @@ class RidgeRegression:
         P = self.projection(seed)
         M = P.shape[1]
         weight, any_out = np.zeros(0), False
-        sums: Rows | Sums = Rows(np.zeros((0, M)), np.zeros((0, 0)), np.zeros(0, dtype=np.bool_), np.zeros((0, 0)))
+        sums: FewRows | Sums = FewRows(
+            np.zeros((0, M)), np.zeros((0, 0)), np.zeros(0, dtype=np.bool_), np.zeros((0, 0))
+        )
         regressions: list[Regression] = []
         for t, task in enumerate(tasks):
             C, out = task.classes_seen, folds(task.labels) == FOLDS - 1  # every fifth row of a class

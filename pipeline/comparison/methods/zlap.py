@@ -53,10 +53,10 @@ def scores_after_tasks(space: Space) -> Iterator[Matrix64]:
         index, cosine = np.take_along_axis(index, best, axis=1), np.take_along_axis(cosine, best, axis=1)
         of_rows = np.vstack([of_rows, columns])
         result = edges(index, np.maximum(cosine, 0), len(of_rows)) @ of_rows
-        seen = task.classes_seen
+        K = task.classes_seen
         if text is not None:
-            result = result + (strongest(similarity(space.test, text[:seen])) @ of_classes[:seen])
-        yield np.asarray(result[:, :seen])
+            result = result + (strongest(similarity(space.test, text[:K])) @ of_classes[:K])
+        yield np.asarray(result[:, :K])
 
 
 def similarity(rows: Matrix64, text: Matrix64) -> Matrix64:
