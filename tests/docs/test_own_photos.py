@@ -16,12 +16,9 @@ COPY, FOLDERS, CHOOSE, *RUN = BLOCK.lines
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(shipped, tmp_path):
     """Return a clone with images, in which the suite is written, edited and chosen as README.md says."""
-    project = SmallProject(tmp_path)
-    for name in ("params.yaml", "suite.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "suites", tmp_path / "suites")
+    project = SmallProject(shipped)
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights/digits").symlink_to(ROOT / "weights/digits")
     for seed, domain in enumerate(("photos", "drawings")):
