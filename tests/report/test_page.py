@@ -14,8 +14,8 @@ from pipeline.report import view_picture
 from pipeline.report.page import problem_charts as charts_of
 from pipeline.report.page.page import render_page
 from pipeline.report.page.pictures import add_picture, read_pictures
-from pipeline.report.page.problem_charts import confusion, problem_charts, spread_labels
-from report_content import AWKWARD, problem, report_content
+from pipeline.report.page.problem_charts import confusion, embedding_map, problem_charts, spread_labels
+from report_content import AWKWARD, MANY, problem, report_content
 
 THREE = problem("left-right", ["ant", "bee", "cat"], 70)
 SHOWN = THREE.tables["shown"]
@@ -89,12 +89,14 @@ def test_confusion_adds_up_and_lists_the_worst_and_of_very_many_the_rarest_are_n
     assert few.rows == chart.rows  # the table is of all
 
 
-def test_names_on_the_map_do_not_cover_each_other():
+def test_names_on_the_map_do_not_cover_each_other_and_of_very_many_classes_there_are_none():
     given = {"monitor": (100.0, 50.0), "keyboard": (110.0, 52.0), "laptop": (105.0, 60.0), "mug": (400.0, 51.0)}
     placed = spread_labels(given)
     assert {name: placed[name] for name in ("monitor", "mug")} == {name: given[name] for name in ("monitor", "mug")}
     assert min(np.diff(sorted(placed[name][1] for name in ("monitor", "keyboard", "laptop")))) >= 16
     assert {name: x for name, (x, _) in placed.items()} == {name: x for name, (x, _) in given.items()}
+    many = problem("left-many", MANY, 60)
+    assert [len(embedding_map(results).spec["layer"]) for results in (many, THREE)] == [2, 4]
 
 
 def test_what_a_problem_has_not_is_left_out_or_said():
