@@ -107,7 +107,6 @@ def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsy
          "suite.yaml: models.clip.name: open_clip has no model"),
         ({"models": {"vit": MODELS["vit"] | {"preprocessing": {"crop_pt": 1}}}}, "did you mean 'crop_pct'?"),
         ({"method": {"variant": "calibratd"}}, "method.variant: no variant 'calibratd'"),
-        ({"method": {"options": {"rigde": 1}}}, "method.options.rigde: unknown; did you mean"),
         ({"method": {"options": {"ridge": -1}}}, "params.yaml: method.options: ridge"),
         ({"compare": {"methods": ["fecam-psuedo"]}}, "did you mean 'fecam-pseudo'?"),
     ],
