@@ -102,6 +102,7 @@ def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsy
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"runtime": {"devise": "cpu"}}, "params.yaml: runtime.devise: unknown key; did you mean 'device'?"),
         ({"models": {"vit": MODELS["vit"] | {"name": "vit_tiny_patch17_224"}}}, "models.vit.name: timm has no model"),
         ({"models": {"clip": MODELS["clip"] | {"name": "ViT-B-33"}}},
          "suite.yaml: models.clip.name: open_clip has no model"),

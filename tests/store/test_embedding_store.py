@@ -103,7 +103,8 @@ def test_what_is_written_is_read(store):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda layout: layout.update(data_type="int16"),
+        lambda layout: layout.update(data_type="int16"),  # which no store has
+        lambda layout: layout.update(data_type="int64"),  # which embeddings have not
         lambda layout: layout["codecs"][0]["configuration"].update(index_location="start"),
         lambda layout: layout.pop("shape"),
         lambda layout: layout.update(codecs=[]),
