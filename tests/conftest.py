@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from small_project import SmallProject, small_params
+import digits_project
+from small_project import ROOT, SmallProject, small_params
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,6 +29,22 @@ def project_copy(finished: Path, tmp_path: Path) -> SmallProject:
     """Return a copy of the finished project for one test."""
     shutil.copytree(finished, tmp_path / "project", symlinks=True)
     return SmallProject(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the shipped default in small, run by DVC; read it, do not change it."""
+    return digits_project.shared(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Be in a folder that has the shipped parameters and suites and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "suites", "suites")
+    for name in ("params.yaml", "suite.yaml"):
+        shutil.copy(ROOT / name, name)
+    return tmp_path
 
 
 @pytest.fixture

@@ -126,9 +126,15 @@ def test_an_s3_remote_is_read_likewise(project_copy, cache, tmp_path, monkeypatc
         rows = pipeline.open_cache(url, rev="v1").rows("left", "clip")
         np.testing.assert_array_equal(rows.numpy(), cache.rows("left", "clip").numpy())
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-        with pytest.raises(RefereeError) as error:
-            pipeline.open_cache(url, rev="v1").rows("left", "vit")
-        assert "\n" not in str(error.value)
+        refused(pipeline.open_cache(url, rev="v1").rows, "left", "vit")
+
+
+def refused(ask, *arguments, **settings):
+    """Return the one line of a call that must be refused."""
+    with pytest.raises(RefereeError) as error:
+        ask(*arguments, **settings)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -144,18 +150,14 @@ def test_an_s3_remote_is_read_likewise(project_copy, cache, tmp_path, monkeypatc
     ],
 )
 def test_mistakes_are_one_line(cache, ask, said):
-    with pytest.raises(RefereeError) as error:
-        ask(cache)
-    assert "\n" not in str(error.value)
-    assert all(word in str(error.value) for word in said), error.value
+    line = refused(ask, cache)
+    assert all(word in line for word in said), line
 
 
 @pytest.mark.parametrize("arguments", [{"folder": "nowhere"}, {"folder": ".", "rev": "no-such"}])
 def test_what_is_no_project_is_one_line(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RefereeError) as error:
-        pipeline.open_cache(**arguments)
-    assert "\n" not in str(error.value)
+    refused(pipeline.open_cache, **arguments)
 
 
 def test_the_package_imports_nothing_until_it_is_used():

@@ -3,17 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from digits_project import PROBLEM, shared
+from digits_project import PROBLEM
 from pipeline.stage import main as run_stage
 from small_project import SmallProject
 
 FITTED = (("source", "mnist"), ("adapt", PROBLEM))
-
-
-@pytest.fixture(scope="session")
-def digits(tmp_path_factory):
-    """Return the folder of the shipped default in small, run by DVC; read it, do not change it."""
-    return shared(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ MODELS = {
     "vit": {"library": "timm", "name": "vit_tiny_patch16_224", "origin": "weights/vit"},
     "clip": {"library": "open_clip", "name": "ViT-B-32", "pretrained": "openai", "origin": "weights/clip.pt"},
 }
+IMPORTED = {"library": "imported", "name": "x", "origin": "x.npz"}
 
 
 @pytest.fixture
@@ -41,32 +42,20 @@ def screen(capsys, *options):
     return status, capsys.readouterr().out
 
 
-def missing(capsys, key, remedy):
-    """Assert that doctor and check both miss a key, with a remedy."""
-    status, out = screen(capsys)
-    assert status == 1
-    (line,) = [line for line in out.splitlines() if line.startswith(f"  ✗ {key}")]
-    assert remedy in line
-    assert main(["check", "--quiet"]) == 2
-    assert key in capsys.readouterr().err
-
-
 def test_all_there(project, capsys):
     status, out = screen(capsys)
     assert status == 0
     assert "✗" not in out
-    assert out.endswith("all there\n")
-    for part in ("✓ Python 3.", "torch 2.", "✓ device cpu: ", "GB free on disk", "· no DVC remote"):
+    for part in (
+        *("✓ Python 3.", "torch 2.", "✓ device cpu: ", "GB free on disk", "· no DVC remote"),
+        "✓ models.clip.origin: weights/clip.pt, open_clip ViT-B-32, 2.0 MB",
+        "· models.vit.origin: weights/vit",  # to be downloaded
+        "✓ domains.left.images: data/left, 4 images, 2 classes of 1 to 3, median 2",
+    ):
         assert part in out
-    assert "✓ models.clip.origin: weights/clip.pt, open_clip ViT-B-32, 2.0 MB" in out
-    assert "· models.vit.origin: weights/vit" in out
-    assert "✓ domains.left.images: data/left, 4 images, 2 classes of 1 to 3, median 2" in out
-    assert len(out.splitlines()) < 25
     assert str(project.folder) not in out
     assert main(["check"]) == 0
-    out = capsys.readouterr().out
-    assert "note: models.vit.origin: weights/vit: holds no weights" in out  # to be downloaded
-    assert "suite toy, 2 domains, 2 models" in out
+    assert "note: models.vit.origin: weights/vit" in capsys.readouterr().out
     assert main(["check", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert "\n            3  a\n" in screen(capsys, "--counts")[1]
@@ -75,22 +64,24 @@ def test_all_there(project, capsys):
 @pytest.mark.parametrize(
     ("spoil", "key", "remedy"),
     [
-        (lambda: shutil.rmtree("data/left"), "domains.left.images: data/left", "put the images there"),
-        (lambda: [shutil.rmtree(f"data/left/{name}") for name in "ab"],
+        (lambda _: shutil.rmtree("data/left"), "domains.left.images: data/left", "put the images there"),
+        (lambda _: [shutil.rmtree(f"data/left/{name}") for name in "ab"],
          "domains.left.images: data/left", "one folder per class"),
-        (lambda: Path("weights/clip.pt").unlink(), "models.clip.origin: weights/clip.pt", "put the checkpoint there"),
-        (lambda: put("right", c=1), "datasets.toy: ", "datasets.toy.class_names"),
-        (lambda: (put("left", c=0), put("right", c=0)), "domains.left.images: ", "data.empty_class: report"),
+        (lambda _: Path("weights/clip.pt").unlink(), "models.clip.origin: weights/clip.pt", "put the checkpoint there"),
+        (lambda project: project.change_params(models={"vit": IMPORTED}),
+         "models.vit.origin: x.npz", "put the embeddings there"),
+        (lambda _: put("right", c=1), "datasets.toy: ", "datasets.toy.class_names"),
+        (lambda _: (put("left", c=0), put("right", c=0)), "domains.left.images: ", "data.empty_class: report"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named_with_the_remedy(project, capsys, spoil, key, remedy):
-    spoil()
-    missing(capsys, key, remedy)
-
-
-def test_missing_embeddings_that_were_computed_elsewhere(project, capsys):
-    project.change_params(models={"vit": {"library": "imported", "name": "x", "origin": "x.npz"}})
-    missing(capsys, "models.vit.origin: x.npz", "put the embeddings there")
+    spoil(project)
+    status, out = screen(capsys)
+    assert status == 1
+    (line,) = [line for line in out.splitlines() if line.startswith(f"  ✗ {key}")]
+    assert remedy in line
+    assert main(["check", "--quiet"]) == 2
+    assert key in capsys.readouterr().err
 
 
 def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsys):
@@ -111,14 +102,12 @@ def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsy
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"models": {"clip": MODELS["clip"] | {"qick_gelu": True}}},
-         "suite.yaml: models.clip.qick_gelu: unknown key; did you mean 'quick_gelu'?"),
+        ({"runtime": {"devise": "cpu"}}, "params.yaml: runtime.devise: unknown key; did you mean 'device'?"),
         ({"models": {"vit": MODELS["vit"] | {"name": "vit_tiny_patch17_224"}}}, "models.vit.name: timm has no model"),
         ({"models": {"clip": MODELS["clip"] | {"name": "ViT-B-33"}}},
          "suite.yaml: models.clip.name: open_clip has no model"),
         ({"models": {"vit": MODELS["vit"] | {"preprocessing": {"crop_pt": 1}}}}, "did you mean 'crop_pct'?"),
         ({"method": {"variant": "calibratd"}}, "method.variant: no variant 'calibratd'"),
-        ({"method": {"options": {"rigde": 1}}}, "method.options.rigde: unknown; did you mean"),
         ({"method": {"options": {"ridge": -1}}}, "params.yaml: method.options: ridge"),
         ({"compare": {"methods": ["fecam-psuedo"]}}, "did you mean 'fecam-pseudo'?"),
     ],
@@ -132,39 +121,35 @@ def test_values_that_cannot_be(project, capsys, changes, message):
     assert message in out
 
 
-def test_a_machine_with_a_conflict_no_git_and_no_such_device(project, capsys):
+def test_a_machine_with_a_conflict_no_git_no_dvc_and_no_such_device(project, capsys):
     Path("dvc.lock").write_text("stages:\n<<<<<<< HEAD\n  a: 1\n=======\n  a: 2\n>>>>>>> theirs\n")
     Path(".git").rmdir()  # someone unpacked an archive
+    Path(".dvc").rmdir()
     project.change_params(runtime={"device": "cuda:99"})
     status, out = screen(capsys)
     assert status == 1
     found = [line for line in out.splitlines() if line.startswith("  ✗ ")]
-    remedies = ["git init", "referee merge-lock", "change runtime.device in params.yaml"]
-    assert [line.rpartition(" → ")[2] for line in found] == remedies
+    remedies = ("git init", "dvc init", "referee merge-lock", "runtime.device in params.yaml")
+    for line, remedy in zip(found, remedies, strict=True):
+        assert remedy in line.rpartition(" → ")[2]
 
 
 @pytest.mark.parametrize(
-    ("config", "mark", "line"),
+    ("config", "line"),
     [
         (
-            "[core]\n    remote = store\n['remote \"store\"']\n    url = s3://me:secret@bucket/x\n",
-            "✓",
-            "DVC remote store: s3://bucket/x",
+            "[core]\nremote = store\n['remote \"store\"']\nurl = s3://me:secret@bucket/x\n",
+            "✓ DVC remote store: s3://bucket/x",
         ),
-        ("[core]\n    remote = gone\n", "✗", "DVC remote gone: not configured"),
-        ("['remote \"store\"']\n    url = /mnt/x\n", "·", "DVC remotes store: no default"),
-        ("[core]\n    analytics = false\n", "·", "no DVC remote"),
-        ("not a config", "✗", "DVC: .dvc/config: "),
+        ("[core]\nremote = gone\n", "✗ DVC remote gone: not configured"),
+        ("['remote \"store\"']\nurl = /mnt/x\n", "· DVC remotes store: no default"),
+        ("not a config", "✗ DVC: .dvc/config: "),
     ],
 )
-def test_the_dvc_remote(project, config, mark, line):
+def test_the_dvc_remote(project, config, line):
     Path(".dvc/config").write_text(config)
     finding = doctor.dvc_remote()
-    assert finding.mark == mark
-    assert finding.subject.startswith(line)
-    Path(".dvc/config").unlink()
-    Path(".dvc").rmdir()
-    assert "dvc init" in doctor.dvc_remote().remedy
+    assert f"{finding.mark} {finding.subject}".startswith(line)
 
 
 def test_the_reader_of_a_pipe_may_leave(project):

@@ -102,22 +102,19 @@ def test_from_a_photo_with_timm_and_open_clip(adapted_as, tmp_path, capsys):
         assert float(line.split()[1]) == pytest.approx(output[name], abs=3e-3)
 
 
-def test_the_header_names_both_backbones_and_has_a_short_example(here, tmp_path, capsys):
+def test_the_header_names_both_backbones_and_has_the_page_s_example(here, tmp_path):
     path = exported(tmp_path)
-    assert "10 classes, D 20" in capsys.readouterr().out
     output = about(path)
     assert CLASSIFY == EXAMPLE == output["example"]
-    assert len(CLASSIFY.splitlines()) <= 20
     assert output["schema"] == "referee-classifier/2"
     assert output["problem"] == "mnist-uci"
     assert output["vision"]["model"]["name"] == "vit_tiny_patch16_224"
     vit, clip = embeddings()
     assert output["language"]["weights"] == clip.provenance["weights"]
     assert output["language"]["preprocessing"] == clip.provenance["preprocessing"]
-    with safe_open(path, "numpy") as file:
-        shapes = {name: file.get_tensor(name).shape for name in file.keys()}  # noqa: SIM118
-    assert shapes["omega"] == (vit.width + clip.width, 20)
-    assert shapes["W"] == (20, 10)
+    tensors = load_file(path)
+    assert tensors["omega"].shape == (vit.width + clip.width, 20)
+    assert tensors["W"].shape == (20, 10)
 
 
 def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
@@ -141,7 +138,7 @@ def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, va
     with contextlib.chdir(tmp_path):
         exec(CLASSIFY, names)
     images = sorted((folder / "data/digits/uci").rglob("*.png"))[:30]
-    output = predicted(capsys, *early, *(str(image) for image in images))
+    output = predicted(capsys, *early, *map(str, images))
     expected = np.array([[image[name] for name in about(path)["classes"]] for image in output])
     # `released` was seen 8e-6 apart in one row; the cause is not traced
     rows = torch.from_numpy(clip.read("original")[:30])

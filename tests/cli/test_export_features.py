@@ -8,7 +8,10 @@ import subprocess
 import venv
 
 import numpy as np
+import pandas as pd
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
 
 import pipeline
 from pipeline.cli.main import main
@@ -28,34 +31,40 @@ def exported(path, *arguments):
     return path
 
 
-def test_npz(project, tmp_path):
-    file = np.load(exported(tmp_path / "rows.npz", "--view", "rand"))  # nothing is unpickled
-    rows = project.rows("left", "vit", "rand")
-    np.testing.assert_array_equal(file["rows"], rows.numpy())
-    assert file["paths"].tolist() == rows.paths
-    assert file["labels"].tolist() == rows.labels.tolist()
-    assert file["classes"].tolist() == rows.classes
-    assert json.loads(str(file["about"]))["view"] == "rand"
+def read_npz(file):
+    read = np.load(file)  # nothing is unpickled
+    assert json.loads(str(read["about"]))["view"] == "rand"
+    return read["rows"], read["paths"].tolist(), read["labels"], read["classes"].tolist()
 
 
-def test_parquet(project, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    import pandas as pd
+def read_safetensors(file):
+    read, about = load_file(file), json.loads(safe_open(file, "np").metadata()["referee"])
+    assert len(about["backbone"]["weights"]) == 64
+    return read["rows"], bytes(read["paths"]).decode().split("\0"), read["labels"], about["classes"]
 
-    import datasets
 
-    monkeypatch.setattr("pipeline.store.exported_features.BLOCK_ROWS", 7)  # several blocks
-    file = exported(tmp_path / "rows.parquet")
-    rows = project.rows("left", "vit")
+def read_parquet(file):
+    import datasets  # a second that only this test has to wait
+
     table = pd.read_parquet(file)
-    np.testing.assert_array_equal(np.stack(table["embedding"]), rows.numpy())
-    assert table["path"].tolist() == rows.paths
-    assert table["class"].tolist() == [rows.classes[label] for label in rows.labels]
+    dataset = datasets.Dataset.from_parquet(str(file), cache_dir=str(file.parent / "hf")).with_format("numpy")
+    names = dataset.features["label"].names
+    assert table["class"].tolist() == [names[label] for label in table["label"]]
+    np.testing.assert_array_equal(np.stack(table["embedding"]), dataset["embedding"])
+    return dataset["embedding"], table["path"].tolist(), dataset["label"], names
 
-    dataset = datasets.Dataset.from_parquet(str(file), cache_dir=str(tmp_path / "hf"))
-    assert dataset.features["label"].names == rows.classes
-    np.testing.assert_array_equal(dataset.with_format("numpy")["label"], rows.labels)
-    np.testing.assert_array_equal(dataset.with_format("numpy")["embedding"], rows.numpy())
+
+@pytest.mark.parametrize(
+    ("form", "read"), [("npz", read_npz), ("safetensors", read_safetensors), ("parquet", read_parquet)]
+)
+def test_rows_paths_labels_and_classes_are_those_of_the_cache(project, tmp_path, monkeypatch, form, read):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("pipeline.store.exported_features.BLOCK_ROWS", 7)  # several blocks
+    expected = project.rows("left", "vit", "rand")
+    rows, paths, labels, classes = read(exported(tmp_path / f"rows.{form}", "--view", "rand"))
+    np.testing.assert_array_equal(rows, expected.numpy())
+    np.testing.assert_array_equal(labels, expected.labels)
+    assert (paths, classes) == (expected.paths, expected.classes)
 
 
 READ_BACK = """
@@ -91,20 +100,6 @@ def test_autofaiss_and_embedding_reader(project, tmp_path):
     files = [str(tmp_path / "out"), str(exported(tmp_path / "rows.npz"))]
     first = project.rows("left", "vit").paths[0]
     subprocess.run([python, "-c", READ_BACK, *files, first], check=True, env=environment)
-
-
-def test_safetensors(project, tmp_path):
-    from safetensors import safe_open
-
-    with safe_open(exported(tmp_path / "rows.safetensors"), "pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        about = json.loads(file.metadata()["referee"])
-    rows = project.rows("left", "vit")
-    np.testing.assert_array_equal(tensors["rows"], rows.numpy())
-    assert bytes(tensors["paths"].numpy()).decode().split("\0") == rows.paths
-    assert tensors["labels"].tolist() == rows.labels.tolist()
-    assert about["classes"] == rows.classes
-    assert about["backbone"]["weights"] == rows.provenance["weights"]
 
 
 @pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])

@@ -22,9 +22,8 @@ def test_inspect_shows_what_every_kind_of_store_holds(here, capsys):
     assert main(["inspect", *stores]) == 0
     text = capsys.readouterr().out
     assert all(f"{store}: " in text for store in stores)
-    assert f"{VIT}: 120 rows, width 128" in text
-    assert "wavelet haar, level 1, noise matched, seed 0" in text
-    assert "text embeddings of 10 classes, width 128" in text
+    for part in (f"{VIT}: 120 rows, width 128", "wavelet haar, level 1, noise matched", "10 classes, width 128"):
+        assert part in text
     assert main(["inspect", "--json", VIT]) == 0
     facts = json.loads(capsys.readouterr().out)[VIT]
     original = facts["arrays"]["original"]

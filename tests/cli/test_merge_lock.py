@@ -4,7 +4,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.cli.main import main
-from pipeline.cli.merge_lock import merge
 from pipeline.dvc_lock import write_stages
 from small_project import SmallProject
 
@@ -15,15 +14,16 @@ def entry(md5):
 
 @pytest.fixture
 def clone(tmp_path):
-    """Ours extracted `uci`, theirs extracted `print`, and both changed `adapt`, differently."""
+    """Ours extracted `uci`; theirs extracted `print` and has no `old` any more; both changed `adapt`, differently."""
     clone = SmallProject(tmp_path)
     clone.git_init()
     base = {"embed@mnist-vit": entry("1"), "adapt@mnist-uci": entry("1")}
-    write_and_commit(clone, base)
+    write_and_commit(clone, base | {"embed@old-vit": entry("1")})
     clone.run("git", "checkout", "--quiet", "-b", "theirs")
     write_and_commit(clone, base | {"embed@print-vit": entry("3"), "adapt@mnist-uci": entry("3")})
     clone.run("git", "checkout", "--quiet", "-b", "ours", "HEAD~1")
-    write_and_commit(clone, base | {"embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")})
+    ours = {"embed@old-vit": entry("1"), "embed@uci-vit": entry("2"), "adapt@mnist-uci": entry("2")}
+    write_and_commit(clone, base | ours)
     return clone
 
 
@@ -51,8 +51,3 @@ def test_git_merges_by_itself_once_the_driver_is_installed(clone):
     clone.commit("attributes")
     clone.run("git", "merge", "--no-edit", "theirs")
     check(clone)
-
-
-def test_a_stage_that_one_side_removed_stays_removed():
-    base = {"embed@old-vit": 1, "source@mnist": 1}
-    assert merge(base, {"source@mnist": 1}, base) == ({"source@mnist": 1}, [])

@@ -11,34 +11,23 @@ from pipeline.config.params import load_params
 from pipeline.errors import ParamsError
 from shards import files_in
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    shutil.copytree(ROOT / "suites", tmp_path / "suites")
-    for name in ("params.yaml", "suite.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 @pytest.mark.parametrize("suite", ["digits", "template", "office_caltech10"])
-def test_a_suite_is_copied_byte_for_byte_and_nothing_else_changes(project, suite):
-    results = project / "results/digits/metrics.json"
+def test_a_suite_is_copied_byte_for_byte_and_nothing_else_changes(shipped, suite):
+    results = shipped / "results/digits/metrics.json"
     results.parent.mkdir(parents=True)
     results.write_text("{}")
-    before = files_in(project)
+    before = files_in(shipped)
     use(suite)
-    assert files_in(project) == before | {"suite.yaml": Path("suites", f"{suite}.yaml").read_bytes()}
+    assert files_in(shipped) == before | {"suite.yaml": Path("suites", f"{suite}.yaml").read_bytes()}
     assert load_params().suite == suite
     use("digits")
-    assert files_in(project) == before
+    assert files_in(shipped) == before
 
 
 @pytest.mark.parametrize("folder", ["officehome/Real World", "officehome/Real_World", "OfficeHome/RealWorld"])
-def test_the_usual_folder_found_on_disk_is_written(project, folder):
-    (project / "data" / folder / "Bed").mkdir(parents=True)
+def test_the_usual_folder_found_on_disk_is_written(shipped, folder):
+    (shipped / "data" / folder / "Bed").mkdir(parents=True)
     use("officehome")
     domains = load_params().domains
     assert domains["real_world"].images == f"data/{folder}"
@@ -49,7 +38,7 @@ def test_the_usual_folder_found_on_disk_is_written(project, folder):
     assert file.count("#") == written.count("#")
 
 
-def test_published_settings_that_differ_are_named_with_the_command(project, capsys):
+def test_published_settings_that_differ_are_named_with_the_command(shipped, capsys):
     assert main(["use", "office31"]) == 0
     first, *others, last = capsys.readouterr().out.splitlines()
     assert first.startswith("suite.yaml: suite office31, 3 domains, 6 problems")
@@ -66,7 +55,7 @@ EDITS = {"a comment": ("\n", "  # mine\n"), "a folder": ("data/officehome/Art", 
 @pytest.mark.parametrize(
     ("suite", "edit"), [("digits", "a comment"), ("officehome", "a comment"), ("officehome", "a folder")]
 )
-def test_an_edited_suite_yaml_is_not_lost(project, suite, edit):
+def test_an_edited_suite_yaml_is_not_lost(shipped, suite, edit):
     use(suite)
     edited = Path("suite.yaml").read_text().replace(*EDITS[edit], 1)
     Path("suite.yaml").write_text(edited)
@@ -80,7 +69,7 @@ def test_an_edited_suite_yaml_is_not_lost(project, suite, edit):
     assert main(["use", "digits", "--force"]) == 0
 
 
-def test_an_unknown_suite_names_the_nearest(project, refused):
+def test_an_unknown_suite_names_the_nearest(shipped, refused):
     assert "suites: there is no suite 'ofice31'; did you mean 'office31'" in refused(main, "use", "ofice31")
     with pytest.raises(ParamsError, match=r"gone.yaml: no such file"):
         use("gone.yaml")

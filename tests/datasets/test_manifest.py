@@ -22,19 +22,9 @@ def test_rows_are_in_the_order_of_the_paths_or_for_a_private_domain_of_the_conte
     assert [Path(row.path).parent.name for row in private.images] == private.labels
 
 
-def test_the_report():
-    found = FoundImages(TWO_CLASSES.images, {".heic": 2})
-    assert build_manifest(found).report == {
-        "domain": "d",
-        "made_from": "images",
-        "images": 15,
-        "classes": ["a", "b"],
-        "images_per_class": {"a": 10, "b": 5},
-        "empty_classes": [],
-        "duplicates": [],
-        "unreadable": {},
-        "ignored_files": {".heic": 2},
-    }
+def test_the_report_counts_images_and_what_was_left_out():
+    report = build_manifest(FoundImages(TWO_CLASSES.images, {".heic": 2})).report
+    assert (report["images_per_class"], report["ignored_files"]) == ({"a": 10, "b": 5}, {".heic": 2})
 
 
 def test_duplicates_are_reported_and_those_across_classes_flagged():

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -93,7 +92,6 @@ def test_files_change_only_with_what_they_hold(tmp_path):
         ("tasks/tasks.csv", "\n3,", "\n4,"),
         ("tasks/tasks.csv", "\n3,1", "\n3,0"),
         ("tasks/tasks.csv", "train", "trian"),
-        ("labels/labels.csv", ",class", ",klass"),
         ("labels/labels.csv", "a0.png,a", "a9.png,a"),
         ("labels/labels.csv", "a0.png,a", "a0.png,z"),
         ("names/names.csv", "class", "klass"),
@@ -143,12 +141,8 @@ def private(tmp_path):
     return folder
 
 
-def kept(folder: Path) -> Path:
-    return folder.parents[2] / "private/wards"
-
-
 def test_a_private_file_that_is_absent_or_another_is_refused(private):
-    file = kept(private) / "labels.csv"
+    file = private.parents[2] / "private/wards/labels.csv"
     file.write_text(file.read_text().replace(",ill", ",well"))
     with pytest.raises(StoreError, match=r"labels\.csv: points to another version .*--force manifest@wards"):
         read_labels(private)

@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-import digits_project
 from documented_commands import PARAMS, read_pages
 from small_project import ROOT, SmallProject, write_tiny_weights
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="session")
-def digits(tmp_path_factory):
-    return digits_project.shared(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

@@ -47,15 +47,13 @@ def wrong_marker(block: Block) -> str | None:
 def hidden_commands(page):
     """Yield lines that look like commands and stand in a block that no test looks at."""
 
-    def is_command(line):
+    others = [block.text for block in page.blocks if not block.is_command and block.marker != "file"]
+    in_blocks = [line for text in others for line in text.splitlines() if not line.startswith(" ")]
+    indented = [line for line in page.prose.splitlines() if line.startswith(("    ", "\t"))]
+    for line in in_blocks + indented:
         words = line.strip().removeprefix("$ ").split()
-        return len(words) > 1 and words[0] in PROGRAMS
-
-    others = [b for b in page.blocks if not b.is_command and b.marker != "file"]
-    in_blocks = (line for block in others for line in block.text.splitlines())
-    yield from (line for line in in_blocks if is_command(line) and not line.startswith(" "))
-    indented = (line for line in page.prose.splitlines() if line.startswith(("    ", "\t")))
-    yield from (line for line in indented if is_command(line))
+        if len(words) > 1 and words[0] in PROGRAMS:
+            yield line
 
 
 @every_page

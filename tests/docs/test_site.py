@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-import digits_project
 from small_project import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
@@ -22,12 +21,11 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: pat
 
 @every_notebook
 @pytest.mark.long
-def test_a_notebook_runs(path, tmp_path_factory, tmp_path):
+def test_a_notebook_runs(path, digits, tmp_path):
     import nbformat
     from nbclient import NotebookClient
 
     project = tmp_path / "project"
-    digits = digits_project.shared(tmp_path_factory.getbasetemp())
     shutil.copytree(digits, project, symlinks=True)
     (project / "docs/notebooks").mkdir(parents=True)
     notebook = nbformat.read(path, as_version=4)

