@@ -142,7 +142,7 @@ def reduce_on_device(
 ) -> Any:
     """Sum float32 statistics on a device of torch and do everything else here, see `RowReduction`."""
     from pipeline.encoders.device import choose_device  # torch is imported only for a GPU
-    from pipeline.method.device_statistics import statistics_on
+    from pipeline.extraction.device_statistics import statistics_on
 
     chosen = str(choose_device(device))  # an absent one is a `ModelError`
     if function is sum_part and common.arithmetic == "float32":

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from comparison.shifted_domains import ShiftedDomains, adapted_to
+from pipeline.extraction import device_statistics
 from pipeline.extraction.executor import reduce_on_device
-from pipeline.method import device_statistics
 from pipeline.method.adaptation import Referee
 from pipeline.method.evaluation import score
 from pipeline.method.kernel_lda import Classifier

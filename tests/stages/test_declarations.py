@@ -114,7 +114,7 @@ def test_imports_are_followed_through_functions_and_modules_and_to_methods_found
     files = set(fingerprints(name))
     fits = name not in ("probe", "prompts")
     assert {f"pipeline/stages/{name}.py"} == {file for file in files if file.startswith("pipeline/stages/")}
-    for file in ("problem/problem.py", "method/device_statistics.py", "extraction/executor.py"):
+    for file in ("problem/problem.py", "extraction/device_statistics.py", "extraction/executor.py"):
         assert (f"pipeline/{file}" in files) == fits, file  # sums on a GPU too
     assert not {"pipeline/extraction/cluster.py", "pipeline/errors.py"} & files  # who sends work changes no number
     assert ("pipeline/comparison/methods/ranpac.py" in files) == (name == "compare")
