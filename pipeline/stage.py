@@ -33,6 +33,7 @@ from pipeline.config.params import Params, load_params, named
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
 from pipeline.problem.problem import Project
+from pipeline.report.made_with import made_with
 
 if TYPE_CHECKING:
     from pipeline.datasets.sources.source import FoundImages
@@ -139,6 +140,18 @@ def domain_images(params: Any, domain: str) -> FoundImages:
         columns=dataset.columns or {},
     )
     return find_in(Path(described.images), settings)
+
+
+def shown_with(params: Params, problem: str, *more: str) -> dict[str, Any]:
+    """Return what decides a problem's figures besides `rff` and `method`: part of the settings of a stage.
+
+    ``more`` are further sections that count.
+    """
+    sections = {"data", "language", "views", "vision", *more}
+    return {
+        "made_with": made_with(params.model_dump(mode="json", include=sections)),
+        "problem": params.problems[problem].model_dump(exclude_none=True),
+    }
 
 
 def open_project(params: Params, root: Path = Path()) -> Project:

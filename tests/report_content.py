@@ -158,7 +158,7 @@ def pictures(album: dict[str, str]) -> ProblemPictures:
 
 
 def report_content() -> dict[str, Any]:
-    """Return the content of a page, as `page_content` does; the last problem has no pictures."""
+    """Return the content of a page, as the stage `report` does; the last problem has no pictures."""
     problems = [
         problem("left-right", AWKWARD, 70, swept=True),
         problem("left-many", MANY, 60),

@@ -119,7 +119,7 @@ def tables(params: Params) -> str:
     shown += [stream_table(params, ran)] if ran else []
     stale: list[str] = []
     if compared:
-        measured = read_suite(params)
+        measured = read_suite(suite, problems, params.domains)
         stale = stale_notes(measured.made_with, _today(params), "dvc repro compare")
         shown.append(to_text(replace(headline_table(measured), warnings=marked(stale))))
     if problems and (not compared or (stale and evaluated) or _has_own_method(params)):

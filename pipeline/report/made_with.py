@@ -36,18 +36,6 @@ def made_with(params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in WITHOUT_EFFECT}
 
 
-def shown_with(params: Any, problem: str, *more: str) -> dict[str, Any]:
-    """Return what decides a problem's figures besides `rff` and `method`: part of the settings of a stage.
-
-    ``params`` are the `pipeline.config.params.Params` of the project, ``more`` further sections that count.
-    """
-    sections = {"data", "language", "views", "vision", *more}
-    return {
-        "made_with": made_with(params.model_dump(mode="json", include=sections)),
-        "problem": params.problems[problem].model_dump(exclude_none=True),
-    }
-
-
 def differences(made: MadeWith, now: MadeWith) -> list[str]:
     """Return how the parameters behind a result differ from those of today, as ``key=value`` of the result.
 

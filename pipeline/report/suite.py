@@ -149,14 +149,13 @@ class Suite:
         return "made with " + (next(iter(groups)) if len(groups) == 1 else "; ".join(each))
 
 
-def read_suite(params: Any) -> Suite:
-    """Read what was measured on the problems of a project; ``params`` are its `pipeline.config.params.Params`."""
-    problems = params.problems
+def read_suite(name: str, problems: Mapping[str, Any], domains: Mapping[str, Any]) -> Suite:
+    """Read what was measured on a suite; ``problems`` and ``domains`` are its sections of suite.yaml."""
     return Suite(
-        params.suite,
-        {name: read_comparison(params.suite, name) for name in problems},
-        {name: params.domains[problem.target].dataset for name, problem in problems.items()},
-        {name: problem.label_space for name, problem in problems.items() if problem.label_space},
+        name,
+        {problem: read_comparison(name, problem) for problem in problems},
+        {problem: domains[one.target].dataset for problem, one in problems.items()},
+        {problem: one.label_space for problem, one in problems.items() if one.label_space},
     )
 
 

@@ -19,9 +19,9 @@ from pipeline.comparison.method_scores import Scored, covariance_of_methods, run
 from pipeline.comparison.registry import compared_method
 from pipeline.config.params import Params
 from pipeline.errors import InputError, counted
-from pipeline.report.made_with import made_with, shown_with
+from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import accuracy_figures, label_space_figures
-from pipeline.stage import Context, stage
+from pipeline.stage import Context, shown_with, stage
 from pipeline.store.basis_file import read_bases
 from pipeline.write_aside import write_json
 

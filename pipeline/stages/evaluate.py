@@ -11,7 +11,7 @@ from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.problem.evaluation import Evaluation
 from pipeline.problem.method_options import method_options
-from pipeline.report.made_with import made_with, shown_with
+from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import label_space_figures
 from pipeline.report.problem_tables import (
     EvaluatedProblem,
@@ -21,7 +21,7 @@ from pipeline.report.problem_tables import (
     problem_tables,
     write_problem_tables,
 )
-from pipeline.stage import Context, stage
+from pipeline.stage import Context, shown_with, stage
 from pipeline.store.target_store import open_target
 from pipeline.write_aside import write_json
 

@@ -19,9 +19,9 @@ from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
 from pipeline.extraction.executor import Executor
-from pipeline.report.made_with import made_with, shown_with
+from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import percent
-from pipeline.stage import Context, stage
+from pipeline.stage import Context, shown_with, stage
 from pipeline.write_aside import write_aside, write_json
 
 

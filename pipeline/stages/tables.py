@@ -39,7 +39,7 @@ def settings(params: Params) -> dict[str, Any]:
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
-    measured = read_suite(params)
+    measured = read_suite(suite, params.problems, params.domains)
     sweeps = {name: read_sweeps(suite, name) for name in params.swept}
     now = made_with(params.selected())
     results = (measured.made_with, *(one.made_with for one in sweeps.values()))

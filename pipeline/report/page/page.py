@@ -19,7 +19,7 @@ from pipeline.report.table import Table, format_figure, is_mean
 
 
 def render_page(content: Mapping[str, Any]) -> str:
-    """Return the page as HTML, from what `page_content` returns; the same content gives the same text."""
+    """Return the page as HTML, from what the stage `report` gives; the same content gives the same text."""
     scripts = (drawing_library(), _asset("report.js"))
     chart, policy, css = gains(content["problems"]), security_policy(scripts), _asset("report.css")
     page = _environment().get_template("page.html")
