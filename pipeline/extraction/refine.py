@@ -18,17 +18,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.datasets.manifest_files import read_images
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.errors import ModelError, ParamsError
 from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.image_embedder import Batch, ImageEmbedder
-from pipeline.extraction.images import Image
+from pipeline.extraction.images import Image, images_of
 from pipeline.extraction.progress import Progress
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
 from pipeline.method.frequency_views import frequency_views
 from pipeline.method.rows import Index, Matrix
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.problem import Problem
+from pipeline.problem.seed_adaptation import RefinedViews, label_seed
 from pipeline.store.target_store import TaskLabels
 
 
@@ -77,6 +79,42 @@ def tasks_to_refine(
         in_task = np.searchsorted(classes, first.label)  # the task's classes ascend
         numbered = np.stack([in_task, np.arange(len(rows))], axis=1)
         yield TaskToRefine(rows, branch, numbered if weight else in_task)
+
+
+@contextmanager
+def refined_problem(
+    problem: Problem,
+    options: MethodOptions,
+    views: Sequence[str],
+    settings: EmbeddingSettings,
+    *,
+    ascent: Ascent,
+    attention: bool,
+    for_each_seed: Callable[..., list[Any]],
+    scratch: Path,
+) -> Iterator[RefinedViews]:
+    """Label, refine and embed ``views`` of the train images of all seeds of a problem, see `refine_views`.
+
+    ``for_each_seed`` runs a function of a seed's index and a row reduction, as `executor.Executor.for_each_seed` does.
+    """
+    target = problem.target
+    if target.hidden or target.label_space is not None or options.reject != "none":
+        raise ParamsError(
+            f"params.yaml: refinement: views are refined towards labels of the closed set, and {problem.name} has "
+            "hidden classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
+        )
+    labels = for_each_seed(partial(label_seed, problem=problem, options=options))
+    with refine_views(
+        images_of(read_images(target.manifest)),
+        views,
+        settings,
+        ascent=ascent,
+        attention=attention,
+        train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),
+        tasks_of=lambda index: tasks_to_refine(problem, options, labels[index], index),
+        scratch=scratch,
+    ) as files:
+        yield RefinedViews(files, labels)
 
 
 @contextmanager

@@ -6,22 +6,19 @@ its paths name class folders, which nothing here looks at (docs/method.md). Writ
 classifier after each task of every seed, and the labels and weights of the images.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from pipeline import paths
 from pipeline.config.params import Params
-from pipeline.datasets.manifest_files import read_images
-from pipeline.errors import ParamsError, counted
+from pipeline.errors import counted
 from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
 from pipeline.problem.method_options import method_options, options_as_json
 from pipeline.problem.problem import Problem
-from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed, label_seed
+from pipeline.problem.seed_adaptation import RefinedViews, adapt_seed
 from pipeline.stage import Context, embedding_settings, stage
 from pipeline.store.target_store import write_target
 
@@ -74,35 +71,25 @@ def adapt(context: Context, name: str) -> str:
     return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{how}"
 
 
-@contextmanager
 def refined_views(
     context: Context, problem: Problem, options: MethodOptions, for_each_seed: Callable[..., list[Any]]
-) -> Iterator[RefinedViews | None]:
-    """Label, refine and embed the views of every seed's train images; yield None where `refinement` is off."""
+) -> AbstractContextManager[RefinedViews | None]:
+    """Open the refined views of every seed's train images; None where `refinement` is off."""
     if "refinement" not in context.settings:
-        yield None
-        return
-    from pipeline.extraction.images import images_of
-    from pipeline.extraction.refine import refine_views, tasks_to_refine, views_to_refine  # imports torch
+        return nullcontext()
+    from pipeline.extraction.refine import refined_problem, views_to_refine  # imports torch
     from pipeline.method.adversarial_refinement import Ascent
 
-    params, target = context.params, problem.target
-    if target.hidden or target.label_space is not None or options.reject != "none":
-        raise ParamsError(
-            f"params.yaml: refinement: views are refined towards labels of the closed set, and {problem.name} has "
-            "hidden classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
-        )
+    params, target = context.params, problem.target.name
     asked, model = params.refinement, params.models[params.vision]
-    views = views_in_both(target.name, params.domains[target.name].views, params.vision, model.views)
-    labels = for_each_seed(partial(label_seed, problem=problem, options=options))
-    with refine_views(
-        images_of(read_images(target.manifest)),
-        views_to_refine(target.name, views, params.vision, model.library),
+    views = views_in_both(target, params.domains[target].views, params.vision, model.views)
+    return refined_problem(
+        problem,
+        options,
+        views_to_refine(target, views, params.vision, model.library),
         embedding_settings(params, params.vision),
         ascent=Ascent(asked.steps, asked.step_size, asked.radius),
         attention=asked.mutual_attention,
-        train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),
-        tasks_of=lambda index: tasks_to_refine(problem, options, labels[index], index),
+        for_each_seed=for_each_seed,
         scratch=paths.SCRATCH,
-    ) as files:
-        yield RefinedViews(files, labels)
+    )
