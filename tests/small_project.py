@@ -6,6 +6,7 @@ Everything that runs in it is the real thing (DVC, the stages, timm, open_clip);
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
 import hashlib
 import json
@@ -267,6 +268,12 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
 def stages_run(output: str) -> set[str]:
     """Return the names of the stages that ran, by the output of `dvc repro`."""
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file by the names of their columns."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened))
 
 
 def run_and_commit(folder: Path) -> None:

@@ -1,9 +1,8 @@
 """Streams in a small project: entries of suite.yaml, and stages that run in this process."""
 
-import csv
-
 from pipeline import paths
 from pipeline.store.stream_state import read_stream_state
+from small_project import read_csv
 
 CLASSES = ("ant", "bee", "cat", "dog")
 NAMES = {name: name for name in CLASSES}
@@ -22,8 +21,7 @@ def prepare(project, *domains):
 
 def answers(project, step):
     """Return the rows of a step's table by path, in its order."""
-    with project.results("streams", f"{step}.csv").open(newline="") as file:
-        return {row["path"]: row for row in csv.DictReader(file)}
+    return {row["path"]: row for row in read_csv(project.results("streams", f"{step}.csv"))}
 
 
 def change_step(project, step, **changes):
