@@ -32,10 +32,9 @@ def lines(word):
 
 def is_installed(what):
     """Is a requirement met here? ``.[extra]`` stands for those of this package."""
-    extra = re.fullmatch(r"\.\[(\w+)\]", what)
-    return (
-        extra[1] in metadata.metadata("referee-pipeline").get_all("Provides-Extra") if extra else metadata.version(what)
-    )
+    if extra := re.fullmatch(r"\.\[(\w+)\]", what):
+        return extra[1] in metadata.metadata("referee-pipeline").get_all("Provides-Extra")
+    return bool(metadata.version(what))
 
 
 @pytest.fixture
