@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +106,12 @@ def small_params() -> dict[str, Any]:
 MODELS = ("vit", "clip")
 
 
-def features_of(*domains: str) -> tuple[tuple[str, ...], ...]:
+def features_of(*domains: str, models: Collection[str] = MODELS) -> tuple[tuple[str, ...], ...]:
     """Return the stages that make the features of domains, in an order in which each finds its inputs."""
     return (
         *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in domains),
-        *(("model", model) for model in MODELS),
-        *(("embed", domain, model) for domain in domains for model in MODELS),
+        *(("model", model) for model in models),
+        *(("embed", domain, model) for domain in domains for model in models),
         *(("prompts", domain) for domain in domains),
     )
 

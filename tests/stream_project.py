@@ -2,7 +2,7 @@
 
 from pipeline import paths
 from pipeline.store.stream_state import read_stream_state
-from small_project import read_csv
+from small_project import features_of, read_csv
 
 CLASSES = ("ant", "bee", "cat", "dog")
 NAMES = {name: name for name in CLASSES}
@@ -15,8 +15,7 @@ def run(project, *stages):
 
 def prepare(project, *domains):
     """Make all that a step reads of domains."""
-    stages = ("manifest {}", "order {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}")
-    run(project, *(stage.format(domain) for domain in domains for stage in stages))
+    project.run_here(*(stage for stage in features_of(*domains) if stage[0] != "model"))
 
 
 def answers(project, step):

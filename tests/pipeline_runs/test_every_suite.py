@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.datasets.manifest_files import read_images
 from sharing_story import PULL, in_clone, without_encoders
-from small_project import ROOT, read_csv, stages_run
+from small_project import ROOT, features_of, read_csv, stages_run
 from suite_project import PER_CLASS, suite_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -74,15 +74,14 @@ def test_from_the_download_to_the_tables(suite, tmp_path):
 def extract_and_push(owner, remote):
     """Make all features of the suite in this process, and let DVC and git have them."""
     params = owner.read_params()
-    keys = {stage: [(key,) for key in params["domains"]] for stage in FEATURES}
-    keys |= {"generate": [(key,) for key in params["generated"]], "model": [(key,) for key in params["models"]]}
-    keys["embed"] = [(domain, model) for domain in params["domains"] for model in params["models"]]
-    owner.run_here(("code",), *((stage, *key) for stage in FEATURES for key in keys[stage]))
-    kept = [stage for stage in FEATURES if keys[stage]]
-    owner.run("dvc", "commit", "--quiet", "--force", "code", *kept)
+    generate = [("generate", key) for key in params["generated"]]
+    stages = (("code",), *generate, *features_of(*params["domains"], models=params["models"]))
+    owner.run_here(*stages)
+    kept = {stage for stage, *_ in stages}
+    owner.run("dvc", "commit", "--quiet", "--force", *kept)
     owner.run("dvc", "remote", "add", "--quiet", "--default", "team", str(remote))
     owner.commit("features of our images")
-    owner.run("dvc", "push", "--quiet", *kept, "code")
+    owner.run("dvc", "push", "--quiet", *kept)
 
 
 @pytest.mark.parametrize("suite", OTHERS)
