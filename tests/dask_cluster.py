@@ -90,9 +90,8 @@ class Networks:
 class Worker:
     """A worker process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], name: str, log: Path) -> None:
-        self.process, self.name, self.log = process, name, log
-        self._slowed = threading.Event()
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process, self.log = process, log
 
     def is_connected(self) -> bool:
         """Say whether the scheduler has it; it must be alive."""
@@ -107,10 +106,10 @@ class Worker:
         self.process.wait()
 
     def slow_down(self) -> None:
-        """Stop and continue it again and again: it gets a small part of the time."""
+        """Stop and continue it again and again, until it ends: it gets a small part of the time."""
 
         def throttle() -> None:
-            while not self._slowed.is_set() and self.process.poll() is None:
+            while self.process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     self.process.send_signal(signal.SIGSTOP)
                     time.sleep(0.2)
@@ -118,12 +117,6 @@ class Worker:
                     time.sleep(0.02)
 
         threading.Thread(target=throttle, daemon=True).start()
-
-    def stop(self) -> None:
-        """End it."""
-        self._slowed.set()
-        self.process.kill()
-        self.process.wait()
 
 
 class RealCluster:
@@ -154,32 +147,24 @@ class RealCluster:
             # not in the project's folder: paths must hold wherever a worker was started
             return subprocess.Popen(command, cwd=self.folder, env=environ, stdout=log, stderr=log)
 
-    def add_worker(
-        self, *, threads: int = 1, before: tuple[str, ...] = (), wait: bool = True, **environment: str
-    ) -> Worker:
-        """Start a worker; ``before``: a command that starts it, ``wait``: until the scheduler has it."""
+    def add_worker(self, *, before: tuple[str, ...] = (), **environment: str) -> Worker:
+        """Start a worker and wait until the scheduler has it; ``before``: a command that starts it."""
         number = len(self.workers) + 2
         name = f"w{number}"
         prefix = self.networks.prefix(number) if self.networks.apart else []
-        options = ("--nthreads", str(threads), "--no-nanny", "--name", name, "--memory-limit", "0")
+        options = ("--nthreads", "1", "--no-nanny", "--name", name, "--memory-limit", "0")
         options += ("--local-directory", str(self.folder / name))
         process = self._start(name, *prefix, *before, DASK, "worker", *options, **environment)
-        worker = Worker(process, name, self.folder / f"{name}.log")
+        worker = Worker(process, self.folder / f"{name}.log")
         self.workers.append(worker)
-        if wait:
-            wait_until(worker.is_connected, name)
+        wait_until(worker.is_connected, name)
         return worker
 
     def __enter__(self) -> RealCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop_workers()
-        self.scheduler.kill()
-        self.scheduler.wait()
+        for process in (*(worker.process for worker in self.workers), self.scheduler):
+            process.kill()
+            process.wait()
         self.networks.close()
-
-    def stop_workers(self) -> None:
-        """End all workers."""
-        for worker in self.workers:
-            worker.stop()

@@ -6,6 +6,7 @@ Everything that runs in it is the real thing (DVC, the stages, timm, open_clip);
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
 import hashlib
 import json
@@ -13,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,12 @@ def small_params() -> dict[str, Any]:
 MODELS = ("vit", "clip")
 
 
-def features_of(*domains: str) -> tuple[tuple[str, ...], ...]:
+def features_of(*domains: str, models: Collection[str] = MODELS) -> tuple[tuple[str, ...], ...]:
     """Return the stages that make the features of domains, in an order in which each finds its inputs."""
     return (
         *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in domains),
-        *(("model", model) for model in MODELS),
-        *(("embed", domain, model) for domain in domains for model in MODELS),
+        *(("model", model) for model in models),
+        *(("embed", domain, model) for domain in domains for model in models),
         *(("prompts", domain) for domain in domains),
     )
 
@@ -267,6 +268,12 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
 def stages_run(output: str) -> set[str]:
     """Return the names of the stages that ran, by the output of `dvc repro`."""
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file by the names of their columns."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened))
 
 
 def run_and_commit(folder: Path) -> None:

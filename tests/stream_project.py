@@ -1,9 +1,8 @@
 """Streams in a small project: entries of suite.yaml, and stages that run in this process."""
 
-import csv
-
 from pipeline import paths
 from pipeline.store.stream_state import read_stream_state
+from small_project import features_of, read_csv
 
 CLASSES = ("ant", "bee", "cat", "dog")
 NAMES = {name: name for name in CLASSES}
@@ -16,14 +15,12 @@ def run(project, *stages):
 
 def prepare(project, *domains):
     """Make all that a step reads of domains."""
-    stages = ("manifest {}", "order {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}")
-    run(project, *(stage.format(domain) for domain in domains for stage in stages))
+    project.run_here(*(stage for stage in features_of(*domains) if stage[0] != "model"))
 
 
 def answers(project, step):
     """Return the rows of a step's table by path, in its order."""
-    with project.results("streams", f"{step}.csv").open(newline="") as file:
-        return {row["path"]: row for row in csv.DictReader(file)}
+    return {row["path"]: row for row in read_csv(project.results("streams", f"{step}.csv"))}
 
 
 def change_step(project, step, **changes):

@@ -28,17 +28,8 @@ from pipeline import commented_yaml, paths
 from pipeline.config.params import PARAMS_FILE, SUITE_FILE, load_params
 from pipeline.config.settings import Settings
 from pipeline.config.suite import Suite
-from pipeline.datasets.checked_csv import digest_file, is_pointer
-from pipeline.datasets.manifest_files import (
-    IMAGES,
-    LABELS,
-    NAMES,
-    ImageRow,
-    Manifest,
-    iterate_images,
-    rows_digest,
-    write_manifest,
-)
+from pipeline.datasets.checked_csv import is_pointer
+from pipeline.datasets.manifest_files import IMAGES, ImageRow, Manifest, iterate_images, rows_digest, write_manifest
 from pipeline.dvc_lock import LOCK, read_stages, write_stages
 from pipeline.errors import InputError, RefereeError
 from pipeline.installed_project import GRAPH, bring_up_to_date
@@ -141,13 +132,6 @@ def convert_manifest(folder: Path) -> None:
     former = folder / IMAGES.name
     if not former.is_file():
         return
-    if (folder / NAMES.name).is_file() or (folder / NAMES).is_file():  # the same tables, all in one folder
-        for path in (LABELS, NAMES, IMAGES):
-            (folder / path).parent.mkdir(exist_ok=True)
-            for file in (digest_file(path), path):  # the file that is looked for above comes last
-                if (folder / file.name).is_file():  # or an earlier run, which was killed, has moved it
-                    (folder / file.name).replace(folder / file)
-        return
     if is_pointer(former):
         raise InputError(
             f"{folder}: private; its owner runs `dvc repro manifest@{folder.name}`, which extracts nothing again"
@@ -157,6 +141,7 @@ def convert_manifest(folder: Path) -> None:
     names = sorted(row["class"] for row in _rows(folder / "classes.csv"))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     write_manifest(Manifest(images, labels, names, report), folder)
+    former.unlink()  # before the others: a run that is killed while it is there begins again, and needs them all
     for file in folder.glob("*.csv"):
         file.unlink()
 

@@ -6,12 +6,10 @@
 import random
 import re
 
-import numpy as np
 import pytest
 
 from faults.tiny_stores import KINDS
 from pipeline.errors import StoreError
-from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, open_embeddings, write_embeddings
 
 
 def outcome(store, expected):
@@ -63,26 +61,6 @@ def test_a_flipped_bit(kind, every, tmp_path, monkeypatch, record_property):
         assert flips >= size // 7
         assert refused > 0.8 * flips or kind.__name__ == "progress_log"
     record_property("flips", flips)
-
-
-def test_random_bits_of_a_larger_store(tmp_path):
-    """Two shards of 40,000 rows × 16 float16: 1.3 MB."""
-    path, x = tmp_path / "e.zarr", np.random.default_rng(0).standard_normal((40_000, 16)).astype(np.float16)
-    shards = [x[i : i + SHARD_ROWS] for i in range(0, len(x), SHARD_ROWS)]
-    write_embeddings(path, {"original": EmbeddedView(*x.shape, "float16", {}, shards)}, {})
-    chosen = random.Random(0)
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    sizes = [file.stat().st_size for file in files]
-    for _ in range(200):
-        file = chosen.choices(files, sizes)[0]
-        whole = file.read_bytes()
-        damaged = bytearray(whole)
-        damaged[chosen.randrange(len(whole))] ^= 1 << chosen.randrange(8)
-        file.write_bytes(damaged)
-        with pytest.raises(StoreError, match="damaged"):
-            open_embeddings(path).read("original")
-        file.write_bytes(whole)
-    assert np.array_equal(open_embeddings(path).read("original"), x)
 
 
 @every_kind

@@ -38,10 +38,14 @@ SHARD, CHUNK, ROWS, WIDTH = 8, 4, 11, 3
 
 @dataclass(frozen=True)
 class TinyStore:
-    """Where it is, and a function that returns all that a stage would get out of it, as bytes."""
+    """Where it is, and a function that returns all that a stage would get out of it."""
 
     path: Path
-    read: Callable[[], bytes]
+    contents: Callable[[], Any]
+
+    def read(self) -> bytes:
+        """Return what a stage would get, as bytes."""
+        return pickle.dumps(self.contents())
 
     def files(self) -> list[Path]:
         """Every file of it."""
@@ -61,12 +65,12 @@ def embeddings(folder: Path, monkeypatch: Any) -> TinyStore:
     }
     write_embeddings(path, views, {"domain": "a", "weights": "w", "rows_digest": "d"})
 
-    def read() -> bytes:
+    def contents() -> Any:
         store = open_embeddings(path)
         got = [(store.read(view).tobytes(), store.settings(view)) for view in store.views]
-        return pickle.dumps((got, sorted(store.provenance.items(), key=str), store.views))
+        return got, sorted(store.provenance.items(), key=str), store.views
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
 def prompts(folder: Path, _: Any) -> TinyStore:
@@ -74,11 +78,11 @@ def prompts(folder: Path, _: Any) -> TinyStore:
     text = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
     write_prompts(path, Prompts(text, 10.5, {"classes": CLASSES, "domain": "a"}))
 
-    def read() -> bytes:
+    def contents() -> Any:
         got = open_prompts(path)
-        return pickle.dumps((got.text.tobytes(), got.logit_scale, sorted(got.provenance.items())))
+        return got.text.tobytes(), got.logit_scale, sorted(got.provenance.items())
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
 def models() -> list[SourceModel]:
@@ -101,15 +105,15 @@ def source(folder: Path, _: Any) -> TinyStore:
     with writing(path, source_store.SCHEMA) as store:
         write_models(store, CLASSES, BACKBONES, [write_scatters(reserve_scatters(store, 1, 2, 5), 0, models())])
 
-    def read() -> bytes:
-        parts = []
+    def contents() -> list[Any]:
+        parts: list[Any] = []
         for model in read_source(path, 0, CLASSES, with_scatter=True):
             parts += [model.means, model.classifier.W, model.classifier.b, model.embedding_means]
             if model.scatter is not None:
                 parts += [model.scatter.triangle, model.scatter.total, model.scatter.degrees]
-        return pickle.dumps(parts)
+        return parts
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
 def placed() -> list[Any]:
@@ -124,17 +128,13 @@ def target(folder: Path, _: Any) -> TinyStore:
     attributes = {"problem": "a-b", "classes": CLASSES}
     write_target(path, [adapted], rows=8, attributes=attributes)
 
-    def read() -> bytes:
+    def contents() -> list[Any]:
         store = open_target(path)
         labels = read_pseudo_labels(store, 0, 8)
-        return pickle.dumps(
-            [
-                *((c.W, c.b) for c in read_classifiers(store, 0)),
-                *(labels.label, labels.weight, labels.kept, labels.fused),
-            ]
-        )
+        classifiers = [(c.W, c.b) for c in read_classifiers(store, 0)]
+        return [*classifiers, labels.label, labels.weight, labels.kept, labels.fused]
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
 def basis(folder: Path, _: Any) -> TinyStore:
@@ -142,40 +142,30 @@ def basis(folder: Path, _: Any) -> TinyStore:
     recipe = BasisRecipe(3, 5, "gamma", False, (0, 1), (0.1, 0.1))
     write_bases(path, recipe, [basis_digest(recipe.draw(i)) for i in range(2)])
 
-    def read() -> bytes:
+    def contents() -> list[Any]:
         got = read_bases(path)
-        drawn = [got.basis(i) for i in range(2)]
-        return pickle.dumps([got.recipe, [(b.omega, b.beta) for b in drawn]])
+        return [got.recipe, *((b.omega, b.beta) for b in map(got.basis, range(2)))]
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
 def manifest(folder: Path, _: Any) -> TinyStore:
     digests = [hashlib.sha256(bytes([i])).hexdigest() for i in range(8)]
-    made = Manifest(
-        images=tuple(ImageRow(f"d/{CLASSES[i // 2]}/{i}.png", digests[i], 4, 3) for i in range(8)),
-        labels=[CLASSES[i // 2] for i in range(8)],
-        class_names=CLASSES,
-        report={},
-    )
+    labels = [name for name in CLASSES for _ in range(2)]
+    images = tuple(ImageRow(f"d/{name}/{i}.png", digests[i], 4, 3) for i, name in enumerate(labels))
     path = folder / "m"
-    write_manifest(made, path)
+    write_manifest(Manifest(images, labels, CLASSES, report={}), path)
     tasks = Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0)
     classes = [ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)]
     write_tasks(tasks, classes, path)
     (path / "report.json").unlink()  # for people; no stage reads it
 
-    def read() -> bytes:
-        images = read_images(path)
-        tasks = read_tasks(path)
-        labels, digest = read_labels(path)
-        classes = read_classes(path)
-        names = read_class_names(path)
-        return pickle.dumps(
-            [images, tasks.task.tobytes(), tasks.seeds, tasks.test.tobytes(), labels.tobytes(), digest, classes, names]
-        )
+    def contents() -> list[Any]:
+        tasks, (labels, digest) = read_tasks(path), read_labels(path)
+        arrays = [array.tobytes() for array in (tasks.task, tasks.test, labels)]
+        return [read_images(path), *arrays, tasks.seeds, digest, read_classes(path), read_class_names(path)]
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
 def progress_log(folder: Path, _: Any) -> TinyStore:
@@ -187,15 +177,12 @@ def progress_log(folder: Path, _: Any) -> TinyStore:
         log.append(digests[:4], x[:4])
         log.append(digests[4:], x[4:])
 
-    def read() -> bytes:
+    def contents() -> bytes:
         with ProgressLog(path, "w", width=WIDTH, dtype="float16") as log:
             again = [log.gather([d])[0] if d in log else x[i] for i, d in enumerate(digests)]
         return np.array(again).tobytes()
 
-    return TinyStore(path, read)
+    return TinyStore(path, contents)
 
 
-KINDS = (
-    embeddings, prompts, source, target, basis, manifest,
-    progress_log,
-)  # fmt: skip
+KINDS = (embeddings, prompts, source, target, basis, manifest, progress_log)

@@ -91,29 +91,28 @@ def suites(folder, _monkeypatch):
 def manifests(folder, _monkeypatch):
     """A manifest's CSV files, whose digests are right."""
     digest = "0123456789abcdef" * 4
-    texts = {
-        "images": f"path,sha256,width,height\nd/a/1.png,{digest},4,3\nd/b/2.png,{digest},4,3\n",
-        "tasks": "row,task,seed_0,seed_7\n0,1,train,test\n1,2,test,train\n",
-        "labels": "path,class\nd/a/1.png,a\nd/b/2.png,b\n",
-        "classes": "label,class,task\n0,a,1\n1,b,2\n",
+    images = f"path,sha256,width,height\nd/a/1.png,{digest},4,3\nd/b/2.png,{digest},4,3\n"
+    tables = {
+        IMAGES: (images, read_images),
+        TASKS: ("row,task,seed_0,seed_7\n0,1,train,test\n1,2,test,train\n", read_tasks),
+        LABELS: ("path,class\nd/a/1.png,a\nd/b/2.png,b\n", read_labels),
+        CLASSES: ("label,class,task\n0,a,1\n1,b,2\n", read_classes),
     }
 
-    files = {"images": IMAGES, "tasks": TASKS, "labels": LABELS, "classes": CLASSES}
-    readers = {"images": read_images, "tasks": read_tasks, "labels": read_labels, "classes": read_classes}
-
-    def write(name, content):
-        file = folder / files[name]
+    def write(path, content):
+        file = folder / path
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
         digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
     def attempt(chosen):
-        for name, text in texts.items():  # a reader looks into others, too
-            write(name, text.encode())
-        name = chosen.choice(list(texts))
-        write(name, spoil_text(texts[name], chosen, FRAGMENTS))
-        with only_our_errors(f"{name}.csv"):
-            readers[name](folder)
+        for path, (text, _) in tables.items():  # a reader looks into others, too
+            write(path, text.encode())
+        path = chosen.choice(list(tables))
+        text, read = tables[path]
+        write(path, spoil_text(text, chosen, FRAGMENTS))
+        with only_our_errors(path.name):
+            read(folder)
 
     return attempt
 

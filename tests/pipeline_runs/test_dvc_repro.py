@@ -13,7 +13,7 @@ from pipeline.report.table import format_figure
 from pipeline.stage import main
 from pipeline.store.embedding_store import EmbeddedView, open_embeddings, write_embeddings
 from sharing_story import PULL
-from small_project import ROOT, SmallProject, draw_image, stages_run
+from small_project import SmallProject, draw_image, stages_run
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +32,8 @@ def test_a_new_class_arrives_last_and_its_image_is_embedded_alone(project_copy):
     assert project.repro("tasks@left") == set()
 
 
-def test_the_report_has_pictures_where_there_are_images_and_is_made_again_when_it_is_gone(project_copy):
-    """The commands of docs/how-to/report.md."""
+def test_the_report_has_pictures_and_is_made_again_when_it_is_gone(project_copy):
+    """The commands of docs/how-to/report.md. (Without images: test_sharing.py.)"""
     project, page = project_copy, project_copy.results("report.html")
     make, again = commands_of("docs/how-to/report.md")
     page.unlink()
@@ -46,11 +46,6 @@ def test_the_report_has_pictures_where_there_are_images_and_is_made_again_when_i
     assert project.run("git", "rev-parse", "HEAD").stdout.strip() in text
     assert str(project.folder) not in text
     assert "Running stage" not in project.run(*make.split()).stdout
-    (project.folder / "data").rename(project.folder / "data_moved")
-    project.run(*again.split())
-    text = page.read_text(encoding="utf-8")
-    assert "No pictures" in text
-    assert "data:image/" not in text
 
 
 def test_numbers_of_dvc_and_of_the_summary_say_what_they_were_made_with(project_copy, monkeypatch, refused):
@@ -83,21 +78,6 @@ def test_numbers_of_dvc_and_of_the_summary_say_what_they_were_made_with(project_
     assert "made with rff.sigma=5" in summary  # the evaluation
     monkeypatch.chdir(project.folder)
     refused(main, "evaluate", "left-right")  # a half-run graph
-
-
-@pytest.mark.long
-def test_what_dvc_says_itself_is_on_the_page_of_the_stages(project_copy):
-    """docs/stages.md has DVC's own error where images are missing, and what it makes of a group without stages."""
-    project, page = project_copy, (ROOT / "docs/stages.md").read_text()
-    project.write_params(project.read_params() | {"swept": {}})
-    assert "'report'" in project.run("dvc", "repro", "--dry", "select").stdout
-    assert "swept: {}" in page
-    (project.folder / "data/left").rename(project.folder / "data/gone")
-    failed = project.run("dvc", "repro", "manifest@left", ok=False).stderr
-    error = next(line for line in failed.splitlines() if line.startswith("ERROR: failed to reproduce"))
-    assert error.replace("left'", "DOMAIN'", 1).split(": '")[0] in page
-    checked = project.run("referee", "check", ok=False)
-    assert (checked.returncode, "data/left: no such file or folder" in checked.stderr) == (2, True)
 
 
 def extract_anew(project, path):

@@ -130,10 +130,6 @@ def test_without_its_scheduler_it_is_one_line_and_goes_on_without_a_cluster(proj
     assert tree_digest(project.folder / STORE) == undisturbed
 
 
-def refused(project, cluster):
-    return project.refusal(*EMBED, DASK_SCHEDULER_ADDRESS=cluster.address)
-
-
 def test_a_worker_with_other_code_that_joins_late_is_one_line(project, cluster, tmp_path):
     shutil.copytree(ROOT / "pipeline", tmp_path / "older" / "pipeline")
     with (tmp_path / "older" / "pipeline" / "errors.py").open("a") as file:
@@ -157,7 +153,7 @@ def test_a_worker_that_does_not_see_our_files_is_one_line(project, cluster, hidd
     folder = project.folder / hidden
     hide = f'mount -t tmpfs none "{folder}" && exec "$@"'
     cluster.add_worker(before=("unshare", "--mount", "sh", "-c", hide, "sh"))
-    line = refused(project, cluster)
+    line = project.refusal(*EMBED, DASK_SCHEDULER_ADDRESS=cluster.address)
     # the folder itself, by the file we leave in it; or an image, where other folders are seen
     assert f"does not see {folder}{'/' if hidden else ';'}" in line
     assert "worker tcp://" in line

@@ -4,12 +4,11 @@ The first are laid out as the dataset is downloaded, as README.md's "Your own ph
 teammate has neither images nor weights: the clone has what git gives, `weights/README.md` and the digits' models.
 """
 
-import csv
-
 import pytest
 
+from pipeline.datasets.manifest_files import read_images
 from sharing_story import PULL, in_clone, without_encoders
-from small_project import ROOT, stages_run
+from small_project import ROOT, features_of, read_csv, stages_run
 from suite_project import PER_CLASS, suite_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -21,11 +20,6 @@ OTHERS = sorted({file.stem for file in (ROOT / "suites").glob("*.yaml")} - set(P
 FEATURES = ("generate", "manifest", "order", "tasks", "model", "embed", "prompts")
 
 
-def read_table(project, name):
-    with project.results("tables", f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def assert_tables(project, problems):
     """Every problem in every table, every figure a percentage, what the paper published apart."""
     folder = project.results("tables")
@@ -33,19 +27,18 @@ def assert_tables(project, problems):
     assert sorted(file.name for file in folder.iterdir()) == [
         f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")
     ]
-    rows = read_table(project, "comparison")
+    rows = read_csv(folder / "comparison.csv")
     measured = {row["method"]: row for row in rows if row["kind"] == "measured"}
-    published = [row for row in rows if row["kind"] == "published"]
     assert set(measured) == set(METHODS)
-    assert {row["title"] for row in published} >= {"REFEREE", "CDCL"}
+    assert {row["title"] for row in rows if row["kind"] == "published"} >= {"REFEREE", "CDCL"}
     for row in rows:
         assert all(0 <= float(row[problem]) <= 100 for problem in problems), row
-    headline = {row["problem"]: row for row in read_table(project, "headline")}
+    headline = {row["problem"]: row for row in read_csv(folder / "headline.csv")}
     assert set(headline) - {"mean"} == set(problems)
     for problem in problems:
         assert headline[problem]["calibrated"] == measured["calibrated"][problem]
-    assert "published (other protocol)" in (folder / "comparison.md").read_text()
-    assert "published (other protocol)" in (folder / "comparison.tex").read_text()
+    for ending in ("md", "tex"):
+        assert "published (other protocol)" in (folder / f"comparison.{ending}").read_text()
 
 
 def clipart_by_the_published_lists(project):
@@ -75,22 +68,20 @@ def test_from_the_download_to_the_tables(suite, tmp_path):
     # one image of clipart is in no list
     counted = {"visda_train": 12, "domainnet_clipart": 345, "domainnet_sketch": 345}
     for domain in counted.keys() & params["domains"].keys():
-        rows = (tmp_path / "cache/manifests" / domain / "images/images.csv").read_text().splitlines()
-        assert len(rows) - 1 == counted[domain] * PER_CLASS
+        assert len(read_images(tmp_path / "cache/manifests" / domain)) == counted[domain] * PER_CLASS
 
 
 def extract_and_push(owner, remote):
     """Make all features of the suite in this process, and let DVC and git have them."""
     params = owner.read_params()
-    keys = {stage: [(key,) for key in params["domains"]] for stage in FEATURES}
-    keys |= {"generate": [(key,) for key in params["generated"]], "model": [(key,) for key in params["models"]]}
-    keys["embed"] = [(domain, model) for domain in params["domains"] for model in params["models"]]
-    owner.run_here(("code",), *((stage, *key) for stage in FEATURES for key in keys[stage]))
-    kept = [stage for stage in FEATURES if keys[stage]]
-    owner.run("dvc", "commit", "--quiet", "--force", "code", *kept)
+    generate = [("generate", key) for key in params["generated"]]
+    stages = (("code",), *generate, *features_of(*params["domains"], models=params["models"]))
+    owner.run_here(*stages)
+    kept = {stage for stage, *_ in stages}
+    owner.run("dvc", "commit", "--quiet", "--force", *kept)
     owner.run("dvc", "remote", "add", "--quiet", "--default", "team", str(remote))
     owner.commit("features of our images")
-    owner.run("dvc", "push", "--quiet", *kept, "code")
+    owner.run("dvc", "push", "--quiet", *kept)
 
 
 @pytest.mark.parametrize("suite", OTHERS)

@@ -3,7 +3,6 @@
 The commands are those of README.md and docs/how-to/own-data.md. Then new versions of the package are installed.
 """
 
-import shutil
 import subprocess
 import sys
 import venv
@@ -14,7 +13,7 @@ from PIL import Image
 
 from documented_commands import read_page
 from pipeline.datasets.digits import SPOKEN_NAMES, mnist, printed
-from small_project import ROOT, SmallProject, stages_run
+from small_project import ROOT, SmallProject
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -132,27 +131,3 @@ def replace(file, old, new):
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
-
-
-def test_a_version_with_another_graph_is_taken_over_by_one_command(project, tmp_path):
-    """The stage `probe` has a name and an input more there; the user's own stage and numbers stay."""
-    skipped = shutil.ignore_patterns(".git", ".venv", "cache", "results", "tests", "*_cache", "data")
-    newer = shutil.copytree(ROOT, tmp_path / "newer", ignore=skipped)
-    (newer / "pipeline/stages/probe.py").rename(newer / "pipeline/stages/look.py")
-    replace(newer / "pyproject.toml", 'version = "0.2.0"', 'version = "0.3.0"')
-    replace(newer / "pipeline/stages/look.py", "def probe(", "def look(")
-    for old, new in (("  probe:", "  look:"), ("stages probe ", "stages look "), ("code/probe", "code/look")):
-        replace(newer / "dvc.yaml", old, new)
-    own = "  mine:\n    cmd: echo mine > mine.txt\n    outs:\n    - mine.txt\n"
-    replace(project.folder / "dvc.yaml", "\n  code:", f"\n{own}  code:")
-    wheel = build_wheel(newer, tmp_path)
-    project.run("pip", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
-
-    done = project.run("dvc", "repro", ok=False)
-    assert "referee upgrade" in done.stderr
-    assert stages_run(done.stdout) <= {"code", "mine"}
-    project.run("referee", "upgrade")
-    ran = project.dvc_repro()
-    assert {"look", "code"} <= ran | {"mine"}
-    assert not ran & {*COSTLY, "probe", "tasks", "source", "adapt", "evaluate", "compare"}
-    assert (project.folder / "mine.txt").is_file()

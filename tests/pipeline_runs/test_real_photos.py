@@ -23,46 +23,28 @@ PREPROCESSING = {  # of the code that made the given embeddings
 }
 
 
-def caltech_params(images: str) -> dict:
-    """Return the params of one domain of Office-Caltech10, an ImageNet network, CLIP imported."""
-    params = small_params()
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Return a project of one domain of Office-Caltech10: an ImageNet network, the given embeddings, CLIP imported."""
+    project = SmallProject(tmp_path_factory.mktemp("real"))
     given, name = REAL / "office_caltech10", "efficientnet_lite0"
+    with tarfile.open(given / "images.tar") as archive:
+        members = [member for member in archive if member.name.startswith(f"images/{DOMAIN}/")]
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+        archive.extractall(project.folder, members)
     network = {"library": "timm", "name": name, "origin": str(REAL / "weights" / f"{name}.safetensors")}
     vision = {"library": "imported", "name": name, "origin": str(given / "vision.npz")}
     clip = {"library": "imported", "name": "clip_space", "origin": str(given / "clip_space.npz")}
-    return params | {
-        "domains": {DOMAIN: params["domains"]["left"] | {"images": images}},
-        "models": {
-            "net": network | {"preprocessing": PREPROCESSING},
-            "given": vision | {"arrays": {"rand": "rand_matched"}},
-            "clip": clip | {"views": ["original"]},
-        },
-        "vision": "net",
-        "sources": {},
-        "problems": {},
-        "swept": {},
-    }
-
-
-def run_stages(folder, params, *models):
-    """Return a project whose features are made with these models."""
-    project = SmallProject(folder)
+    params = small_params()
+    domains = {DOMAIN: params["domains"]["left"] | {"images": f"images/{DOMAIN}"}}
+    models = {"net": network | {"preprocessing": PREPROCESSING}, "clip": clip | {"views": ["original"]}}
+    models["given"] = vision | {"arrays": {"rand": "rand_matched"}}
+    params |= {"domains": domains, "models": models, "vision": "net", "sources": {}, "problems": {}, "swept": {}}
     project.write_params(params)
-    embed = (("embed", DOMAIN, model) for model in (*models, "clip"))
-    project.run_here(
-        ("manifest", DOMAIN), ("order", DOMAIN), ("tasks", DOMAIN), *embed, ("prompts", DOMAIN), ("probe", DOMAIN)
-    )
+    stages = [(stage, DOMAIN) for stage in ("manifest", "order", "tasks")]
+    stages += [("embed", DOMAIN, model) for model in models]
+    project.run_here(*stages, ("prompts", DOMAIN), ("probe", DOMAIN))
     return project
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("real")
-    with tarfile.open(REAL / "office_caltech10" / "images.tar") as archive:
-        members = [member for member in archive if member.name.startswith(f"images/{DOMAIN}/")]
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
-        archive.extractall(folder, members)
-    return run_stages(folder, caltech_params(f"images/{DOMAIN}"), "net", "given")
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -97,11 +79,3 @@ def test_probe_of_the_real_features(project):
     output = project.run("referee", "summary").stdout
     accuracy = float(output.split(DOMAIN)[1].split("%")[1].split()[-1])
     assert accuracy > 90, output
-
-
-def test_without_images_the_manifest_is_made_from_the_paths(tmp_path):
-    params = caltech_params(str(REAL / "office_caltech10" / "vision.npz")) | {"vision": "given"}
-    run_stages(tmp_path, params, "given")
-    rows = read_images(tmp_path / "cache" / "manifests" / DOMAIN)
-    assert len(rows) == 157
-    assert rows[0].path.startswith("dslr/")

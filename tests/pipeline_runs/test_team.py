@@ -10,12 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from sharing_story import PULL, give, in_clone, join, metrics, shared_folder, without_encoders
-from small_project import SmallProject, draw_image, stages_run
+from small_project import SmallProject, draw_domain, draw_image, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COSTLY = ("generate", "manifest", "model", "embed", "prompts")
-CLASSES = ("ant", "bee", "cat", "dog")
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +53,6 @@ def take_over(person):
     person.run("dvc", "pull", "--quiet", "--allow-missing")
 
 
-def draw_class(folder, name):
-    for number in range(6):
-        draw_image(folder / name / f"{number}.png", sum(name.encode()) + number)
-
-
 def describe_domain(person, name):
     left = person.read_params()["domains"]["left"]
     person.change_params(domains={name: {**left, "images": f"data/{name}"}})
@@ -67,8 +61,7 @@ def describe_domain(person, name):
 def extract_domain(person, name):
     """Add a domain of one's own images, and extract it."""
     describe_domain(person, name)
-    for animal in CLASSES:
-        draw_class(person.folder / "data" / name, animal)
+    draw_domain(person.folder / "data" / name, ("ant", "bee", "cat", "dog"), 6, seed=2)
     person.run(*PULL, *features_of(name))
 
 
@@ -113,7 +106,7 @@ def test_a_new_class_arrives_last_in_every_domain_and_ben_needs_no_image(team):
     for person, domains in ((ada, ("left", "right", "ada")), (eva, ("eva",))):
         take_over(person)
         for domain in domains:
-            draw_class(person.folder / "data" / domain, "bat")
+            draw_domain(person.folder / "data" / domain, ("bat",), 6, seed=3)
         done = person.run(*PULL, *(target for domain in domains for target in features_of(domain)))
         assert done.stdout.count("arrive last: bat") == len(domains)
         hand_over(person, f"bats of {person.folder.name}")

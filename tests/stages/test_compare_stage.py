@@ -1,6 +1,5 @@
 """`compare`, `sensitivity` and `select` from real caches of a tiny project; mistakes are one line."""
 
-import csv
 import json
 from dataclasses import replace
 
@@ -18,11 +17,9 @@ from pipeline.problem.seed import Seed
 from pipeline.stage import main, open_project
 from pipeline.stages import compare
 from pipeline.store.basis_file import read_bases
-from small_project import small_params
+from small_project import PROBLEM, read_csv, small_params
 
 pytestmark = pytest.mark.slow
-
-PROBLEM = "left-right"
 
 
 @pytest.fixture
@@ -35,6 +32,10 @@ def project(run_project, monkeypatch):
 
 def result(project, name):
     return json.loads(project.results("problems", PROBLEM, name).read_text())
+
+
+def csv_of(project, name):
+    return read_csv(project.results("problems", PROBLEM, name))
 
 
 def evaluation(project):
@@ -66,15 +67,12 @@ def test_calibrated_has_the_figures_of_evaluate(project):
 
 def test_select_says_what_each_score_chooses_and_what_labels_would_have(project):
     """The stage of `dvc repro select` in docs/how-to/sweeps.md."""
-    with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
-        values = list(csv.DictReader(file))
+    values, choices = (csv_of(project, f"selection/{name}.csv") for name in ("values", "choices"))
     assert [(row["setting"], row["value"]) for row in values] == [
         ("sigma", "1e-05"), ("sigma", "0.0001"), ("ridge", "0.1"), ("ridge", "0.3"),
     ]  # fmt: skip
     evaluated = evaluation(project)["A_T"]
     assert float(values[1]["A_T"]) == float(values[3]["A_T"]) == evaluated  # the settings as they are
-    with project.results("problems", PROBLEM, "selection", "choices.csv").open() as file:
-        choices = list(csv.DictReader(file))
     by_value = {(row["setting"], row["value"]): float(row["A_T"]) for row in values}
     for row in choices:
         chosen, best = (by_value[row["setting"], row[key]] for key in ("chosen", "best"))
@@ -90,8 +88,7 @@ def test_select_names_an_option_that_is_none(project, refused):
 def test_select_tries_an_option_that_is_a_list(project):
     project.change_params(select={"options": {"views": [["original"], ["original", "zeros"]]}})
     assert main(["select", PROBLEM]) == 0
-    with project.results("problems", PROBLEM, "selection", "values.csv").open() as file:
-        tried = [row["value"] for row in csv.DictReader(file) if row["setting"] == "views"]
+    tried = [row["value"] for row in csv_of(project, "selection/values.csv") if row["setting"] == "views"]
     assert tried == ["original", "original, zeros"]
 
 
@@ -99,8 +96,7 @@ def test_a_sweep_passes_through_the_figure_of_its_own_D_and_sigma(project):
     project.change_params(sensitivity={"D": [20, 50], "sigma": [1e-4, 1e-2]})
     for swept, value in (("D", "50"), ("sigma", "0.0001")):
         assert main(["sensitivity", PROBLEM, swept]) == 0
-        with project.results("problems", PROBLEM, "sensitivity", f"{swept}.csv").open() as file:
-            rows = {row[swept]: row for row in csv.DictReader(file)}
+        rows = {row[swept]: row for row in csv_of(project, f"sensitivity/{swept}.csv")}
         assert float(rows[value]["A_T"]) == evaluation(project)["A_T"]
 
 

@@ -3,7 +3,6 @@
 What a malformed comparison or sweep says is in tests/report/test_result_files.py.
 """
 
-import csv
 import json
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from pipeline import paths
 from pipeline.stage import main
 from report_content import MADE_WITH, PLAIN, problem, write_results
+from small_project import read_csv
 
 SWEEP, CHOSEN = paths.sensitivity("toy", "left-right"), paths.selection("toy", "left-right")
 
@@ -43,8 +43,7 @@ def test_every_table_in_every_format_and_the_same_bytes_again(project, capsys):
     output = capsys.readouterr().out
     assert "right-left" in output
     assert max(map(len, output.splitlines())) <= 120
-    with (paths.suite_tables("toy") / "headline.csv").open() as file:
-        rows = {row["problem"]: row for row in csv.DictReader(file)}
+    rows = {row["problem"]: row for row in read_csv(paths.suite_tables("toy") / "headline.csv")}
     assert rows["left-right"]["calibrated"] == "82.00"
     assert rows["mean"]["gain"] == "8.00"
     before = written()
