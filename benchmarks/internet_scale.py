@@ -24,7 +24,7 @@ from benchmarks.measure import run_command, seconds
 from benchmarks.shards import CPU, SHARD, photos, write_tars
 from pipeline.datasets.manifest_files import read_images
 from pipeline.datasets.sources.choose import find_in
-from pipeline.encoders.image_decoding import read_image
+from pipeline.encoders.image_decoding import image_facts
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, write_embeddings
@@ -81,7 +81,7 @@ def manifests(folder: Path) -> Figures:
 def hashing(folder: Path) -> Figures:
     """Read and hash photos as `manifest` does, bytes as DVC does, and many files with DVC itself."""
     photos = [image.path for image in write_photos(folder / "photos", 40)]
-    reading = seconds(lambda: [read_image(photo) for photo in photos])
+    reading = seconds(lambda: [image_facts(photo) for photo in photos])
     block = os.urandom(64 * 2**20)
     md5 = seconds(lambda: hashlib.md5(block).hexdigest())  # noqa: S324
     repository = folder / "repository"

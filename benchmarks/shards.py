@@ -21,7 +21,7 @@ from benchmarks.measure import run_command, seconds
 from pipeline.datasets.manifest import build
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import FoundImages
-from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.encoders.image_decoding import decode, image_facts
 
 CLASSES, SIDE, SHARD, GROUP = 10, 64, 10_000, 100
 SAMPLE = 20_000  # images that are decoded
@@ -78,7 +78,7 @@ def measure(folder: Path, count: int) -> list[str]:
     assert len(listed.images) == count
     sample = listed.images[:: max(1, count // SAMPLE)]
     decoding = seconds(lambda: [decode(image.path) for image in sample], CPU) / len(sample)
-    settings = {"domain": "d", "folder": "images", "class_names": (), "read_facts": read_image, "workers": 1}
+    settings = {"domain": "d", "folder": "images", "class_names": (), "read_facts": image_facts, "workers": 1}
     building = seconds(lambda: build(listed, **settings), CPU)
     (folder / "dvc.yaml").write_text(DVC_YAML)
     run_command(folder, "dvc", "init", "--no-scm", "--quiet")

@@ -18,7 +18,7 @@ from benchmarks.measure import Row, at_least, at_most, best_in_turns
 from benchmarks.office31_sized import CLASSES, TASKS, WIDTH, random_seed
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
 from pipeline.comparison.sweep import swept_seed
-from pipeline.extraction.executor import keep_freed_memory, side_by_side
+from pipeline.extraction.executor import in_threads, keep_freed_memory
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.class_statistics import zeros
 from pipeline.method.random_fourier_features import deviations, draw_basis
@@ -161,7 +161,7 @@ def seeds_on_cores(D: int, count: int = 5) -> Row:
     cores = worker_count(0)
 
     def run(workers: int) -> object:
-        return side_by_side(
+        return in_threads(
             lambda index: run_variant(forgetting(seeds[index]), CALIBRATED),
             len(seeds),
             D=kernel_basis(seeds[0], CALIBRATED).width,

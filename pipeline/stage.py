@@ -43,7 +43,7 @@ STAGES = "pipeline.stages"
 ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
 BY_NAME = ("method", "rff")  # what one changes all day: parameters of DVC in every stage that reads them
 
-Settings = Callable[..., dict[str, Any]]
+SettingsOf = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,16 @@ class Stage:
     # ``settings(params, *keys)`` returns what decides the outputs for the stage's keys besides `BY_NAME`, as plain JSON
     # values: `code` writes them into the file on which the stage depends. So a stage may read a part of a section, or
     # keys that may be absent, which DVC cannot track by name; and dvc.lock, read and written once per stage, is short.
-    settings: Settings | None
+    settings: SettingsOf | None
     function: Callable[..., str]  # takes a `Context` and an argument per entry of ``per``; returns the message to print
 
 
 def stage(
-    *, per: Sequence[str] = (), reads: Sequence[str] = (), version: int | None = None, settings: Settings | None = None
+    *,
+    per: Sequence[str] = (),
+    reads: Sequence[str] = (),
+    version: int | None = None,
+    settings: SettingsOf | None = None,
 ) -> Callable[[Callable[..., str]], Stage]:
     """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
     return lambda function: Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)

@@ -12,7 +12,7 @@ from pipeline.method.evaluation import BRANCHES
 from pipeline.report.page.content import ProblemResults
 from pipeline.report.page.pictures import ProblemPictures, add_picture
 from pipeline.report.results import CHOICES, Comparison, MethodFigures, ProblemFigures, Sweeps
-from pipeline.report.suite import Suite
+from pipeline.report.suite import SuiteResults
 from pipeline.report.suite_tables import comparison_table, headline_table
 
 AWKWARD = ["</script><script>window.hacked=1</script>", '<img src=x onerror="window.hacked=1">', "it's", "c&a"]
@@ -164,7 +164,7 @@ def report_content() -> dict[str, Any]:
         problem("left-many", MANY, 60),
         problem("right-left", PLAIN, 50),
     ]
-    suite = Suite("toy", {p.name: p.comparison for p in problems}, {p.name: "toy" for p in problems})
+    suite = SuiteResults("toy", {p.name: p.comparison for p in problems}, {p.name: "toy" for p in problems})
     album: dict[str, str] = {}
     shown_pictures = {p.name: pictures(album) for p in problems[:2]}
     shown_pictures["right-left"] = ProblemPictures(missing="No pictures: the images of left are not here.")

@@ -35,12 +35,12 @@ import numpy as np
 from pipeline import paths
 from pipeline.config.params import Params, load_params
 from pipeline.errors import InputError, ParamsError, counted
-from pipeline.problem.step_tables import DIGITS, UNKNOWN
+from pipeline.problem.step_tables import DIGITS, UNKNOWN_CLASS
 from pipeline.report.table_formats import align
 from pipeline.write_aside import write_text
 
 if TYPE_CHECKING:
-    from pipeline.extraction.images import ReadImages
+    from pipeline.extraction.images import ExaminedImages
     from pipeline.method.prediction import Prediction
     from pipeline.method.rows import Matrix
     from pipeline.problem.adapted_model import AdaptedModel
@@ -74,12 +74,12 @@ def open_model(
     return cache.stream_model(str(stream), after=after)
 
 
-def read_images(named: list[Path], params: Params, *, skip: bool) -> ReadImages:
+def usable_images(named: list[Path], params: Params, *, skip: bool) -> ExaminedImages:
     """Decode the images once; stop where some are unreadable, or with ``skip`` name them and go on."""
     from pipeline.extraction import images
 
     data, runtime = params.data, params.runtime
-    read = images.read_images(images.find_images(named), max_pixels=data.max_pixels, workers=runtime.workers)
+    read = images.examined_images(images.find_images(named), max_pixels=data.max_pixels, workers=runtime.workers)
     if read.unreadable and not (skip and read.images):
         remedy = "; classify the others with --unreadable skip" if read.images else ""
         raise InputError("\n".join(read.unreadable.values()) + remedy)
@@ -122,7 +122,7 @@ def predicted_images(
         candidates = [{"class": classes[c], **{name: p[i][c] for name, p in probability.items()}} for c in order[i]]
         best = {key: candidates[0][key] for key in ("class", "confidence")}
         if prediction.unknown is not None and prediction.rejected[i]:
-            best = {"class": UNKNOWN, "confidence": round(float(prediction.unknown[i]), DIGITS)}
+            best = {"class": UNKNOWN_CLASS, "confidence": round(float(prediction.unknown[i]), DIGITS)}
         branches = {
             name: {"class": classes[c[i]], "probability": probability[name][i][c[i]]} for name, c in preferred.items()
         }
@@ -138,7 +138,7 @@ def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
     for image in predicted:
         answers = [tuple(candidate.values()) for candidate in image["top"]]
         if image["class"] != answers[0][0]:
-            answers.insert(0, (UNKNOWN, image["confidence"], "", ""))
+            answers.insert(0, (UNKNOWN_CLASS, image["confidence"], "", ""))
         writer.writerows((image["image"], rank, *answer) for rank, answer in enumerate(answers, start=1))
     return text.getvalue()
 
@@ -180,7 +180,7 @@ def predict(
                 f"suite.yaml: models.{name}: its embeddings were computed elsewhere, so images cannot be embedded "
                 "here; use `referee export` and embed them where the others were"
             )
-    read = read_images(images, params, skip=unreadable == "skip")  # refused before the backbones are loaded
+    read = usable_images(images, params, skip=unreadable == "skip")  # refused before the backbones are loaded
 
     def embedded(name: str, views: Sequence[str]) -> dict[str, Matrix]:
         store = open_embeddings(target.root / paths.embeddings(target.name, name))

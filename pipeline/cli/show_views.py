@@ -24,7 +24,7 @@ SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 def show_views(image: Path, *, output: Path, model: str | None) -> Iterator[str]:
     """Draw the views of one image."""
     from pipeline.encoders.backbone import build_image_encoder
-    from pipeline.encoders.image_decoding import decode, read_image
+    from pipeline.encoders.image_decoding import decode, image_facts
     from pipeline.method.frequency_views import ViewSettings
     from pipeline.report.view_picture import draw_views
 
@@ -36,7 +36,7 @@ def show_views(image: Path, *, output: Path, model: str | None) -> Iterator[str]
         raise InputError(f"{image}: is a folder; name one image in it")
     if not image.is_file():
         raise InputError(f"{image}: no such image; check its path, which starts at {Path.cwd()}")
-    digest = read_image(image, max_pixels=params.data.max_pixels).sha256  # refused before the model is loaded
+    digest = image_facts(image, max_pixels=params.data.max_pixels).sha256  # refused before the model is loaded
     preprocessing = build_image_encoder(described, "cpu").preprocessing
     pixels = decode(image, expected_sha256=digest, upright=preprocessing.upright)
     settings = ViewSettings(**params.views.model_dump())

@@ -5,7 +5,7 @@ image is rejected if u exceeds Otsu's threshold on the train images of the tasks
 Jia, "Universal Domain Adaptation from Foundation Models: A Baseline Study", arXiv:2305.11092), if its entropy exceeds
 half of the largest, ln K.
 
-- ``mcm``: −max softmax of CLIP's cosines at temperature 1 (Ming et al., NeurIPS 2022).
+- ``mcm``: −max softmax of CLIP's clip_cosines at temperature 1 (Ming et al., NeurIPS 2022).
 - ``clip-entropy``, ``clip-largest-cosine``: entropy at CLIP's own scale; −max cosine (the maximum logit).
 - ``clip-half-entropy``: uniood's CLIP zero-shot: entropy at CLIP's own scale against ½ ln K.
 - ``clip-calibrated``: uniood's calibrated CLIP without its distillation, which takes gradients: the same at the
@@ -31,13 +31,13 @@ from pipeline.method.variants import CALIBRATED
 from pipeline.method.zero_shot import softmax
 from pipeline.problem.seed import Seed
 
-SOURCE = replace(CALIBRATED, predictor="source")
+SOURCE_ALONE = replace(CALIBRATED, predictor="source")
 # scores (n, K) of images after a task (from 0), of which the largest is the class
-Scores = Callable[[Seed, UnlabelledRows, int], Matrix64]
+ScoreFunction = Callable[[Seed, UnlabelledRows, int], Matrix64]
 
 
 def baseline(
-    title: str, scores: Scores, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
+    title: str, scores: ScoreFunction, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
 ) -> ComparedMethod:
     """Return a method that rejects images whose ``u`` of their scores is too large."""
 
@@ -76,7 +76,7 @@ def smallest(scores: Matrix64) -> Vector64:
     return np.asarray(-scores.max(axis=1))
 
 
-def cosines(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
+def clip_cosines(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return CLIP's cosines (n, K) to the classes seen."""
     K = int(max(classes.max() for classes in seed.tasks[: task + 1])) + 1
     return as_array(rows.cosines)[:, :K].astype(np.float64)
@@ -84,12 +84,12 @@ def cosines(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
 
 def clip(seed: Seed, rows: UnlabelledRows, task: int, scale: float | None = None) -> Matrix64:
     """Return CLIP's probabilities (n, K), by default at its own scale."""
-    return softmax((scale or seed.target.clip_scale) * cosines(seed, rows, task))
+    return softmax((scale or seed.target.clip_scale) * clip_cosines(seed, rows, task))
 
 
 def calibrated_clip(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return CLIP's probabilities (n, K) at the temperature that source images of the classes seen choose."""
-    k = cosines(seed, rows, task)
+    k = clip_cosines(seed, rows, task)
     K = k.shape[1]
 
     def temperature() -> float:
@@ -107,7 +107,7 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
     Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
     negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
-    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are cosines of
+    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are clip_cosines of
     source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
     """
     half = (k.shape[1] - 1) // 2
@@ -131,12 +131,12 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
 def source_probabilities(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return the source model's probabilities (n, K)."""
-    return prediction(seed, SOURCE, rows, source_models(seed, SOURCE)[task], None).fused
+    return prediction(seed, SOURCE_ALONE, rows, source_models(seed, SOURCE_ALONE)[task], None).fused
 
 
 def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
     """Return −‖g − m‖² (n, K) between unit embeddings and source means."""
-    means = source_models(seed, SOURCE)[task].embedding_means
+    means = source_models(seed, SOURCE_ALONE)[task].embedding_means
     g = unit_rows(as_array(rows.views[VIEW]))
     return np.asarray(2 * g @ means.T - (means**2).sum(axis=1) - (g**2).sum(axis=1)[:, None])
 
@@ -144,7 +144,7 @@ def negative_distances(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
 BASELINES = {
     "mcm": baseline("CLIP, maximum concept matching", partial(clip, scale=1.0), smallest),
     "clip-entropy": baseline("CLIP, entropy", clip, entropies),
-    "clip-largest-cosine": baseline("CLIP, largest cosine", cosines, smallest),
+    "clip-largest-cosine": baseline("CLIP, largest cosine", clip_cosines, smallest),
     "clip-half-entropy": baseline("CLIP zero-shot of uniood", clip, entropies, half_entropy=True),
     "clip-calibrated": baseline("CLIP calibrated of uniood", calibrated_clip, entropies, half_entropy=True),
     "source-max-softmax": baseline("source model, maximum softmax", source_probabilities, smallest),

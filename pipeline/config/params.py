@@ -14,7 +14,7 @@ from pydantic import ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
 from pipeline.config.settings import Settings
-from pipeline.config.suite import State, Suite
+from pipeline.config.suite import StateEntry, Suite
 from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.validated_yaml import Section, explain, read_yaml, type_at, validate
 
@@ -99,9 +99,9 @@ def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
     return entries[key]
 
 
-def stream_states(suite: Suite, stream: str) -> dict[str, State]:
+def stream_states(suite: Suite, stream: str) -> dict[str, StateEntry]:
     """Return the steps of a stream, those whose images are gone first."""
-    states: dict[str, State] = {**suite.past, **suite.steps}
+    states: dict[str, StateEntry] = {**suite.past, **suite.steps}
     return {key: state for key, state in states.items() if key.partition("-")[0] == stream}
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pipeline.errors import did_you_mean
 from pipeline.validated_yaml import AllDifferent, Section
 
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
+SeedNumber = Annotated[int, Field(ge=0, lt=2**63)]
 FeatureCount = Annotated[int, Field(ge=1, le=100_000)]
 Positive = Annotated[float, Field(gt=0)]
 
@@ -23,7 +23,7 @@ def _wavelet(name: str) -> str:
 class Data(Section):
     """How manifests are made, for every domain."""
 
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), AllDifferent] = (0,)
+    seeds: Annotated[tuple[SeedNumber, ...], Field(min_length=1), AllDifferent] = (0,)
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.1
     unreadable: Literal["stop", "skip"] = "stop"
     empty_class: Literal["stop", "report"] = "stop"
@@ -37,7 +37,7 @@ class Views(Section):
     wavelet: Annotated[str, AfterValidator(_wavelet)] = "haar"
     level: Annotated[int, Field(ge=1)] = 1
     noise: Literal["unit", "matched"] | Annotated[float, Field(ge=0)] = "matched"
-    seed: Seed = 0
+    seed: SeedNumber = 0
 
 
 class RandomFourierFeatures(Section):

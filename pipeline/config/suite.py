@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipeline.config.settings import Positive, Seed, Settings
+from pipeline.config.settings import Positive, SeedNumber, Settings
 from pipeline.datasets.label_spaces import parts_of
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import InputError, did_you_mean
@@ -41,7 +41,7 @@ def _names_from_text(value: Any) -> Any:
         return value  # refused as the text it is
 
 
-class Dataset(Section):
+class DatasetEntry(Section):
     """Classes shared by the domains of a dataset, and how they arrive in tasks."""
 
     classes_per_task: Annotated[int, Field(ge=1)]
@@ -74,11 +74,11 @@ class Dataset(Section):
         return self
 
 
-class Generated(Section):
+class GeneratedEntry(Section):
     """A domain that the `generate` stage writes from installed packages."""
 
     folder: str
-    seed: Seed = 0
+    seed: SeedNumber = 0
     per_class: Annotated[int, Field(ge=2)] | None = None
 
 
@@ -94,7 +94,7 @@ def _with_a_name(template: str) -> str:
     return template
 
 
-class Domain(Section):
+class DomainEntry(Section):
     """One set of images. DVC tracks keys by name, so all but `labels` must stand in suite.yaml."""
 
     dataset: str
@@ -105,7 +105,7 @@ class Domain(Section):
     labels: Literal["none"] | None = None
 
 
-class Model(Backbone):
+class ModelEntry(Backbone):
     """A frozen backbone, or a file of embeddings computed elsewhere."""
 
     ONLY_FOR: ClassVar[dict[str, str]] = {
@@ -121,13 +121,13 @@ class Model(Backbone):
     @model_validator(mode="after")
     def _fits_its_library(self) -> Self:
         for key, library in self.ONLY_FOR.items():
-            default = Model.model_fields[key].get_default(call_default_factory=True)
+            default = ModelEntry.model_fields[key].get_default(call_default_factory=True)
             if library != self.library and getattr(self, key) != default:
                 raise ValueError(f"{key}: is for library {library}, not {self.library}")
         return self
 
 
-class Joined(Section):
+class JoinedEntry(Section):
     """Two models side by side in the kernel; either may be an entry of `joined` itself."""
 
     name: Key
@@ -135,7 +135,7 @@ class Joined(Section):
     second: str
 
 
-class Problem(Section):
+class ProblemEntry(Section):
     """Adapt from one domain to another."""
 
     source: str
@@ -146,7 +146,7 @@ class Problem(Section):
     classes: Literal["task", "seen"] | None = None
 
 
-class State(Section):
+class StateEntry(Section):
     """The state of a stream after a step: its source, and the state that it continues."""
 
     source: str
@@ -167,7 +167,7 @@ def _all_or_names(value: Any) -> Any:
     return all_different(tuple(value))
 
 
-class Step(State):
+class StepEntry(StateEntry):
     """A step of a stream: unlabelled images that arrive together. Its key is STREAM-STEP."""
 
     domain: str  # the images; their labels, where there are any, are not read
@@ -178,7 +178,7 @@ class Step(State):
     source_task: Annotated[int, Field(ge=1)] | None = None
 
 
-class Source(Section):
+class SourceEntry(Section):
     """A domain that is fitted as a source; it has no settings."""
 
 
@@ -186,18 +186,18 @@ class Suite(Section):
     """The sections of suite.yaml, which must agree with each other."""
 
     suite: DashedKey  # the name of a folder in results/
-    datasets: dict[Key, Dataset]
-    generated: dict[Key, Generated]
-    domains: Annotated[dict[Key, Domain], Field(min_length=1)]
-    models: Annotated[dict[Key, Model], Field(min_length=1)]
-    joined: list[Joined]
+    datasets: dict[Key, DatasetEntry]
+    generated: dict[Key, GeneratedEntry]
+    domains: Annotated[dict[Key, DomainEntry], Field(min_length=1)]
+    models: Annotated[dict[Key, ModelEntry], Field(min_length=1)]
+    joined: list[JoinedEntry]
     vision: str  # one of models, or of joined
     language: str
-    sources: dict[Key, Source]
-    problems: dict[DashedKey, Problem]
-    swept: dict[DashedKey, Problem]  # whose sensitivity to D and sigma is measured
-    steps: dict[DashedKey, Step]
-    past: dict[DashedKey, State]  # steps whose images are gone
+    sources: dict[Key, SourceEntry]
+    problems: dict[DashedKey, ProblemEntry]
+    swept: dict[DashedKey, ProblemEntry]  # whose sensitivity to D and sigma is measured
+    steps: dict[DashedKey, StepEntry]
+    past: dict[DashedKey, StateEntry]  # steps whose images are gone
     # settings of params.yaml behind the documented results; `referee use` says where params.yaml differs
     published: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
@@ -295,7 +295,7 @@ class Suite(Section):
                 )
 
     def _check_steps(self) -> None:
-        states: dict[str, State] = {**self.steps, **self.past}
+        states: dict[str, StateEntry] = {**self.steps, **self.past}
         for key in self.past:
             if key in self.steps:
                 raise ValueError(f"past.{key}: is in steps as well; keep one of them")

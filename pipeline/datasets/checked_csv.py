@@ -26,8 +26,8 @@ POINTER = ("kept_private", "sha256")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 MAX_NUMBER = 2**31  # of a task or class: a bound on what a malformed file may ask for
 
-Row = TypeVar("Row")
-Table = tuple[Sequence[str], Iterable[Iterable[object]]]  # header, rows
+Parsed = TypeVar("Parsed")
+CsvTable = tuple[Sequence[str], Iterable[Iterable[object]]]  # header, rows
 
 
 def digest_file(path: Path) -> Path:
@@ -64,7 +64,7 @@ def require_separator(path: Path, header: Sequence[str], separator: str = ",") -
 
 
 @contextmanager
-def writing_folder(folder: Path, tables: Mapping[str, Table]) -> Iterator[None]:
+def writing_folder(folder: Path, tables: Mapping[str, CsvTable]) -> Iterator[None]:
     """Write tables by name, with their digests, aside; ``folder`` has them when the context ends."""
     with write_aside(folder) as aside:
         aside.mkdir()
@@ -107,11 +107,11 @@ def is_pointer(path: Path) -> bool:
 def read_table(
     path: Path,
     columns: Sequence[str],
-    parse: Callable[[list[str]], Row],
+    parse: Callable[[list[str]], Parsed],
     *,
     more: re.Pattern[str] | None = None,
     may_be_empty: bool = False,
-) -> tuple[list[str], Iterator[Row]]:
+) -> tuple[list[str], Iterator[Parsed]]:
     r"""Return the names of the columns after ``columns``, which match ``more``, and the parsed rows.
 
     The whole file is hashed first: a flipped bit, a lost or doubled line is a `StoreError` and never a number.
@@ -135,7 +135,7 @@ def read_table(
     if header[: len(columns)] != list(columns) or (others and not (more and all(map(more.fullmatch, others)))):
         raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[Parsed]:
         number = -1
         for number, row in enumerate(lines):
             if len(row) != len(header):

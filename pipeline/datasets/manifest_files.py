@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from pipeline.datasets.checked_csv import (
     POINTER,
-    Table,
+    CsvTable,
     is_pointer,
     keeping_private,
     malformed,
@@ -89,7 +89,7 @@ def write_manifest(manifest: Manifest, folder: Path, *, private: bool = False) -
     task_of = {name: t + 1 for t, names in enumerate(manifest.tasks or ()) for name in names}
     # a domain without labels has images and no rows of labels
     labels = ((image.path, name) for image, name in zip(manifest.images, manifest.labels, strict=False))
-    tables: dict[Path, Table] = {
+    tables: dict[Path, CsvTable] = {
         IMAGES: (_IMAGE_COLUMNS, manifest.images),
         LABELS: (_LABEL_COLUMNS, labels),
         NAMES: (_NAME_COLUMNS, ((name, task_of.get(name, "")) for name in manifest.class_names)),

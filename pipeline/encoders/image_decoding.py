@@ -78,7 +78,7 @@ def decode(
     return _decode_bytes(data, path, max_pixels, upright=upright)
 
 
-def read_image(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
+def image_facts(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
     """Hash and decode an image from one read of the file, so that both concern the same bytes."""
     data = read_bytes(path)
     width, height = _decode_bytes(data, path, max_pixels).size

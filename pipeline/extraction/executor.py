@@ -61,7 +61,7 @@ class Executor:
             return self.cluster.map(lambda index: with_one_thread(function, index, reduce_rows), range(seeds))
         if self.cluster is not None:
             reduce_rows = ClusterReduction(self.cluster, reduce_rows)
-        return side_by_side(lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers)
+        return in_threads(lambda index: function(index, reduce_rows), seeds, D=D, workers=self.workers)
 
     def for_each_item(
         self,
@@ -114,7 +114,7 @@ class Executor:
                         del opened[index]
                         changed.notify_all()
 
-        results = dict(zip(jobs, side_by_side(run_one, len(jobs), D=D, workers=self.workers), strict=True))
+        results = dict(zip(jobs, in_threads(run_one, len(jobs), D=D, workers=self.workers), strict=True))
         return [[results[index, position] for position in range(len(items))] for index in range(seeds)]
 
 
@@ -150,7 +150,7 @@ def reduce_on_device(
     return reduce_here(function, common, rows, combine)
 
 
-def side_by_side(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
+def in_threads(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
     """Return ``function(index)`` for each index below ``count``, in order, computed by threads of this process."""
     keep_freed_memory()
     at_once = min(count, seeds_at_once(D, workers))

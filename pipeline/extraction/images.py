@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline.datasets.manifest_files import ImageRow
 from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings, require_text
-from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.encoders.image_decoding import decode, image_facts
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError
 from pipeline.extraction.ordered_map import ordered_map, worker_count
@@ -28,7 +28,7 @@ class Image:
     digest: bytes  # sha256 of its content, 32 bytes; a file that has changed since is an error
 
 
-class ReadImages(NamedTuple):
+class ExaminedImages(NamedTuple):
     """What `read_images` found."""
 
     images: list[Image]  # those that can be used, in the order given
@@ -57,17 +57,17 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def read_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> ReadImages:
+def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> ExaminedImages:
     """Decode and hash every image once, so that all complaints come before any embedding."""
 
     def read(path: Path) -> Image | str:
         try:
-            return Image(path, bytes.fromhex(read_image(path, max_pixels=max_pixels).sha256))
+            return Image(path, bytes.fromhex(image_facts(path, max_pixels=max_pixels).sha256))
         except InputError as error:
             return str(error)
 
     results = list(ordered_map(read, paths, workers=worker_count(workers)))
-    return ReadImages(
+    return ExaminedImages(
         [image for image in results if isinstance(image, Image)],
         {path: reason for path, reason in zip(paths, results, strict=True) if isinstance(reason, str)},
     )

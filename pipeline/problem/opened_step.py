@@ -33,7 +33,7 @@ from pipeline.store.stream_state import StreamState, read_stream_state
 class OpenedStep:
     """All that a step reads; a state of the step before that rests on something else than this step is refused.
 
-    ``entry`` is what suite.yaml says of the step ``name``, a `pipeline.config.suite.Step`.
+    ``entry`` is what suite.yaml says of the step ``name``, a `pipeline.config.suite.StepEntry`.
     """
 
     def __init__(self, name: str, entry: Any, domain: Domain, options: MethodOptions) -> None:

@@ -148,7 +148,7 @@ class Project:
 
     vision: str  # names of the two models
     language: str
-    problems: Mapping[str, Any]  # see `pipeline.config.suite.Problem`
+    problems: Mapping[str, Any]  # see `pipeline.config.suite.ProblemEntry`
     root: Path = Path()  # the project's folder
 
     def domain(self, name: str, *, lazy: bool = False) -> Domain:

@@ -44,7 +44,7 @@ def source_with_new_classes(step: OpenedStep, referee: Referee) -> SourceModel:
     return replace(step.source, means=means, embedding_means=embedding_means)
 
 
-def first_labels(step: OpenedStep, referee: Referee, task: TargetTask) -> PseudoLabels | None:
+def labels_with_new_classes(step: OpenedStep, referee: Referee, task: TargetTask) -> PseudoLabels | None:
     """Return the first labels of a task that may hold classes the source never had; None if it may not."""
     options, new = step.options, np.isin(task.classes, step.unknown_to_source)
     if not new.any() or not len(task):
@@ -116,7 +116,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         rejection, directions = rejection_before(step, source)
         rejection, unknown = reject(rejection, task, directions)
         others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
-    statistics, adapted = adapt_task(referee, task, source, statistics, first_labels(step, referee, task))
+    statistics, adapted = adapt_task(referee, task, source, statistics, labels_with_new_classes(step, referee, task))
     assert isinstance(statistics, ExactStatistics)  # noqa: S101  `OpenedStep` refuses the other kinds
     weight[others] = np.where(adapted.labels.kept, adapted.labels.weight, 0.0)
     rows = step.task(everything)

@@ -18,7 +18,7 @@ from pipeline.method.prediction import Prediction
 from pipeline.method.rows import Vector64
 
 DIGITS = 6  # decimals of a probability
-UNKNOWN = "unknown"  # the class of an image that is rejected
+UNKNOWN_CLASS = "unknown"  # the class of an image that is rejected
 ESTIMATE_ERROR = 8  # points by which the estimate is off on average, see docs/how-to/streams.md
 COLUMNS = {
     "path": str, "class": str, "confidence": float,
@@ -80,7 +80,7 @@ def images_csv(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in np.argsort(confidence, kind="stable"):  # of equally certain ones the first leads
-        says = [UNKNOWN if rejected[row] else classes[prediction.fused[row].argmax()], _rounded(confidence[row])]
+        says = [UNKNOWN_CLASS if rejected[row] else classes[prediction.fused[row].argmax()], _rounded(confidence[row])]
         for branch in (prediction.klda, prediction.clip):
             says += [classes[branch[row].argmax()], _rounded(branch[row].max())]
         writer.writerow([images[row], *says, _rounded(weight[row]), "yes" if row in corrected else ""])
@@ -102,7 +102,7 @@ def step_figures(
     share = np.bincount(label[~rejected], minlength=len(classes)) / max(1, len(label))
     shares = {name: _rounded(value) for name, value in zip(classes, share, strict=True)}
     if prediction.unknown is not None:
-        shares[UNKNOWN] = _rounded(rejected.mean())
+        shares[UNKNOWN_CLASS] = _rounded(rejected.mean())
     certainty = [entropy_weights(p) for p in (prediction.klda, prediction.clip)]
     figures: dict[str, Any] = {
         "images": len(label),

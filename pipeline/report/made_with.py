@@ -36,14 +36,14 @@ def made_with(params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in WITHOUT_EFFECT}
 
 
-def differences(made: MadeWith, now: MadeWith) -> list[str]:
+def changed_parameters(made: MadeWith, now: MadeWith) -> list[str]:
     """Return how the parameters behind a result differ from those of today, as ``key=value`` of the result.
 
     Only what the result depends on counts: keys that ``made`` lacks are not looked at.
 
     Examples
     --------
-    >>> differences({"rff.D": 500, "vision": "vit"}, {"rff.D": 1000, "vision": "vit", "data.seeds": [0]})
+    >>> changed_parameters({"rff.D": 500, "vision": "vit"}, {"rff.D": 1000, "vision": "vit", "data.seeds": [0]})
     ['rff.D=500']
     """
     return [
@@ -60,7 +60,7 @@ def stale_notes(results: Mapping[str, MadeWith], now: MadeWith, remedy: str) -> 
     """
     groups: dict[str, list[str]] = {}
     for name, made in results.items():
-        if differ := differences(made, now):
+        if differ := changed_parameters(made, now):
             groups.setdefault(", ".join(differ), []).append(name)
     return [
         f"not of today's params.yaml: {', '.join(names)} made with {what}; run {remedy}"

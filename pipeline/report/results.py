@@ -190,12 +190,12 @@ def read_sweeps(suite: str, problem: str) -> Sweeps:
     accuracy, made = {}, {}
     for name in ("D", "sigma"):
         columns = {"of": str, name: float, "A_T": float, "sd": float}
-        table = read_table(swept / f"{name}.csv", columns, f"sensitivity_{name}@{problem}")
+        table = read_result_table(swept / f"{name}.csv", columns, f"sensitivity_{name}@{problem}")
         accuracy[name] = table.drop(columns="of")
         made[f"accuracy over {name} of {problem}"] = read_scored_values(suite, problem, name).made_with
     made[f"values chosen of {problem}"] = read_json(chosen / "made_with.json", dict[str, Any], select)
-    values = read_table(chosen / "values.csv", VALUES, select)
-    choices = read_table(chosen / "choices.csv", CHOICES, select)
+    values = read_result_table(chosen / "values.csv", VALUES, select)
+    choices = read_result_table(chosen / "choices.csv", CHOICES, select)
     return Sweeps(accuracy, values, choices, made)
 
 
@@ -209,7 +209,7 @@ def read_json(path: Path, kind: type[Content], stage: str) -> Content:
         raise _malformed(path, f"{key}: {first['msg']}" if key else first["msg"], stage) from None
 
 
-def read_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> DataFrame:
+def read_result_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> DataFrame:
     """Return a CSV file that the DVC stage ``stage`` writes.
 
     Its first columns are ``columns``, of these types; those that follow hold floats. No cell is

@@ -16,7 +16,7 @@ SUMMARY = ("all", "all datasets")  # the section that sums up, and its title
 
 
 @dataclass(frozen=True)
-class Suite:
+class SuiteResults:
     """What was measured on a suite."""
 
     name: str
@@ -149,9 +149,9 @@ class Suite:
         return "made with " + (next(iter(groups)) if len(groups) == 1 else "; ".join(each))
 
 
-def read_suite(name: str, problems: Mapping[str, Any], domains: Mapping[str, Any]) -> Suite:
+def read_suite(name: str, problems: Mapping[str, Any], domains: Mapping[str, Any]) -> SuiteResults:
     """Read what was measured on a suite; ``problems`` and ``domains`` are its sections of suite.yaml."""
-    return Suite(
+    return SuiteResults(
         name,
         {problem: read_comparison(name, problem) for problem in problems},
         {problem: domains[one.target].dataset for problem, one in problems.items()},
@@ -167,7 +167,7 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return groups
 
 
-def suite_columns(suite: Suite) -> dict[Column, list[str]]:
+def suite_columns(suite: SuiteResults) -> dict[Column, list[str]]:
     """Return the columns with the problems that each averages.
 
     A column per problem, a mean per dataset and, of several datasets, a section that sums up.

@@ -15,7 +15,7 @@ from pipeline.report import published
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.published import Published
 from pipeline.report.results import GROUPS, Sweeps
-from pipeline.report.suite import Suite, dataset_title, grouped, suite_columns
+from pipeline.report.suite import SuiteResults, dataset_title, grouped, suite_columns
 from pipeline.report.table import Block, Cell, Column, Row, Table, percent_cell
 
 PUBLISHED = "published (other protocol)"
@@ -44,7 +44,7 @@ SELECTION_NOTES = (
 CHANGE = f"change: of the mean over all problems, against {FULL}"
 
 
-def suite_tables(suite: Suite, sweeps: Mapping[str, Sweeps]) -> list[Table]:
+def suite_tables(suite: SuiteResults, sweeps: Mapping[str, Sweeps]) -> list[Table]:
     """Return the tables of a suite that have figures."""
     if not suite.results:
         return []
@@ -60,13 +60,13 @@ def suite_tables(suite: Suite, sweeps: Mapping[str, Sweeps]) -> list[Table]:
     ]
 
 
-def method_tables(suite: Suite) -> list[Table]:
+def method_tables(suite: SuiteResults) -> list[Table]:
     """Return the tables with a row per method: the comparison and, if a target has such, unknown classes."""
     unknown = any(entry.label_space for entry in suite.methods().values())
     return [comparison_table(suite), *([unknown_table(suite)] if unknown else [])] if suite.results else []
 
 
-def comparison_table(suite: Suite) -> Table:
+def comparison_table(suite: SuiteResults) -> Table:
     """Return every method on every problem, grouped, and the paper's figures where it has the problem."""
     # methods that may answer `unknown` have a table of their own
     known = {name: entry for name, entry in suite.methods().items() if not entry.label_space}
@@ -78,7 +78,7 @@ def comparison_table(suite: Suite) -> Table:
     return _by_method("comparison", "Final accuracy of every method", suite, blocks)
 
 
-def unknown_table(suite: Suite) -> Table:
+def unknown_table(suite: SuiteResults) -> Table:
     """Return the methods that may answer `unknown`: H-score of every problem, means of all measures; by label space."""
     methods = {name: entry for name, entry in suite.methods().items() if entry.label_space}
     spaces = grouped(
@@ -109,7 +109,7 @@ def unknown_table(suite: Suite) -> Table:
     return Table("unknown_classes", caption, "method", tuple(columns), blocks, notes)
 
 
-def ablation_table(suite: Suite) -> Table:
+def ablation_table(suite: SuiteResults) -> Table:
     """Return `calibrated` and its ablations with the change of the mean over all problems."""
     change = replace([*suite_columns(suite)][-1], key="change", title="change", signed=True, note=CHANGE)
     methods = [name for name, entry in suite.methods().items() if name == FULL or entry.group == "ablation"]
@@ -120,7 +120,7 @@ def ablation_table(suite: Suite) -> Table:
     return _by_method("ablation", "Ablation of REFEREE's components", suite, [Block("", rows)], change)
 
 
-def _by_method(name: str, caption: str, suite: Suite, measured: Sequence[Block], *more: Column) -> Table:
+def _by_method(name: str, caption: str, suite: SuiteResults, measured: Sequence[Block], *more: Column) -> Table:
     """Return a table with a row per method, published figures below the measured ones."""
     if not suite.has_several_datasets:  # otherwise each part of the table gets its own name
         caption = f"{caption}, {suite.title}"
@@ -129,13 +129,13 @@ def _by_method(name: str, caption: str, suite: Suite, measured: Sequence[Block],
     return Table(name, caption, "method", (*suite_columns(suite), *more), blocks, notes)
 
 
-def _gain(suite: Suite, method: str, over: str, problems: Sequence[str]) -> Cell | None:
+def _gain(suite: SuiteResults, method: str, over: str, problems: Sequence[str]) -> Cell | None:
     """Return how far one method is ahead of another, averaged over problems."""
     own, other = suite.cell(method, problems), suite.cell(over, problems)
     return Cell(own.mean - other.mean) if own and other else None
 
 
-def headline_table(suite: Suite) -> Table:
+def headline_table(suite: SuiteResults) -> Table:
     """Return the short table: a row per problem, the variants side by side, the gain over the source model."""
     compared = [name for name in HEADLINE if name in suite.methods()]
     columns = (
@@ -214,7 +214,7 @@ def selection_table(sweeps: Mapping[str, Sweeps]) -> Table:
     return Table("selection", caption, "score", columns, blocks, SELECTION_NOTES)
 
 
-def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
+def _measured_rows(suite: SuiteResults, methods: Sequence[str], among: Sequence[str]) -> tuple[Row, ...]:
     """Return methods as rows, those marked that are the best of ``among`` in a column."""
     known = suite.methods()
     columns = {column.key: suite.marked(methods, of, among) for column, of in suite_columns(suite).items()}
@@ -231,7 +231,7 @@ def _measured_rows(suite: Suite, methods: Sequence[str], among: Sequence[str]) -
     )
 
 
-def _published_blocks(suite: Suite, *, ablation: bool) -> list[Block]:
+def _published_blocks(suite: SuiteResults, *, ablation: bool) -> list[Block]:
     """Return the block of the paper's figures for the suite's problems, or nothing if it has none of them.
 
     A dataset's average is shown only if its problems are the paper's, all of them.

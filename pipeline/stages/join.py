@@ -26,7 +26,7 @@ def join(context: Context, domain: str, name: str) -> str:
     views = [view for view in first.views if view in second.views]
     if "original" not in views:
         raise InputError(f"{second.path}: has no view 'original' to join with {first.path}")
-    parts = [*parts_of(entry.first, first), *parts_of(entry.second, second)]
+    parts = [*model_parts(entry.first, first), *model_parts(entry.second, second)]
     provenance = {
         "domain": domain,
         "model": {"library": "joined", "parts": parts},
@@ -37,7 +37,7 @@ def join(context: Context, domain: str, name: str) -> str:
     return f"{counted(first.rows, 'row')} of {', '.join(views)}, {first.width} + {second.width} wide"
 
 
-def parts_of(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:
+def model_parts(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:
     """Return what made each model's columns of a store, with its name and width."""
     model = store.provenance["model"]
     if model["library"] == "joined":

@@ -12,7 +12,7 @@ from pipeline.config.params import Params
 from pipeline.datasets import manifest_files
 from pipeline.datasets.manifest import build
 from pipeline.datasets.sources.folder import require_same_classes
-from pipeline.encoders.image_decoding import read_image
+from pipeline.encoders.image_decoding import image_facts
 from pipeline.errors import counted, listed
 from pipeline.extraction.progress import Progress
 from pipeline.stage import Context, domain_images, stage
@@ -50,7 +50,7 @@ def manifest(context: Context, name: str) -> str:
         dataset = params.domains[name].dataset
         folders = [domain.images for domain in params.domains.values() if domain.dataset == dataset]
         require_same_classes(how["images"], folders, dataset)
-    read = partial(read_image, max_pixels=how["max_pixels"])
+    read = partial(image_facts, max_pixels=how["max_pixels"])
     found = domain_images(params, name)
     with Progress(f"manifest {name}", len(found.images)) as progress:
         built = build(

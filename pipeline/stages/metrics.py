@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.config.params import Params
-from pipeline.report.made_with import differences
+from pipeline.report.made_with import changed_parameters
 from pipeline.report.problem_figures import MEASURES
 from pipeline.report.results import ProblemFigures, read_evaluation
 from pipeline.report.table import format_figure
@@ -43,7 +43,7 @@ def suite_figures(evaluated: Mapping[str, ProblemFigures]) -> dict[str, Any]:
     if not evaluated:
         return {}
     parameters = next(iter(evaluated.values())).made_with
-    alike = {name: one for name, one in evaluated.items() if not differences(parameters, one.made_with)}
+    alike = {name: one for name, one in evaluated.items() if not changed_parameters(parameters, one.made_with)}
     mean = {"mean": round(fmean(one.A_T for one in alike.values()), 2)}
     return {
         **(mean if len(alike) == len(evaluated) else {}),

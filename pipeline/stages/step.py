@@ -15,7 +15,7 @@ from pipeline.errors import counted
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import OpenedStep
 from pipeline.problem.step_adaptation import adapt_step
-from pipeline.problem.step_tables import ESTIMATE_ERROR, UNKNOWN, images_csv, step_figures
+from pipeline.problem.step_tables import ESTIMATE_ERROR, UNKNOWN_CLASS, images_csv, step_figures
 from pipeline.stage import Context, stage
 from pipeline.store.stream_state import write_stream_state
 from pipeline.write_aside import write_json, write_text
@@ -56,8 +56,8 @@ def summary(figures: dict[str, Any], classes: int, before: str | None) -> str:
         f"branches agree on {figures['agreement']:.0%}, accuracy perhaps {figures['estimated_accuracy']:.0%} "
         f"(without labels: {ESTIMATE_ERROR} points off on average)"
     )
-    if UNKNOWN in figures["shares"]:
-        line += f"; {figures['shares'][UNKNOWN]:.0%} unknown"
+    if UNKNOWN_CLASS in figures["shares"]:
+        line += f"; {figures['shares'][UNKNOWN_CLASS]:.0%} unknown"
     if figures["drift"]:
         line += f"; shares moved by {figures['drift']['shares']:.0%} since {before}"
     return line

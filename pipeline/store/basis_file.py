@@ -25,8 +25,8 @@ from pipeline.write_aside import write_json
 
 MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB
 
-Size = Annotated[int, Field(gt=0, le=MAX_NUMBERS)]
-Seed = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(gt=0, le=MAX_NUMBERS)]
+SeedNumber = Annotated[int, Field(ge=0)]
 Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -37,17 +37,17 @@ class BasisRecipe:
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
-    d: Size  # width of the vision embeddings
-    D: Size  # number of Fourier features
+    d: Count  # width of the vision embeddings
+    D: Count  # number of Fourier features
     convention: Convention  # the meaning of sigma
     orthogonal: bool  # orthogonal instead of independent columns
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    seeds: Annotated[tuple[SeedNumber, ...], Field(min_length=1)]
     sigmas: tuple[Sigma, ...]  # one per seed; they differ only under `rff.convention: median`
     d_clip: Annotated[int, Field(ge=0)] = 0  # width of CLIP's embeddings, if these enter the kernel
     asked_convention: str = ""  # rff.convention and rff.sigma of params.yaml,
     asked_sigma: float = 0.0  # which `median` turns into other values
     # of several vision models side by side: the width of each, and their weights, a tuple per seed
-    widths: tuple[Size, ...] = ()
+    widths: tuple[Count, ...] = ()
     weights: tuple[tuple[Weight, ...], ...] = ()
 
     def draw(self, index: int) -> Basis:

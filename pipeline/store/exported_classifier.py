@@ -45,7 +45,7 @@ def classify(views, clip):
 '''
 
 
-UNKNOWN = '''
+EXAMPLE_OF_REJECTION = '''
 
 def unknown(views, clip):
     """Confidence (n,) that an image is of none of the classes; above 1/2 it is unknown."""
@@ -61,7 +61,7 @@ def write_classifier(path: Path, tensors: Mapping[str, npt.NDArray[Any]], about:
     """Write the tensors by name, with ``about`` and the example in the header, aside; then rename the file."""
     from safetensors.numpy import save_file
 
-    example = EXAMPLE + (UNKNOWN if "threshold" in about else "")
+    example = EXAMPLE + (EXAMPLE_OF_REJECTION if "threshold" in about else "")
     content = json.dumps({"schema": SCHEMA, **about, "example": example}, sort_keys=True, ensure_ascii=False)
     contiguous = {name: np.ascontiguousarray(values) for name, values in tensors.items()}
     with write_aside(path) as aside:

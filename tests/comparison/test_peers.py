@@ -264,5 +264,5 @@ def test_a_class_without_a_source_row_is_named():
 
 def test_ranpac_solves_with_a_ridge_below_rounding():
     h = np.full((4, 3), 1e3)  # of rank one: no Cholesky factor at 1e-8
-    W = ranpac.solve(h.T @ h, h.T @ np.ones((4, 1)), 1e-8)
+    W = ranpac.ridge_solution(h.T @ h, h.T @ np.ones((4, 1)), 1e-8)
     np.testing.assert_allclose(h @ W, np.ones((4, 1)), rtol=0.1)

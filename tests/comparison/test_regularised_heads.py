@@ -6,7 +6,7 @@ import torch
 from comparison.head_cases import drawn, move, rows_of, seeded, small_head, small_task, whole_batch
 from pipeline.comparison.heads import regularised
 from pipeline.comparison.heads.regularised import Anchor, fisher
-from pipeline.comparison.heads.training import Step, Training, train
+from pipeline.comparison.heads.training import Training, TrainingStep, train
 
 
 def test_the_penalty_leaves_later_classes_free():
@@ -117,7 +117,7 @@ def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
         move(head, lambda tensor, n=number: 0.1 * drawn(*tensor.shape, seed=20 + n))
         now = head.frozen().parameters
         share = {n: -gradient[n] * (now[n] - before[n]) for n in now}
-        method.after_step(head, rows, Step(whole_batch(rows), gradient, before))
+        method.after_step(head, rows, TrainingStep(whole_batch(rows), gradient, before))
         if number % 2 == 0:
             start, decrease = before, share
             continue

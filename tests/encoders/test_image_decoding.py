@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from pipeline.encoders import image_decoding
-from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.encoders.image_decoding import decode, image_facts
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES
 
@@ -26,7 +26,7 @@ def photo(width=40, height=30):
 def refused(path, expected):
     """Read an image that cannot be; the message is one line with its path and the remedy."""
     with pytest.raises(InputError, match=expected) as error:
-        read_image(path)
+        image_facts(path)
     message = str(error.value)
     assert "\n" not in message
     assert f"{path}: " in message
@@ -164,13 +164,13 @@ def test_what_is_no_image_is_named_with_the_reason(tmp_path, content, reason):
 def test_our_limit_decides_where_pillow_has_one_of_its_own(tmp_path):
     Image.new("1", (13_400, 13_400)).save(tmp_path / "large.png")  # more than Pillow would open
     with pytest.raises(InputError, match=r"more than the limit of 100,000,000.*data\.max_pixels"):
-        read_image(tmp_path / "large.png")
+        image_facts(tmp_path / "large.png")
 
 
 def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path):
     path = tmp_path / "a.png"
     photo().save(path)
-    facts = read_image(path)
+    facts = image_facts(path)
     assert facts.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (facts.width, facts.height) == (40, 30)
     with pytest.raises(InputError, match="more than the limit of 1,000"):

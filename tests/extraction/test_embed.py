@@ -14,7 +14,7 @@ from pipeline.extraction import embed
 from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.images import find_images, read_images
+from pipeline.extraction.images import examined_images, find_images
 from pipeline.extraction.refine import TaskToRefine, refine_views, tasks_to_refine, views_to_refine
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
@@ -34,7 +34,7 @@ def settings(vit):
 
 @pytest.fixture
 def images(photos):
-    return read_images(photos, max_pixels=10**6, workers=2).images
+    return examined_images(photos, max_pixels=10**6, workers=2).images
 
 
 def rows_of(images, settings, folder, views=VIEWS, cluster=None):
@@ -74,7 +74,7 @@ def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(images,
 def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     here, _ = rows_of(images, settings, tmp_path / "here")
     shard = write_tar(tmp_path / "x.tar", {i.path.name: i.path.read_bytes() for i in images})
-    images = read_images(find_images([shard]), max_pixels=10**6, workers=2).images
+    images = examined_images(find_images([shard]), max_pixels=10**6, workers=2).images
     scratch = tmp_path / "project" / ".referee" / "scratch"
     with RealCluster(tmp_path / "cluster") as real:
         real.add_worker()

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 
 from pipeline.errors import InputError, ModelError
 from pipeline.extraction.cluster import ADDRESS
-from pipeline.extraction.executor import ClusterReduction, Executor, executor, reduce_on_device, side_by_side
+from pipeline.extraction.executor import ClusterReduction, Executor, executor, in_threads, reduce_on_device
 from pipeline.extraction.ordered_map import ordered_map
 from pipeline.method.rows import reduce_here
 
@@ -34,7 +34,7 @@ def test_each_seed_has_one_blas_thread(D):
     def blas_threads(_index):
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    counts = side_by_side(blas_threads, 2, D=D, workers=2)
+    counts = in_threads(blas_threads, 2, D=D, workers=2)
     assert counts[0]
     assert {n for each in counts for n in each} == {1}
 

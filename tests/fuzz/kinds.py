@@ -21,7 +21,7 @@ from pipeline.datasets.sources.choose import find_in
 from pipeline.datasets.sources.source import DomainSettings
 from pipeline.datasets.task_files import CLASSES, TASKS, read_classes, read_tasks
 from pipeline.encoders.checkpoints import load_state_dict
-from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.encoders.image_decoding import decode, image_facts
 from pipeline.extraction.imported import import_rows
 from pipeline.image_files.read import read_bytes
 from pipeline.problem.method_options import method_options
@@ -226,7 +226,7 @@ def images(folder, _monkeypatch):
         file = folder / f"x{chosen.choice(SUFFIXES)}"
         file.write_bytes(spoil_bytes(chosen.choice(valid), chosen, valid))
         with only_our_errors(file.name):
-            facts = read_image(file, max_pixels=10_000)
+            facts = image_facts(file, max_pixels=10_000)
             image = decode(file, expected_sha256=facts.sha256)
             assert image.mode == "RGB"
             assert image.width * image.height <= 10_000

@@ -23,7 +23,7 @@ from fuzz.kinds import KINDS, STORES, SUFFIXES, encoded_images, reseal
 from pipeline.array_files import read_array
 from pipeline.config.params import load_params
 from pipeline.encoders.checkpoints import load_state_dict
-from pipeline.encoders.image_decoding import decode, read_image
+from pipeline.encoders.image_decoding import decode, image_facts
 from pipeline.errors import InputError, ModelError, ParamsError, StoreError
 from pipeline.store.array_store import crc_text
 from small_project import ROOT
@@ -156,7 +156,7 @@ def test_a_huge_image_is_refused_by_its_header(width, height):
     pixels = chunk(b"IDAT", zlib.compress(b"\0" * 99)) + chunk(b"IEND", b"")
     Path("x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + pixels)
     with little_memory(2**28), pytest.raises(InputError, match=r"x\.png"):
-        read_image(Path("x.png"))
+        image_facts(Path("x.png"))
 
 
 @pytest.mark.parametrize("kind", STORE_KINDS, ids=lambda kind: kind.__name__)

@@ -7,7 +7,7 @@ import pytest
 from pipeline import paths
 from pipeline.errors import StoreError
 from pipeline.report.page.content import read_problem
-from pipeline.report.results import read_comparison, read_evaluation, read_sweeps, read_table
+from pipeline.report.results import read_comparison, read_evaluation, read_result_table, read_sweeps
 from report_content import problem, write_results
 
 NAME = "left-right"
@@ -59,7 +59,7 @@ def test_results_are_read_as_they_were_written(written):
 )
 def test_a_malformed_table(tmp_path, content, what):
     path, stage = tmp_path / "t.csv", "evaluate@a-b"
-    assert what in refused(path, content, stage, read_table, path, {"task": int, "best": float}, stage)
+    assert what in refused(path, content, stage, read_result_table, path, {"task": int, "best": float}, stage)
 
 
 @pytest.mark.parametrize(

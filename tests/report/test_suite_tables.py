@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.report.published import read_published
 from pipeline.report.results import Comparison, MethodFigures
-from pipeline.report.suite import Suite
+from pipeline.report.suite import SuiteResults
 from pipeline.report.suite_tables import (
     PUBLISHED,
     ablation_table,
@@ -51,7 +51,7 @@ def suite(results, datasets="office31", name="test", covariance=None):
         )
         for problem, methods in results.items()
     }
-    return Suite(name, compared, datasets if isinstance(datasets, dict) else dict.fromkeys(results, datasets))
+    return SuiteResults(name, compared, datasets if isinstance(datasets, dict) else dict.fromkeys(results, datasets))
 
 
 OFFICE = {

@@ -11,7 +11,7 @@ from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, r
 from pipeline.cli.main import main as cli
 from pipeline.cli.predict import predicted_images, to_csv
 from pipeline.config.params import load_params
-from pipeline.config.suite import Problem
+from pipeline.config.suite import ProblemEntry
 from pipeline.problem.adapted_model import open_adapted_model
 from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Project
@@ -86,7 +86,7 @@ def test_the_source_never_sees_the_targets_classes_nor_the_target_the_sources(pr
     assert list(read_class_means(project.folder / "cache/source/a.zarr", 0)) == NAMES
     model = project.folder / "cache/source/a.zarr/label_spaces/universal.zarr"
     assert sorted(read_class_means(model, 0)) == NAMES[:5]
-    opened = Project("vit", "clip", {"a-b": Problem(source="a", target="b", label_space="universal")})
+    opened = Project("vit", "clip", {"a-b": ProblemEntry(source="a", target="b", label_space="universal")})
     source = opened.source_domain("a", label_space="universal")
     assert set(source.labels[source.train_index(0)]) == set(range(5))
     target = opened.labelled_target("a-b")

@@ -8,7 +8,7 @@ from pipeline.method.fusion import fuse
 from pipeline.method.rows import reduce_here, unit_rows
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import OpenedStep
-from pipeline.problem.step_adaptation import first_labels, source_with_new_classes
+from pipeline.problem.step_adaptation import labels_with_new_classes, source_with_new_classes
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
 from stream_project import NAMES, change_step, prepare, run, state
@@ -34,7 +34,7 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
     assert step.order == ("ant", "bee", "fox")
     task = step.task(np.arange(12))
     referee = step.referee(reduce_here)
-    labels, source = first_labels(step, referee, task), source_with_new_classes(step, referee)
+    labels, source = labels_with_new_classes(step, referee, task), source_with_new_classes(step, referee)
     z = referee.features(task).deviations("original", np.arange(12)).astype(float)
     clip = referee.clip(task.cosines, task.classes)
     scores = z @ step.source.classifier.W + step.source.classifier.b

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.comparison.heads.training import FineTuning, GrowingHead, HeadTask, Step, TrainingBatch, distillation
+from pipeline.comparison.heads.training import (
+    FineTuning,
+    GrowingHead,
+    HeadTask,
+    TrainingBatch,
+    TrainingStep,
+    distillation,
+)
 
 Parameters = Mapping[str, Tensor]
 
@@ -112,7 +119,7 @@ class SynapticIntelligence(AnchoredTuning):
         self.start = head.frozen().parameters
         self.path = {name: start * 0 for name, start in self.start.items()}
 
-    def after_step(self, head: GrowingHead, task: HeadTask, step: Step) -> None:  # noqa: ARG002
+    def after_step(self, head: GrowingHead, task: HeadTask, step: TrainingStep) -> None:  # noqa: ARG002
         """Add a step to the path integral, eq. (3)."""
         self.path = summed(self.path, step.loss_decrease(head))
 
@@ -161,7 +168,7 @@ class RiemannianWalk(AnchoredTuning):
         self.decrease, self.scores = zeros, zeros
         self.steps = 0
 
-    def after_step(self, head: GrowingHead, task: HeadTask, step: Step) -> None:
+    def after_step(self, head: GrowingHead, task: HeadTask, step: TrainingStep) -> None:
         """Add to the decrease of the loss; at the end of an interval update F, eq. (6), and the scores, eq. (7)."""
         self.decrease = summed(self.decrease, step.loss_decrease(head))
         self.steps += 1

@@ -139,7 +139,7 @@ class DualMemory(Rehearsal):
     def end_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Record μ_P of the task's classes and μ(M_P), and μ_N of the earlier ones."""
         scores = head.frozen().logits(task.x).softmax(dim=1)
-        self.now = class_means(scores, task.y)
+        self.now = mean_scores(scores, task.y)
         top = scores[task.y >= task.first].max(dim=1).values.mean().nan_to_num(nan=1.0)
         self.initial = torch.cat([self.initial, self.now[task.own]])
         self.confidence = torch.cat([self.confidence, top.expand(task.classes_seen - task.first)])
@@ -178,7 +178,7 @@ def unit_hidden(head: GrowingHead, x: Tensor) -> Tensor:
     return normalize(head.frozen().hidden(x), dim=1)
 
 
-def class_means(scores: Tensor, y: Tensor) -> Tensor:
+def mean_scores(scores: Tensor, y: Tensor) -> Tensor:
     """Return the mean (C,) of scores (n, C) in the column of each row's own class; `LEAST` for a class without rows."""
     own = scores.gather(1, y[:, None])[:, 0]
     sums = scores.new_zeros(scores.shape[1]).index_add(0, y, own)

@@ -150,7 +150,7 @@ class TrainingBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class TrainingStep:
     """One step of a training."""
 
     batch: TrainingBatch
@@ -197,7 +197,7 @@ class FineTuning:
         """Return what is trained beside the head."""
         return []
 
-    def after_step(self, head: GrowingHead, task: HeadTask, step: Step) -> None:
+    def after_step(self, head: GrowingHead, task: HeadTask, step: TrainingStep) -> None:
         """Observe a step."""
 
     def end_task(self, head: GrowingHead, task: HeadTask) -> None:
@@ -252,7 +252,7 @@ def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Train
         before = head.frozen().parameters
         optimiser.param_groups[0]["lr"] = method.learning_rate(training, batch.progress)
         optimiser.step()
-        method.after_step(head, task, Step(batch, dict(zip(head.parameters, gradients, strict=False)), before))
+        method.after_step(head, task, TrainingStep(batch, dict(zip(head.parameters, gradients, strict=False)), before))
 
 
 def draw_rows(n: int, size: int, generator: Generator) -> Iterator[Tensor]:

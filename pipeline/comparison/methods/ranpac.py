@@ -79,7 +79,7 @@ class Sums:
 
     def coefficients(self, ridge: float) -> Matrix64:
         """Return W (M, C) of all rows."""
-        return solve(self.fitted_G + self.held_G, self.Q, ridge)
+        return ridge_solution(self.fitted_G + self.held_G, self.Q, ridge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class FewRows:
 
     def coefficients(self, ridge: float) -> Matrix64:
         """Return W (M, C) of all rows."""
-        return self.B.T @ solve(self.gram, self.Y, ridge)
+        return self.B.T @ ridge_solution(self.gram, self.Y, ridge)
 
 
 @dataclass
@@ -188,7 +188,7 @@ def _scaled(h: Matrix64, labels: Labels, weights: Vector64, C: int) -> tuple[Mat
     return root * h, root * np.eye(C)[labels]
 
 
-def solve(matrix: Matrix64, right: Matrix64, ridge: float) -> Matrix64:
+def ridge_solution(matrix: Matrix64, right: Matrix64, ridge: float) -> Matrix64:
     """Return (A + λI)⁻¹·right of a symmetric matrix."""
     regular = matrix + ridge * np.eye(len(matrix))
     try:

@@ -19,8 +19,8 @@ from pipeline.report.results import (
     Sweeps,
     guessing,
     read_evaluation,
+    read_result_table,
     read_sweeps,
-    read_table,
 )
 
 
@@ -57,7 +57,10 @@ def read_problem(
         title,
         target,
         read_evaluation(suite, name),
-        {table: read_table(folder / f"{table}.csv", kinds, f"evaluate@{name}") for table, kinds in COLUMNS.items()},
+        {
+            table: read_result_table(folder / f"{table}.csv", kinds, f"evaluate@{name}")
+            for table, kinds in COLUMNS.items()
+        },
         comparison,
         read_sweeps(suite, name) if swept else None,
     )

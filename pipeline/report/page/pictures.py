@@ -67,7 +67,7 @@ def read_pictures(
     viewed: dict[str, Mapping[str, str]] = {}
     for row in shown.to_dict("records"):
         path, digest = row["path"], row["sha256"]
-        image = read_image(images, path, max_pixels, upright=crop.upright)
+        image = image_of_row(images, path, max_pixels, upright=crop.upright)
         if image is None:
             continue
         if row["role"] == "mistake":
@@ -113,7 +113,7 @@ def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: Mapping[str,
     return json.dumps([keys, pictures])
 
 
-def read_image(images: str, path: str, max_pixels: int, *, upright: bool = True) -> Image.Image | None:
+def image_of_row(images: str, path: str, max_pixels: int, *, upright: bool = True) -> Image.Image | None:
     """Return an image of the manifest, which may be beside imported features; None if it is absent or damaged."""
     file, beside = Path(path), Path(images).parent
     if images.endswith(".npz"):

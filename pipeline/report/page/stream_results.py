@@ -9,8 +9,8 @@ from pandas import DataFrame
 from pipeline import paths
 from pipeline.problem.step_tables import COLUMNS, ESTIMATE_ERROR
 from pipeline.report.page.chart import Chart, Origin, draw
-from pipeline.report.page.pictures import THUMBNAIL, add_picture, read_image
-from pipeline.report.results import StepFigures, read_step, read_table
+from pipeline.report.page.pictures import THUMBNAIL, add_picture, image_of_row
+from pipeline.report.results import StepFigures, read_result_table, read_step
 
 SHOWN = 12  # least certain images
 
@@ -54,10 +54,10 @@ def read_streams(
     for key, last in steps.items():
         if key in continued:
             continue
-        table = read_table(paths.step_images(suite, key), COLUMNS, f"step@{key}")
+        table = read_result_table(paths.step_images(suite, key), COLUMNS, f"step@{key}")
         rows, folder = table[table["corrected"] == ""][:SHOWN].to_dict("records"), images[key]
         for row in rows:
-            image = folder and read_image(folder, row["path"], max_pixels)  # a private one has no path
+            image = folder and image_of_row(folder, row["path"], max_pixels)  # a private one has no path
             row["picture"] = add_picture(album, np.asarray(image), THUMBNAIL) if image else None
         note = f"Of {key}, the least certain first; write what is wrong into the step's corrections."
         if rows and not any(row["picture"] for row in rows):
