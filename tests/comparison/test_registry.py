@@ -10,6 +10,7 @@ from pipeline.comparison.referee_variants import predict_test
 from pipeline.comparison.registry import compared_method
 from pipeline.errors import InputError, ParamsError
 from pipeline.method.variants import CALIBRATED, VARIANTS
+from small_project import ROOT
 
 FILES = [info.name for info in pkgutil.iter_modules(methods.__path__)]
 
@@ -22,6 +23,8 @@ def test_every_file_exports_methods_whose_names_lead_back_to_it(file):
         assert name not in VARIANTS
         assert isinstance(method, ComparedMethod)
         assert compared_method(name) is method
+    described = (ROOT / "docs/peers.md").read_text()
+    assert all(f"`{name.removesuffix('-pseudo')}`" in described for name in exported)
     titles = [method.title for method in exported.values()]
     assert len(set(titles)) == len(titles)
 

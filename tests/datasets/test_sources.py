@@ -300,6 +300,7 @@ def test_a_parquet_without_images_or_cut_off(tmp_path):
     [
         ("path,class\n1.png,bus\n", r"no column 'label'.*columns\.label"),
         ("path,label\n2.png,bus\n", r"row 0: 2\.png: no such file"),
+        ('path,label\n"1\n.png",bus\n', r"row 0: 1 \.png: no such file"),
         ("path,label\n1.png,bus,x\n", "row 0 has 3 values for 2 columns"),
         ('path,label\n"1.png,bus\n', "not a CSV file"),
         ("path;label\n1.png;bus\n", r"x\.csv: .*semicolons; .*commas"),
