@@ -58,7 +58,7 @@ def machine() -> Iterator[Finding]:
     try:
         read_stages()
     except InputError as error:  # nothing can be pulled or run
-        yield Finding(MISSING, *str(error).split("; "))
+        yield Finding(MISSING, *str(error).split("; ", 1))
 
 
 def dvc_remote() -> Finding:
