@@ -35,7 +35,7 @@ def make(folder: Path) -> SmallProject:
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
         file.write("/weights\n")
-    project.run_here(*(("generate", domain) for domain in DOMAINS), *stages_of(*DOMAINS))
+    project.run_here(*stages_of(params))
     project.commit_stages()
     return project
 

@@ -36,8 +36,10 @@ class Graph:
             self.stages: list[Any] = plan_repro(repo.index.graph)
 
     def files(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Return the paths that every stage reads and writes."""
-        return {stage.name: (self._paths(stage.deps), self._paths(stage.outs)) for stage in self.stages}
+        """Return the paths that every stage reads and writes, by its arguments: ``"embed left vit"``."""
+        return {
+            " ".join(stage.cmd.split()[3:]): (self._paths(stage.deps), self._paths(stage.outs)) for stage in self.stages
+        }
 
     def _paths(self, ends: list[Any]) -> list[str]:
         files = (Path(end.fs_path) for end in ends if not isinstance(end, ParamsDependency))

@@ -9,12 +9,13 @@ import contextlib
 import csv
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 from pipeline.config.suite import Suite
+from pipeline.stage import find_stage
 
 ROOT = Path(__file__).parents[1]
 SUITE_SECTIONS = tuple(Suite.model_fields)
@@ -103,32 +105,25 @@ def small_params() -> dict[str, Any]:
     }
 
 
-MODELS = ("vit", "clip")
-
-
-def features_of(*domains: str, models: Collection[str] = MODELS) -> tuple[tuple[str, ...], ...]:
-    """Return the stages that make the features of domains, in an order in which each finds its inputs."""
-    return (
-        *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in domains),
-        *(("model", model) for model in models),
-        *(("embed", domain, model) for domain in domains for model in models),
-        *(("prompts", domain) for domain in domains),
-    )
-
-
-def stages_of(source: str, target: str) -> tuple[tuple[str, ...], ...]:
-    """Return all stages of a problem, likewise."""
-    p = f"{source}-{target}"
-    return (
-        *(("code",), *features_of(source, target), ("probe", source), ("probe", target)),
-        *(("source", source), ("adapt", p), ("evaluate", p), ("metrics",), ("compare", p)),
-        *(("sensitivity", p, "D"), ("sensitivity", p, "sigma"), ("select", p), ("tables",), ("report",)),
-    )
-
-
 PROBLEM = "left-right"
-FEATURES = features_of("left", "right")
-ALL_STAGES = stages_of("left", "right")
+
+
+def stages_of(params: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the arguments of every stage that dvc.yaml runs, in its order: each then finds its inputs."""
+    graph = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"].values()
+    names = dict.fromkeys(stage.get("do", stage)["cmd"].split()[3] for stage in graph)
+    return [(name, *keys) for name in names for keys in itertools.product(*_keys(params, find_stage(name).per))]
+
+
+def _keys(params: Mapping[str, Any], sections: Iterable[str]) -> Iterator[list[str]]:
+    for section in sections:
+        yield [entry["name"] if isinstance(entry, dict) else entry for entry in params.get(section, ())]
+
+
+def features_of(*domains: str, models: Iterable[str] = ("vit", "clip")) -> list[tuple[str, ...]]:
+    """Return the stages that make the features of domains, likewise: those that follow a version."""
+    stages = stages_of({"domains": domains, "models": list(models)})
+    return [stage for stage in stages if find_stage(stage[0]).version is not None]
 
 
 class SmallProject:
@@ -280,7 +275,7 @@ def run_and_commit(folder: Path) -> None:
     """Make the small project, run all its stages in one process, and commit them to DVC and git."""
     folder.mkdir()
     project = SmallProject(folder).create(dvc=True)
-    project.run_here(*ALL_STAGES)
+    project.run_here(*stages_of(small_params()))
     project.commit_stages()
     project.commit("features of our images")
 

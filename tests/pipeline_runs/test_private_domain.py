@@ -13,7 +13,7 @@ from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
 from shards import files_in
 from sharing_story import COMPUTED_ANEW, PULL, images_among, join, metrics, shared_folder
-from small_project import ALL_STAGES, stages_run
+from small_project import small_params, stages_of, stages_run
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = comman
 def owner(run_project):
     """The project with its target made private, run again and committed."""
     run_project.change_params(data={"private": ["right"]})
-    run_project.run_here(*ALL_STAGES)
+    run_project.run_here(*stages_of(small_params()))
     run_project.commit_stages()
     run_project.run("git", "commit", "--quiet", "-am", "right is private")
     return run_project

@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.stage import main
 from repro_here import Graph
-from small_project import ALL_STAGES, PROBLEM, SmallProject, tree_digest
+from small_project import PROBLEM, SmallProject, small_params, stages_of, tree_digest
 
 # DVC in this process: its own warnings are its own affair
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -27,7 +27,7 @@ OUTPUT = "cache/target/left-right.zarr"
 
 @pytest.fixture(scope="module")
 def graph(finished):
-    """Return every stage of the small project's graph: name -> (deps, outs)."""
+    """Return every stage of the small project's graph: arguments -> (deps, outs)."""
     return Graph(finished).files()
 
 
@@ -48,17 +48,17 @@ def readers(stage, graph):
 
 
 def test_the_graph_has_no_path_to_source_data_or_target_labels(graph):
-    read = readers(f"adapt@{PROBLEM}", graph)
+    read = readers(f"adapt {PROBLEM}", graph)
     assert "cache/embeddings/right/vit.zarr" in read
     assert {path for path in read if re.search(r"/left(/|\.|$)", path)} == FROM_SOURCE
     assert not [path for path in read if "report.json" in path]
-    assert read["cache/manifests/right/labels"] == {"tasks@right"}
-    assert {stage.split("@")[0] for stage in read["cache/manifests/right/images"]} == {"tasks", "embed", "adapt"}
+    assert read["cache/manifests/right/labels"] == {"tasks right"}
+    assert {stage.split()[0] for stage in read["cache/manifests/right/images"]} == {"tasks", "embed", "adapt"}
 
 
 def test_the_walk_would_find_a_leak(graph):
-    assert "cache/manifests/right/labels" in readers("evaluate@left-right", graph)
-    assert "cache/embeddings/left/vit.zarr" in readers("source@left", graph)
+    assert "cache/manifests/right/labels" in readers("evaluate left-right", graph)
+    assert "cache/embeddings/left/vit.zarr" in readers("source left", graph)
 
 
 def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_same_bytes(project_copy):
@@ -89,14 +89,9 @@ def test_without_its_labels_the_target_cannot_be_evaluated(project_copy, monkeyp
 WITH_MORE = ("code", "embed", "prompts", "report")
 
 
-@pytest.mark.parametrize("stage", [stage for stage in ALL_STAGES if stage[0] not in WITH_MORE], ids="-".join)
+@pytest.mark.parametrize("stage", [s for s in stages_of(small_params()) if s[0] not in WITH_MORE], ids=" ".join)
 def test_a_stage_needs_its_declared_dependencies_alone(finished, graph, tmp_path, stage):
-    name, *keys = stage
-    if name == "sensitivity":  # one function for two stages of the graph
-        name = f"{name}_{keys.pop()}"
-    dependencies, outputs = graph[
-        "evaluate@all@toy" if name == "metrics" else "@".join((name, "-".join(keys))).strip("@")
-    ]
+    dependencies, outputs = graph[" ".join(stage)]
     for path in ("params.yaml", "suite.yaml", *dependencies):
         copy = shutil.copytree if (finished / path).is_dir() else shutil.copy
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -177,12 +177,19 @@ CHANGES: dict[str, Change] = {
     "`runtime`": settings("runtime", workers=1, batch_size=5),
 }
 
-SWEEPS = {"sensitivity_D", "sensitivity_sigma", "select"}
-METHOD = {"source", "adapt", "evaluate", "compare", *SWEEPS}
-NOT_LISTED = {"code", "order", "tables", "report"}
 PAGE = (ROOT / "docs/what-runs-again.md").read_text(encoding="utf-8")
 LINES = [line.strip("| \n").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
 ROWS = {cells[0]: cells[1:] for cells in LINES if len(cells) == 3 and cells[0] != "change"}
+
+
+def named_after(words):
+    """Return the stages that the page names from these words to the end of the clause."""
+    return set(re.findall(r"`(\w+)`", re.search(rf"{re.escape(words)}([^:.]*)", PAGE)[1]))
+
+
+SWEEPS = named_after("**The sweeps** are")
+METHOD = named_after("**The method** is") | SWEEPS
+NOT_LISTED = named_after("Not listed:")
 IF_CHANGED = re.compile(", and (.*) if .* changes?")
 EDITED = ("params.yaml", "suite.yaml", "dvc.lock")
 # one row of each kind in `make test`; all of them in `make test-long`

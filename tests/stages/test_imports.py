@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pipeline.stage import stage_names
-from small_project import ALL_STAGES, ROOT
+from small_project import ROOT, small_params, stages_of
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def test_the_module_of_a_stage_imports_nothing_heavy():
 
 @pytest.mark.long
 def test_only_what_runs_a_model_imports_one(run_project):
-    names = {" ".join(stage): stage for stage in ALL_STAGES}
+    names = {" ".join(stage): stage for stage in stages_of(small_params())}
     found = imported(list(names.items()), run_project.folder)
     assert found["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
     assert "open_clip" in found["embed right clip"]

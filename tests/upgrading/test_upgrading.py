@@ -21,7 +21,7 @@ from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.store.array_store import open_arrays
 from pipeline.store.source_store import SCHEMA
-from small_project import FEATURES, PROBLEM, ROOT, SmallProject, stages_run
+from small_project import PROBLEM, ROOT, SmallProject, features_of, stages_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
 COSTLY = {"manifest", "model", "embed", "prompts"}
@@ -75,7 +75,7 @@ def test_features_are_taken_over_nothing_is_extracted_again_and_params_keep_thei
     upgrade(project)
     out = capsys.readouterr().out
     taken = {line.split(":")[0] for line in out.splitlines() if line.endswith(": taken over")}
-    wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in FEATURES}
+    wanted = {"@".join((stage, "-".join(keys))) for stage, *keys in features_of("left", "right")}
     assert taken == {name for name in wanted if name.split("@")[0] in COSTLY}
     assert "pseudo_label@" not in Path("dvc.lock").read_text()  # no stage any more
     assert "suite.yaml: suite, datasets" in out
