@@ -25,7 +25,7 @@ from pipeline.errors import ModelError
 from pipeline.extraction.images import load_crops
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words
-from pipeline.method.view_names import VIEWS
+from pipeline.method.views import VIEWS
 
 PHOTOS = 64  # different ones; more images are these again
 

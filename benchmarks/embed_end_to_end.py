@@ -27,7 +27,7 @@ from pipeline.extraction.image_embedder import CPU_ROWS, ImageEmbedder, plan_bat
 from pipeline.extraction.images import Image
 from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.frequency_views import ViewSettings
-from pipeline.method.view_names import VIEWS
+from pipeline.method.views import VIEWS
 from pipeline.store.progress_log import ProgressLog
 
 MODELS = {True: "vit_small_patch16_224", False: "vit_base_patch16_224"}  # by `quick`

@@ -12,7 +12,7 @@ from pipeline.config.settings import Positive, SeedNumber, Settings
 from pipeline.datasets.label_spaces import parts_of
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import InputError, did_you_mean
-from pipeline.method.view_names import VIEWS, View
+from pipeline.method.views import VIEWS, View
 from pipeline.validated_yaml import AllDifferent, Section, all_different, type_at
 
 # Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ParamsError, StoreError
+from pipeline.method.views import ABOUT
 from pipeline.store.embedding_store import EmbeddingStore, Provenance, short
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ def settings_of_view(view: str, settings: object) -> dict[str, Any]:
 
     ``settings`` are `ViewSettings`, or the section `views` of params.yaml.
     """
-    names = {"original": (), "zeros": ("wavelet", "level"), "rand": ("wavelet", "level", "noise", "seed")}
-    return {name: getattr(settings, name) for name in names[view]}
+    return {name: getattr(settings, name) for name in ABOUT[view].settings}
 
 
 def backbone_identity(encoder: ImageEncoder) -> Provenance:

@@ -54,7 +54,7 @@ def frequency_views(
     images : Tensor of shape (n, c, h, w)
         Floating point in [0, 1], on any device.
     views : sequence of str
-        Names among `view_names.VIEWS`.
+        Names among `views.VIEWS`.
     keys : sequence of bytes
         The sha256 digests of the n images; only ``rand`` uses them.
     words : Tensor, optional

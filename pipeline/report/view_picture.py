@@ -11,7 +11,7 @@ import torch
 
 from pipeline.errors import counted
 from pipeline.method.frequency_views import ViewSettings, frequency_views, removed
-from pipeline.method.view_names import VIEWS
+from pipeline.method.views import ABOUT, VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,19 +49,13 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
 
     panels, gain = view_pixels(crop, digest, settings)
     height, width = crop.shape[:2]
-    noise = settings.noise if isinstance(settings.noise, str) else f"std {settings.noise:g}"
-    notes = {
-        "original": f"{width}×{height} pixels",
-        "zeros": "details replaced by zeros",
-        "rand": f"details replaced by noise: {noise}",
-        "removed": f"|original − zeros|, shown ×{gain:.3g}\nfull brightness is {1 / gain:.3f} or more",
-    }
+    notes = {view: ABOUT[view].caption for view in VIEWS} | {"removed": f"original − zeros, {gain:.3g} times as strong"}
     tall = min(PANEL * height / width, TALLEST) + CAPTIONS
     figure = Figure(figsize=(len(panels) * PANEL + 0.5, tall), dpi=120, layout="constrained")
     for axis, (name, panel) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         note = notes[name]
         if name in VIEWS:  # many values at an end of the range: the noise is too strong
-            note += f"\n{np.mean((panel <= 0) | (panel >= 1)):.1%} of values at 0 or 1"
+            note += f"\n{np.mean((panel <= 0) | (panel >= 1)):.1%} of values at an end of the range"
         smoothing = "nearest" if max(height, width) < SMALL else "antialiased"
         axis.imshow(panel, interpolation=smoothing, vmin=0, vmax=1)
         axis.set_title(name, fontsize=12, fontweight="bold")

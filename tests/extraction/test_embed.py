@@ -21,10 +21,9 @@ from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.variants import MethodOptions
+from pipeline.method.views import VIEWS
 from pipeline.store.embedding_store import open_embeddings, write_embeddings
 from shards import write_tar
-
-VIEWS = ("original", "zeros", "rand")
 
 
 @pytest.fixture

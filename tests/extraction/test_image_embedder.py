@@ -16,8 +16,7 @@ from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.image_embedder import Batch, ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.method.frequency_views import ViewSettings, frequency_views
-
-VIEWS = ("original", "zeros", "rand")
+from pipeline.method.views import VIEWS
 
 
 class Encoder:

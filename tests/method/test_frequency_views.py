@@ -9,7 +9,7 @@ import torch
 
 from pipeline.errors import ParamsError
 from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words, normal, quantiles, removed
-from pipeline.method.view_names import VIEWS
+from pipeline.method.views import ABOUT, VIEWS
 from pipeline.method.wavelet_transform import largest_level
 from reference.frequency_views import normal_values, standard_noise, views
 
@@ -123,3 +123,7 @@ def test_the_bits_are_these():
     words = noise_words((1, 2, 4), ViewSettings(), [bytes(32)])
     assert words.tolist() == [[30446, -12961, 23295, -3740, 21910, 359]]
     assert hashlib.sha256(quantiles(torch.device("cpu")).numpy().tobytes()).hexdigest()[:16] == "8babbcaf96568f10"
+
+
+def test_every_view_is_described():
+    assert tuple(ABOUT) == VIEWS

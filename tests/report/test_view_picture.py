@@ -5,7 +5,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pipeline.method.frequency_views import ViewSettings
-from pipeline.method.view_names import VIEWS
+from pipeline.method.views import VIEWS
 from pipeline.report.view_picture import draw_views
 
 DIGEST = bytes(range(32))

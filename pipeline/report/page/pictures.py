@@ -24,6 +24,7 @@ from pipeline import paths
 from pipeline.encoders.image_decoding import decode
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
+from pipeline.method.views import ABOUT
 from pipeline.write_aside import write_aside
 
 THUMBNAIL, VIEW = 128, 168  # pixels of the longer side
@@ -41,7 +42,7 @@ class ProblemPictures:
     mistakes: Mapping[str, str] = field(default_factory=dict)  # path of an image -> key
     views: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # path -> view -> key
     missing: str = ""  # why there are no pictures and how to get them; shown where there is none
-    views_note: str = ""  # how the views were made
+    views_note: str = ""  # what the views show, and how they were made
 
 
 def read_pictures(
@@ -90,7 +91,9 @@ def read_pictures(
             f"A centre crop of {CROP.width}×{CROP.height} ({how}); the features were imported, so the crop they "
             "were computed from is not known."
         )
-    return ProblemPictures(mistakes, viewed, missing, note)
+    captions = [f"{view}: {ABOUT[view].caption}" for view in views if view != "original"]
+    captions.append("removed: what zeros removes, at full contrast")
+    return ProblemPictures(mistakes, viewed, missing, f"{'; '.join(captions)}. {note}")
 
 
 def kept_text(made_of: object, make: Callable[[], str]) -> str:
