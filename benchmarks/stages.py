@@ -100,7 +100,7 @@ def seeds(project: ImportedProject, values: list[int], D: int) -> Row:
         return sum(project.run(stage, key)[0] for stage, key in STATISTICS)
 
     together, apart = seconds(values), sum(seconds([value]) for value in values)
-    name = f"{len(values)} seeds through basis … evaluate, D={D}"
+    name = f"{len(values)} seeds through `source`, `adapt` and `evaluate`, D={D}"
     return _sweep(name, together, apart, len(values))
 
 

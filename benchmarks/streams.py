@@ -1,11 +1,12 @@
 """Streams on real features whose labels only this file knows: against all at once, estimates, corrections, new classes.
 
-    python -m benchmarks.streams ../shared/real/office_caltech10 FOLDER
-    python -m benchmarks.streams estimates ../shared/real/office_caltech10 FOLDER
-    python -m benchmarks.streams new-classes ../shared/real/office_caltech10 FOLDER
+    python -m benchmarks.streams /where/they/are FOLDER
+    python -m benchmarks.streams estimates /where/they/are FOLDER
+    python -m benchmarks.streams new-classes /where/they/are FOLDER
 
-Writes a project of imported features into FOLDER (once) and runs the real stages there. The stream has four steps with
-overlapping classes; the second camera is forgotten (its rows are deleted) before the third step.
+/where/they/are is a folder as suites/pacs3.yaml or suites/office_caltech10.yaml describes, called pacs3 or
+office_caltech10. Writes a project of imported features into FOLDER (once) and runs the real stages there. The stream
+has four steps with overlapping classes; the second camera is forgotten (its rows are deleted) before the third step.
 """
 
 from __future__ import annotations

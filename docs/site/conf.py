@@ -13,7 +13,6 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/**",
-    "suites/README.md",
     "weights/README.md",
     "weights/digits/MODEL_CARD.md",
     "pipeline/report/published.md",

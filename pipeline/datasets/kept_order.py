@@ -36,9 +36,10 @@ def order_of_arrival(
 ) -> Order:
     """Return the classes of each task: those of ``kept``, the order of the last time, and new ones after them.
 
-    The first time ``tasks`` come first. Sorted classes then arrive ``classes_per_task`` at a time; the last task takes
-    the remainder. Where nothing comes before them, ``class_order_seed`` shuffles them by the permutation of NumPy's
-    legacy generator as continual-learning papers do: 1993 gives the order of iCaRL and its successors.
+    The first time ``tasks`` come first. Sorted classes then arrive ``classes_per_task`` at a time;
+    classes left over join the last task. Where nothing comes before them, ``class_order_seed`` shuffles them by the
+    permutation of NumPy's legacy generator as continual-learning papers do: 1993 gives the order of iCaRL and its
+    successors.
 
     Examples
     --------

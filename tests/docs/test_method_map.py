@@ -38,10 +38,29 @@ def cited_by(text):
     return {number for citation in CITED.findall(text) for number in numbers(citation)}
 
 
+def full_name(function):
+    """Return a function's name below `pipeline`: the map leaves `method.` out."""
+    return function if function.startswith("problem.") else f"method.{function}"
+
+
+def rows_of(table):
+    """Return the rows of a table by their first cell, without the header."""
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    return {first: cells for first, *cells in rows[1:]}
+
+
 def steps():
-    """Return the rows of the map."""
-    rows = [line.strip("|").split("|") for line in MAP.splitlines() if line.startswith("| ")]
-    return [Step(row[0].strip(), numbers(row[1]), *(re.findall(r"`([^`]+)`", c) for c in row[2:5])) for row in rows[1:]]
+    """Return the rows of the map with their tests, which have a table of their own."""
+    steps, tests = map(rows_of, MAP.split("Tests, below `tests/`:"))
+    assert steps.keys() == tests.keys()
+
+    def spans(cell):
+        return re.findall(r"`([^`]+)`", cell)
+
+    return [
+        Step(name, numbers(equations), [*map(full_name, spans(functions))], spans(tests[name][0]), spans(oracles))
+        for name, (equations, functions, oracles) in steps.items()
+    ]
 
 
 STEPS = steps()
@@ -85,7 +104,7 @@ def test_tests_of_a_step_exist_and_use_its_functions_and_oracles(step):
     words = [part for name in step.functions for part in name.split(".")[1:]]
     assert any(re.search(rf"\b{word}\b", texts) for word in words), "no function of the step"
     for oracle in step.oracles:
-        assert (ROOT / "tests" / oracle).is_file(), oracle
+        assert (ROOT / "tests/reference" / oracle).is_file(), oracle
         imported = rf"^from reference(?: import|\.).*\b{Path(oracle).stem}\b"
         assert re.search(imported, texts, re.MULTILINE), f"no test of this step uses {oracle}"
 

@@ -82,8 +82,8 @@ def test_the_same_through_s3_where_others_look_and_repeat_for_little(project_cop
 
 
 def look_and_pull_little(mate, looker, relay):
-    """The commands of "A first look, pulling nothing": what they show is right, and little passes the wire."""
-    examples = "\n".join(commands_of(PAGE, "A first look, pulling nothing"))
+    """Run the commands for a look at results: what they show is right, and little passes the wire."""
+    examples = "\n".join(commands_of(PAGE, "Look at results before downloading features"))
     here = examples.replace("mnist-uci", "left-right").replace("embeddings/uci", "embeddings/right")
     summary, inspect, compare = here.splitlines()
     relay.reset()
