@@ -1,9 +1,7 @@
-import importlib
-import pkgutil
-
 import pytest
 
 from comparison.head_cases import shifted_seed
+from comparison.registered_methods import MODULES
 from pipeline.comparison import methods
 from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.referee_variants import predict_test
@@ -12,12 +10,10 @@ from pipeline.errors import InputError, ParamsError
 from pipeline.method.variants import CALIBRATED, VARIANTS
 from small_project import ROOT
 
-FILES = [info.name for info in pkgutil.iter_modules(methods.__path__)]
 
-
-@pytest.mark.parametrize("file", FILES)
-def test_every_file_exports_methods_whose_names_lead_back_to_it(file):
-    exported = importlib.import_module(f"{methods.__name__}.{file}").METHODS
+@pytest.mark.parametrize("module", MODULES)
+def test_every_file_exports_methods_whose_names_lead_back_to_it(module):
+    exported = module.METHODS
     assert exported
     for name, method in exported.items():
         assert name not in VARIANTS
