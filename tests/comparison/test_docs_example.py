@@ -62,9 +62,3 @@ def test_a_file_that_does_not_export_its_name_is_named_in_the_error(file, exampl
     file.write_text(example.replace("METHODS =", "METHOD ="), encoding="utf-8")
     with pytest.raises(ParamsError, match=rf"no '{NAME}' in METHODS of .*methods/{FILE}"):
         compared_method(NAME)
-
-
-def test_the_page_names_files_that_exist():
-    text = PAGE.read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:pipeline|tests)/[\w/.]+)`", text):
-        assert (PAGE.parents[2] / path).exists() or path.endswith(f"/{FILE}"), path

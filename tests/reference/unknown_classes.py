@@ -2,18 +2,13 @@
 
 import math
 
-from reference.basics import entropy, softmax
+from reference.basics import between_variance, entropy, softmax
 
 
 def otsu(values):
     """Return the middle of the gap that parts the values best."""
     v = sorted(values)
-
-    def between(i):
-        a, b = v[:i], v[i:]
-        return len(a) * len(b) * (sum(a) / len(a) - sum(b) / len(b)) ** 2
-
-    best = max(range(1, len(v)), key=between)
+    best = max(range(1, len(v)), key=lambda i: between_variance(v[:i], v[i:]))
     return (v[best - 1] + v[best]) / 2
 
 

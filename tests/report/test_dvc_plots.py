@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 
 from pipeline.report.dvc_plots import PAGE, plots_page
 from report_content import ACCURACY, OF, SELECTED, tables
+from small_project import ROOT
 
-ROOT = Path(__file__).parents[2]
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
 PLOTS = {
     Path(path).stem: settings

@@ -2,13 +2,12 @@
 
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 
 from ruamel.yaml import YAML
 
 from pipeline.report.published import TITLES, problems_of, read_published
+from small_project import ROOT
 
-ROOT = Path(__file__).parents[2]
 FIGURES = read_published()
 TABLE = {(f.dataset, f.problem, f.title): (str(f.mean), f.sd and str(f.sd)) for f in FIGURES}
 NUMBER = {"office31": 14 * 7, "officehome": 14 * 13, "visda": 14, "domainnet": 3 * 3, "visda-ablation": 4}
