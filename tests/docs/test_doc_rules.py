@@ -8,9 +8,8 @@ import shlex
 import pytest
 from dvc.cli.parser import get_main_parser
 
-from documented_commands import Block, commands_of, read_page, read_pages
+from documented_commands import Block, read_page, read_pages
 from pipeline.cli.main import parser as referee_parser
-from sharing_story import PAGE
 from small_project import ROOT
 
 PAGES = read_pages()
@@ -178,11 +177,3 @@ ls
     assert wrong_marker(page.blocks[0])
     wrong = ("referee preditc x.jpg", "referee predict --tpo 3", "dvc reproduce", "dvc push 'x")
     assert all(unknown_word(line) for line in (*wrong, "make tets", "pytest tests/no.py"))
-
-
-@pytest.mark.parametrize("section", ["S3", "SSH", "A shared folder"])
-def test_a_recipe_has_five_lines_and_ends_with_the_one_command(section):
-    commands = commands_of(PAGE, section)
-    assert len(commands) == 5
-    assert commands[1] == "dvc push --run-cache"
-    assert commands[-1] == "dvc repro --pull --allow-missing"
