@@ -51,12 +51,11 @@ def test_the_graph_runs_a_stage_as_it_is_declared(name, body):
 
 @pytest.mark.parametrize(("name", "body"), GRAPH)
 @pytest.mark.parametrize("model", ["language", "vision"])
-def test_a_model_that_a_stage_reads_is_in_a_path_or_in_its_settings(name, body, model, monkeypatch):
+def test_a_model_that_a_stage_reads_is_in_a_path_or_in_its_settings(name, body, model):
     """So that another model is another dependency."""
     declared = find_stage(name)
     if model in declared.reads and f"${{{model}}}" not in " ".join(body["deps"]):
-        monkeypatch.chdir(ROOT)
-        params = load_params()
+        params = load_params(ROOT)
         keys = [next(iter(entries_of(params, section))) for section in declared.per]
         settings = declared.settings or (lambda *_: None)
         assert settings(params, *keys) != settings(params.model_copy(update={model: "other"}), *keys)
@@ -73,9 +72,8 @@ def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name
     assert set(code.code.reads) == set(Settings.model_fields) - {*BY_NAME, "runtime"}
 
 
-def test_a_section_that_is_not_declared_cannot_be_read(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    params = DeclaredParams(load_params(), ["rff"])
+def test_a_section_that_is_not_declared_cannot_be_read():
+    params = DeclaredParams(load_params(ROOT), ["rff"])
     assert params.rff.D > 0
     with pytest.raises(AttributeError, match="method"):
         params.method  # noqa: B018
