@@ -15,8 +15,8 @@ from small_project import ROOT
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
 PLOTS = {
     Path(path).stem: settings
-    for stage in ("evaluate", "sensitivity_D", "sensitivity_sigma", "select")
-    for plot in GRAPH[stage]["do"]["plots"]
+    for stage in GRAPH.values()
+    for plot in stage.get("do", stage).get("plots", ())
     for path, settings in plot.items()
 }
 TABLES = {**tables(["ant", "bee", "cat"]), **ACCURACY, "values": SELECTED}
