@@ -35,7 +35,6 @@ def test_problems_are_those_of_the_suites():
         return set(YAML(typ="safe", pure=True).load(ROOT / f"suites/{suite}.yaml")["problems"])
 
     assert all(problems(dataset) == set(problems_of(dataset)) for dataset in TITLES)
-    assert problems("all21") == {problem for dataset in TITLES for problem in problems_of(dataset)}
 
 
 def test_averages_are_means_except_the_one_that_is_misprinted():
