@@ -24,7 +24,8 @@ from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference.kernel_lda import mahalanobis
 
-# of the methods that the registry finds: where there is one row per class the nearest row decides
+# The registry finds the peers. A new one gets a line in these if they are true of it; and an oracle in tests/reference
+# with a test below. Where there is one row per class the nearest row decides:
 SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")
 RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # they draw from the seed's number
 EVERY_PEER = pytest.mark.parametrize("name", FITTED)

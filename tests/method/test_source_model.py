@@ -1,4 +1,4 @@
-"""What `fit_source` leaves behind beside the default: rows held out, counted classes, the last task alone."""
+"""What `fit_source` leaves behind beside the default: rows held out, counted classes, pooled scatters."""
 
 from dataclasses import replace
 
@@ -24,12 +24,6 @@ def test_rows_held_out_are_as_if_they_were_not_there():
     for held, left in zip(fitted(seed, rows, options, without=out), fitted(seed, rows[~out], options), strict=True):
         np.testing.assert_allclose(held.classifier.W, left.classifier.W, atol=1e-5 * np.abs(left.classifier.W).max())
         np.testing.assert_allclose(held.embedding_means, left.embedding_means)
-
-
-def test_the_last_model_alone_is_the_last():
-    seed = ShiftedDomains(0).build()
-    (last,) = fitted(seed, np.arange(84), last_only=True)
-    np.testing.assert_array_equal(last.classifier.W, fitted(seed, np.arange(84))[-1].classifier.W)
 
 
 def test_counted_priors_add_the_logarithm_of_each_classs_share():
