@@ -1,45 +1,20 @@
 """Seeds, small heads and batches that the tests of the head-only baselines share."""
 
-import numpy as np
 import torch
 
+from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.heads.training import GrowingHead, HeadTask, TrainingBatch, new_head
 from pipeline.comparison.methods import head
-from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.rows import TargetTask, UnlabelledRows
-from pipeline.problem.seed import Seed, Source, Target
 
 HEADS = [*head.METHODS]
 C, PER_TASK, WIDTH = 6, 2, 32
 
 
-def shifted_seed(*, noise=0.15, shift=0.3, rows=30, tasks=C // PER_TASK):
-    """Return classes around orthogonal means, the target moved by one vector, and the labels of the test rows."""
-    rng = np.random.default_rng(3)
-    directions = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0]
-    labels = np.repeat(np.arange(C), rows)
-
-    def draw(offset):
-        return directions[labels] + offset + noise * rng.normal(size=(len(labels), WIDTH))
-
-    moved = shift * directions[C]
-    source, target, test = draw(0.0), draw(moved), draw(moved)
-    classes = [np.arange(c, c + PER_TASK) for c in range(0, PER_TASK * tasks, PER_TASK)]
-    seed = Seed(
-        0,
-        draw_basis(WIDTH, 8, 1.0, "gamma", 0),
-        Source({"original": source}, labels),
-        Target(
-            [target_task(task, target[np.isin(labels, task)]) for task in classes],
-            UnlabelledRows(views={"original": test}, cosines=np.zeros((len(labels), C))),
-            1.0,
-        ),
-    )
-    return seed, labels
-
-
-def target_task(classes, x):
-    return TargetTask(classes=classes, views={"original": x}, cosines=np.zeros((len(x), C)))
+def shifted_seed(*, noise=1.0, rows=30, tasks=C // PER_TASK):
+    """Return a seed of so many rows per class in source, target and test, and the labels of the test rows."""
+    n = PER_TASK * tasks * rows
+    domains = ShiftedDomains(3, (PER_TASK,) * tasks, d=WIDTH, n=n, tests=n, noise=noise, shift=0.3)
+    return domains.build(), domains.test_y
 
 
 def small_head(classes=3, width=5, d=4):

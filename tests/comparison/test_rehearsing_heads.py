@@ -9,7 +9,7 @@ import torch
 from comparison.head_cases import C, drawn, move, rows_of, shifted_seed, small_head, whole_batch
 from pipeline.comparison.heads import rehearsing
 from pipeline.comparison.heads.regularised import LearningWithoutForgetting
-from pipeline.comparison.heads.rehearsing import DualMemory, EndToEnd, ExemplarClassifier, Rehearsal, herding
+from pipeline.comparison.heads.rehearsing import DualMemory, EndToEnd, ExemplarClassifier, herding
 from pipeline.comparison.heads.training import Training, TrainingBatch, distillation, head_tasks, run_head
 from reference import herding as oracle
 from reference.basics import softmax
@@ -81,24 +81,34 @@ def test_eeil_distils_every_earlier_task_by_itself():
     assert method.loss(head, rows, whole_batch(rows)).item() == pytest.approx(expected)
 
 
-def test_eeil_fine_tunes_on_as_many_rows_of_every_class(monkeypatch):
+def rows_by_class(rows):
+    return {int(c): rows.x[rows.y == c] for c in rows.y.unique()}
+
+
+def test_the_memory_keeps_to_its_budget_and_eeil_fine_tunes_on_as_many_rows_of_every_class(monkeypatch):
     steps = []
 
     class Watched(EndToEnd):
         def loss(self, head, rows, batch):
-            steps.append((np.bincount(rows.y).tolist(), len(self.distilled)))
+            steps.append((rows, len(self.distilled)))
             return super().loss(head, rows, batch)
 
     monkeypatch.setattr(rehearsing, "PER_CLASS", 4)
     monkeypatch.setattr(Watched, "training", Training(steps=10))
-    run_head(shifted_seed()[0], Watched())
-    assert steps == (
+    seed, method = shifted_seed()[0], Watched()
+    run_head(seed, method)
+    assert [(np.bincount(rows.y).tolist(), distilled) for rows, distilled in steps] == (
         [([30] * 2, 0)] * 10
         + [([4] * 2 + [30] * 2, 1)] * 10
         + [([4] * 4, 2)] * 4  # balanced: the new task is distilled too
         + [([4] * 4 + [30] * 2, 2)] * 10
         + [([4] * 6, 3)] * 4
     )
+    assert [len(kept) for kept in method.memory] == [4] * C
+    own = {c: x for task in head_tasks(seed) for c, x in rows_by_class(task).items()}
+    for rows, _ in steps:  # each is rehearsed with its label
+        for c, x in rows_by_class(rows).items():
+            assert (x[:, None] == own[c][None]).all(dim=2).any(dim=1).all()
 
 
 @pytest.mark.parametrize("m", [1, 4, 12, 20])
@@ -108,31 +118,6 @@ def test_herding_agrees_with_its_oracle_and_takes_the_first_of_equal_rows(featur
     assert chosen == oracle.herding(features.tolist(), m)
     assert len(set(chosen)) == len(chosen) == min(m, len(features))
     assert len(features) == 12 or chosen == sorted(chosen)
-
-
-@pytest.mark.parametrize("per_class", [3, rehearsing.PER_CLASS])
-def test_the_memory_keeps_to_its_budget_and_is_rehearsed_with_its_labels(per_class, monkeypatch):
-    trained_on = []
-
-    class Watched(Rehearsal):
-        def begin_task(self, head, rows):
-            trained_on.append(rows)
-
-    seed, _ = shifted_seed()
-    monkeypatch.setattr(rehearsing, "PER_CLASS", per_class)
-    method = Watched()
-    method.training = Training(steps=1)
-    run_head(seed, method)
-    assert [len(kept) for kept in method.memory] == [per_class] * C
-    assert np.bincount(trained_on[-1].y).tolist() == [per_class] * 4 + [30] * 2
-    own = {c: x for task in head_tasks(seed) for c, x in rows_by_class(task).items()}
-    for rows in trained_on:
-        for c, x in rows_by_class(rows).items():
-            assert (x[:, None] == own[c][None]).all(dim=2).any(dim=1).all()
-
-
-def rows_by_class(rows):
-    return {int(c): rows.x[rows.y == c] for c in rows.y.unique()}
 
 
 def test_icarl_predicts_the_nearest_mean_of_exemplars():

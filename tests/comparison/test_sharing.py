@@ -20,8 +20,7 @@ from pipeline.store.basis_file import BasisRecipe
 
 # they differ in the features, in the source fit, in views and in what is estimated of the target
 OPTIONS = {
-    **{name: VARIANTS[name] for name in ("calibrated", "paper", "released", "no_clip", "no_rounds")},
-    **{name: VARIANTS[name] for name in ("no_augmentation", "rejecting", "source_only")},
+    **VARIANTS,
     "another ridge": replace(CALIBRATED, ridge=1.0),
     "another weight of CLIP": replace(CALIBRATED, clip_in_kernel=1.0),
     "float64": replace(CALIBRATED, arithmetic="float64"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from comparison.registered_methods import TRANSDUCTIVE, both_forms
 from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison.methods import stata, transclip, zlap
 from pipeline.comparison.registry import compared_method
@@ -13,8 +14,6 @@ from pipeline.errors import InputError
 from reference import class_gaussians as oracle
 from reference import zlap as zlap_oracle
 
-NAMES = ["transclip", "stata", "zlap"]
-EVERY_FORM = pytest.mark.parametrize("name", [*NAMES, *(f"{name}-pseudo" for name in NAMES)])
 SPACES = pytest.mark.parametrize("space", [clip_space, vision_space])
 
 
@@ -69,7 +68,7 @@ def test_stata_leaves_a_class_that_no_row_is_taken_for_at_its_anchor():
     assert np.abs(means[0] - task.anchors[0]).max() > 0.01
 
 
-@EVERY_FORM
+@pytest.mark.parametrize("name", both_forms(TRANSDUCTIVE))
 def test_a_task_without_rows_and_a_feature_that_is_always_zero_do_no_harm(name):
     domains = ShiftedDomains(3, d=12)
     for x in (domains.x, domains.source_x, domains.test_x):

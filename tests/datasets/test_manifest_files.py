@@ -10,11 +10,10 @@ import pytest
 from pipeline.datasets import checked_csv
 from pipeline.datasets.checked_csv import digest_file, digest_line, sha256_of
 from pipeline.datasets.manifest_files import read_class_names, read_images, read_labels, rows_digest, write_manifest
-from pipeline.datasets.sources.source import FoundImages
 from pipeline.datasets.task_files import read_classes, read_tasks
 from pipeline.errors import StoreError
 from shards import files_in
-from small_manifests import TWO_CLASSES, build_manifest, images, sha256, write_all
+from small_manifests import build_manifest, images, sha256, write_all
 
 FOLDERS = {"images": ["images"], "labels": ["labels"], "names": ["names"], "tasks": ["classes", "tasks"]}
 TABLES = [f"{folder}/{name}.csv" for folder, names in FOLDERS.items() for name in names]
@@ -94,6 +93,7 @@ def test_files_change_only_with_what_they_hold(tmp_path):
         ("tasks/tasks.csv", "train", "trian"),
         ("labels/labels.csv", "a0.png,a", "a9.png,a"),
         ("labels/labels.csv", "a0.png,a", "a0.png,z"),
+        ("labels/labels.csv", "data/d/b/b4.png,b\n", ""),
         ("names/names.csv", "class", "klass"),
         ("tasks/classes.csv", "1,b", "2,b"),
         ("tasks/classes.csv", "1,b,2", "1,b,3"),
@@ -111,16 +111,6 @@ def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, ne
     with pytest.raises(StoreError, match=rf"{name}: .*dvc repro --force {stage}@amazon") as caught:
         READERS[name](tmp_path / "amazon")
     assert "\n" not in str(caught.value)
-
-
-def test_files_of_two_manifests_are_not_read_together(tmp_path):
-    fewer = FoundImages(TWO_CLASSES.images[1:], {})
-    write_all(tmp_path / "x")
-    write_all(tmp_path / "y", fewer)
-    for name in ("labels/labels.csv", "labels/labels.csv.sha256"):
-        (tmp_path / "x" / name).write_bytes((tmp_path / "y" / name).read_bytes())
-    with pytest.raises(StoreError, match=r"labels\.csv: row 0 is data/d/a/a1\.png"):
-        read_labels(tmp_path / "x")
 
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from reference.random_fourier_features import feature
 TOLERANCE = 2e-4  # of probabilities: features are float32, products of them too
 
 
-def shipped(seed, options=CALIBRATED):
+def shipped(seed, options):
     """Run the default; return after each task the first labels, the final labels and the test prediction."""
     sources, referee = sources_of(seed, options), Referee(seed.basis, options, seed.target.clip_scale)
     first = [pseudo_label(referee, task, model) for task, model in zip(seed.target.tasks, sources, strict=True)]
@@ -24,7 +24,7 @@ def shipped(seed, options=CALIBRATED):
     return zip(first, [task.labels for task in adapted], predictions, strict=True)
 
 
-def expected(seed, threshold=0.0):
+def expected(seed, threshold):
     """The same by the oracle."""
     omega = np.vstack([seed.basis.omega, seed.basis.clip_omega])
 
@@ -43,38 +43,25 @@ def expected(seed, threshold=0.0):
         yield first, final, oracle.predict(after, test_z)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.7])
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize(("n", "D", "in_row_space"), [(42, 90, 3), (84, 20, 0)])
-def test_the_shipped_default_equals_the_naive_oracle(monkeypatch, n, D, in_row_space, number):
+def test_the_shipped_default_equals_the_naive_oracle(monkeypatch, n, D, in_row_space, number, threshold):
     calls, factored = [], relabelling.row_space
     monkeypatch.setattr(relabelling, "row_space", lambda *a, **k: calls.append(1) or factored(*a, **k))
     seed = ShiftedDomains(number, (3, 2, 2), n=n, tests=21, noise=3.0).build(D=D, clip=True)
-    changed = 0
-    for mine, naive in zip(shipped(seed), expected(seed), strict=True):
-        assert_equal(mine, naive)
-        changed += (mine[0].label != mine[1].label).sum()
+    changed = moved = 0
+    adapted = shipped(seed, replace(CALIBRATED, threshold=threshold))
+    for (*mine, prediction), (*naive, probabilities) in zip(adapted, expected(seed, threshold), strict=True):
+        for labels, (label, weight, fused) in zip(mine, naive, strict=True):
+            np.testing.assert_array_equal(labels.label, label)
+            np.testing.assert_allclose(labels.weight, weight, atol=TOLERANCE)
+            np.testing.assert_allclose(labels.fused, fused, atol=TOLERANCE)
+        np.testing.assert_array_equal(prediction.label, probabilities.argmax(axis=1))
+        np.testing.assert_allclose(prediction.fused, probabilities, atol=TOLERANCE)
+        first, final = mine
+        changed += (first.label != final.label).sum()
+        moved += (first.kept != final.kept).sum()
     assert changed > 0  # the rounds have something to do
-    assert len(calls) == in_row_space  # the path that this size is meant for
-
-
-@pytest.mark.parametrize(("n", "D"), [(42, 90), (84, 20)])
-def test_with_a_gate_that_moves_it_equals_the_naive_oracle(n, D):
-    threshold = 0.9
-    seed = ShiftedDomains(1, (3, 2, 2), n=n, tests=21, noise=3.0).build(D=D, clip=True)
-    moved = 0
-    for mine, naive in zip(
-        shipped(seed, replace(CALIBRATED, threshold=threshold)), expected(seed, threshold), strict=True
-    ):
-        assert_equal(mine, naive)
-        moved += (mine[0].kept != mine[1].kept).sum()
-    assert moved > 0  # images are let in, or shut out again, between rounds
-
-
-def assert_equal(mine, naive):
-    """The first labels, the final labels and the test prediction after a task."""
-    for labels, (label, weight, fused) in zip(mine[:2], naive[:2], strict=True):
-        np.testing.assert_array_equal(labels.label, label)
-        np.testing.assert_allclose(labels.weight, weight, atol=TOLERANCE)
-        np.testing.assert_allclose(labels.fused, fused, atol=TOLERANCE)
-    np.testing.assert_array_equal(mine[2].label, naive[2].argmax(axis=1))
-    np.testing.assert_allclose(mine[2].fused, naive[2], atol=TOLERANCE)
+    assert (moved > 0) == (threshold > 0)  # images are let in, or shut out again, between rounds
+    assert len(calls) == (0 if threshold else in_row_space)  # the path that this size is meant for

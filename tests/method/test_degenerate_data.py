@@ -5,23 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from comparison.shifted_domains import adapted_to, predicted, sources_of
 from pipeline.errors import InputError
-from pipeline.method.adaptation import Referee, adapt_task, adapt_tasks, pseudo_label
+from pipeline.method.adaptation import Referee, adapt_task, pseudo_label
 from pipeline.method.kernel_lda import NO_SPREAD
-from pipeline.method.kernel_rows import kernel_rows
-from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis
 from pipeline.method.rows import TargetTask
-from pipeline.method.source_model import fit_source
 from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import VARIANTS
 from pipeline.method.zero_shot import cosines
+from pipeline.problem.seed import Seed, Source, Target
 
 NAMES = ("calibrated", "no_clip", "no_augmentation", "no_weighting", "paper", "released")
 RELATIVE = [name for name in NAMES if VARIANTS[name].ridge_kind == "relative"]
 TEXT = np.eye(4, 6) + 0.1
 PAIRS = (np.array([0, 1]), np.array([2, 3]))
-SCALE = 10.0
 
 
 def data(per_class, seed=0, spread=0.3):
@@ -38,25 +36,24 @@ def images(x, y, classes=range(4)):
     return TargetTask(views, cosines(clip, TEXT), clip, classes=np.array(classes))
 
 
-def sources(x, y, options, basis, tasks):
-    rows = images(x, y)
-    return list(fit_source(basis, rows.views, y, tasks, options, clip=rows.clip))
+def seed_of(source, target, *, tasks=PAIRS, gamma=1e-4, D=40):
+    rows, basis = images(*source), draw_basis(5, D, gamma, "gamma", 0, d_clip=6)
+    asked = Target([images(*target, classes) for classes in tasks], images(*target), 10.0)
+    return Seed(0, basis, Source(rows.views, source[1], rows.clip), asked)
 
 
-def accuracy(source, target, options, *, tasks=PAIRS, gamma=1e-4, D=40):
+def accuracy(source, target, options, **how):
     """Fit the source, adapt to the target, predict the target's rows; every number on the way must be finite."""
-    basis = draw_basis(5, D, gamma, "gamma", 0, d_clip=6)
-    models = sources(*source, options, basis, tasks)
-    adapted = adapt_tasks(Referee(basis, options, SCALE), [images(*target, c) for c in tasks], models)
-    rows = images(*target)
-    features = kernel_rows(basis, rows, options.clip_in_kernel)
-    predicted = predict(features, rows.cosines, models[-1], adapted[-1].classifier, options, SCALE)
+    seed = seed_of(source, target, **how)
+    sources = sources_of(seed, options)
+    adapted = adapted_to(seed, options, sources)
+    (prediction,) = predicted(seed, options, sources[-1:], [adapted[-1].classifier])
     for task in adapted:
         assert np.isfinite(task.classifier.W).all()
         assert np.isfinite(task.labels.weight).all()
-    assert np.isfinite(predicted.fused).all()
-    np.testing.assert_allclose(predicted.klda.sum(axis=1), 1)
-    return float(np.mean(predicted.label == target[1]))
+    assert np.isfinite(prediction.fused).all()
+    np.testing.assert_allclose(prediction.klda.sum(axis=1), 1)
+    return float(np.mean(prediction.label == target[1]))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,10 +110,11 @@ def test_an_embedding_that_is_not_finite_is_refused(name, side, bad):
 def test_weights_that_are_all_zero(name):
     """No image of a task counts: its classes keep the source's means; the printed equations have no answer."""
     options = replace(VARIANTS[name], rounds=0)
-    basis, task = draw_basis(5, 40, 1e-2, "gamma", 0, d_clip=6), images(*data(12, seed=1))
-    (model,), referee = sources(*data(12), options, basis, [np.arange(4)]), Referee(basis, options, SCALE)
+    seed = seed_of(data(12), data(12, seed=1), tasks=[np.arange(4)], gamma=1e-2)
+    (task,), (model,) = seed.target.tasks, sources_of(seed, options)
+    referee = Referee(seed.basis, options, seed.target.clip_scale)
     nothing = replace(pseudo_label(referee, task, model), weight=np.zeros(len(task)))
-    start = empty_statistics(basis, options)
+    start = empty_statistics(seed.basis, options)
     if name == "paper":
         with pytest.raises(InputError, match=r"eq. \(17\) divides by Σω − 1"):
             adapt_task(referee, task, model, start, nothing)

@@ -6,6 +6,7 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains, sources_of
 from pipeline.method.adaptation import PseudoLabels, Referee
 from pipeline.method.evaluation import pseudo_label_quality, score
+from pipeline.method.rows import BLOCK_IMAGES, reduce_here, row_ranges
 from pipeline.method.variants import VARIANTS
 
 
@@ -23,6 +24,22 @@ def test_references_are_scored_beside_the_method_and_calibration_is_that_of_each
     assert set(scored.ece) == {"klda", "clip", "fused"}
     assert scored.ece["clip"] > 0.5  # sure and wrong
     assert scored.ece["klda"] < 0.2
+
+
+def test_scores_of_ranges_of_rows_are_those_of_all_rows():
+    domains, options = ShiftedDomains(0, tests=BLOCK_IMAGES + 9), VARIANTS["no_clip"]
+    seed = domains.build()
+    sources = sources_of(seed, options)
+    models = (domains.test_y, domains.test_tasks, sources, [model.classifier for model in sources])
+
+    def in_two(function, shared, rows, combine):
+        return combine(*(function(shared, rows.take(index)) for index in row_ranges(len(rows), 2)))
+
+    here, apart = (
+        score(Referee(seed.basis, options, 1.0, by), seed.target.test, *models) for by in (reduce_here, in_two)
+    )
+    np.testing.assert_array_equal(here.predicted, apart.predicted)
+    assert here.ece == apart.ece
 
 
 def test_quality_of_pseudo_labels_counts_the_kept_ones():

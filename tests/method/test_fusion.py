@@ -3,7 +3,7 @@
 import numpy as np
 
 from pipeline.method import fusion
-from pipeline.method.fusion import fuse, fusion_weight, gate, nearest_neighbours, smoothed
+from pipeline.method.fusion import fuse, fusion_weight, nearest_neighbours, smoothed
 from reference import calibrated as oracle
 
 
@@ -15,12 +15,6 @@ def test_margins_are_clamped_ties_share_and_one_branch_may_decide_alone():
     assert fusion_weight(np.ones((1, 1)), np.ones((1, 1)), "margin") == 0.5
     np.testing.assert_array_equal(fuse(sure, unsure, "klda"), sure)
     np.testing.assert_array_equal(fuse(sure, unsure, "clip"), unsure)
-
-
-def test_the_gate_keeps_what_passes():
-    fused = np.array([[0.5, 0.5], [0.1, 0.9]])
-    assert gate(fused, 0.0).all()
-    np.testing.assert_array_equal(gate(fused, 0.6), [False, True])
 
 
 def test_neighbours_are_those_of_the_largest_cosines(monkeypatch):

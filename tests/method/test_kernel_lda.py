@@ -21,11 +21,11 @@ def data():
     return delta, labels, weights, delta + basis.pivot, cs.zeros(3, 20).update(delta, labels, weights)
 
 
-def fitted(statistics, regularisation, priors=None):
+def fitted(statistics, regularisation):
     """Solve as the method does: the ridge is that of the statistics."""
     scatter, means = statistics.within(), statistics.means()
     ridge = regularisation.absolute_ridge(scatter, means, means.shape[1])
-    return solve(means, scatter, regularisation, ridge=ridge, priors=priors)
+    return solve(means, scatter, regularisation, ridge=ridge)
 
 
 def test_deviation_coordinates_change_no_probability(data):
@@ -56,13 +56,6 @@ def test_shrinkage_is_the_published_formula_whatever_the_scale(data, name, formu
     scatter.shrink(name)
     expected = (1 - rho) * full + rho * np.trace(full) / 20 * np.eye(20)
     np.testing.assert_allclose(cs.symmetric(scatter.triangle), expected, atol=1e-13)
-
-
-def test_priors_shift_the_scores_by_their_logarithm(data):
-    statistics = data[-1]
-    plain = fitted(statistics, Regularisation(0.1))
-    with_priors = fitted(statistics, Regularisation(0.1), np.array([1.0, 2.0, 1.0]))
-    np.testing.assert_allclose(with_priors.b - plain.b, np.log([0.25, 0.5, 0.25]))
 
 
 def test_an_empty_class_is_an_error_or_falls_back():

@@ -7,7 +7,7 @@ from scipy.linalg import sqrtm
 
 from reference import class_statistics
 from reference.basics import unit
-from reference.ranpac import regress
+from reference.ranpac import lifted_rows, regress
 
 
 def gelu(row):
@@ -23,32 +23,16 @@ def spread(means, covariance):
     return np.array([unit(row) for row in np.asarray(moved) @ root + centre])
 
 
-def scores(tasks, test, heads, S, noise, source_tasks=None):
+def scores(tasks, test, heads, S, noise, source_tasks):
     """Return the scores (n, K) of test rows after ``tasks``; noise: (100 K, d) standard normal numbers."""
     K = sum(len(classes) for classes, *_ in tasks)
     M = S.shape[1]
-    x = [unit(row) for _, rows, _, _ in tasks for row in rows]
-    y = [c for _, _, labels, _ in tasks for c in labels]
-    w = [v for *_, weights in tasks for v in weights]
-    z = [[gelu(row @ R) for row in x] for R in heads]
-    for c in range(K):
-        if c not in y:
-            own = [
-                unit(row)
-                for _, rows, labels, _ in source_tasks
-                for row, label in zip(rows, labels, strict=True)
-                if label == c
-            ]
-            x.append(np.mean(own, axis=0))
-            y.append(c)
-            w.append(float(len(own)))
-            for lifted, R in zip(z, heads, strict=True):
-                lifted.append(np.mean([gelu(row @ R) for row in own], axis=0))
-    x, y, w = np.array(x), np.array(y), np.array(w)
+    x, y, w = lifted_rows(tasks, source_tasks, unit)
+    z = [lifted_rows(tasks, source_tasks, lambda row, R=R: gelu(unit(row) @ R))[0] for R in heads]
     means = class_statistics.means(x, y, w, K)
     covariance = class_statistics.covariance(x, y, w, K) + 1e-4 * np.eye(x.shape[1])
     targets = spread(means, covariance)
-    thetas = [regress(np.array(lifted), targets[y], w, 0.02 * M) for lifted in z]
+    thetas = [regress(lifted, targets[y], w, 0.02 * M) for lifted in z]
 
     def features(row):
         outputs = [unit(gelu(row @ R) @ theta) for R, theta in zip(heads, thetas, strict=True)]

@@ -39,6 +39,11 @@ def fused(p, q, alpha):
     return [alpha * a + (1 - alpha) * b for a, b in zip(p, q, strict=True)]
 
 
+def between_variance(a, b):
+    """Return the variance between two parts of a list of values, times the square of their number: Otsu's measure."""
+    return len(a) * len(b) * (sum(a) / len(a) - sum(b) / len(b)) ** 2
+
+
 def weight(p, floor=0.0):
     if len(p) == 1:
         return 1.0

@@ -35,12 +35,6 @@ def ece(probabilities, labels, bins):
     return total
 
 
-def final_accuracy(right, tasks):
-    """Mean over the tasks of the mean of right answers."""
-    there = sorted(set(tasks))
-    return sum(accuracy(right, [True] * len(right), tasks, j) for j in there) / len(there)
-
-
 def image_covariance(right, tasks, images):
     """Sum over distinct images of the products of what two methods' deviations add to their mean A_T."""
     seeds, methods = len(right), len(right[0])

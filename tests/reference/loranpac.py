@@ -12,20 +12,12 @@ def fit(tasks, projection, source_tasks):
     kept = np.zeros((M, 0))  # Uσ
     Q = np.zeros((M, K))
     n, seen, solutions = 0, 0, []
-    for classes, rows, row_labels, row_weights in tasks:
-        h = [lift(row, projection) for row in rows]
-        labels, weights = list(row_labels), list(row_weights)
-        for c in classes:
-            if c not in labels:
-                lifted = lifted_rows(source_tasks, c, projection)
-                h.append(np.mean(lifted, axis=0))
-                labels.append(c)
-                weights.append(float(len(lifted)))
+    for task in tasks:
         columns = []
-        for row, c, w in zip(h, labels, weights, strict=True):
+        for row, c, w in zip(*lifted_rows([task], source_tasks, lambda row: lift(row, projection)), strict=True):
             columns.append(np.sqrt(w) * row)
             Q[:, c] += w * row
-        n, seen = n + len(columns), seen + len(classes)
+        n, seen = n + len(columns), seen + len(task[0])
         U, s, _ = np.linalg.svd(np.column_stack([kept, *columns]), full_matrices=False)
         rank = min(round(0.75 * n), round(0.75 * M))
         U, s = U[:, :rank], s[:rank]

@@ -9,14 +9,22 @@ def lift(row, projection):
     return np.array([max(float(unit(row) @ column), 0.0) for column in projection.T])
 
 
-def lifted_rows(tasks, c, projection):
-    """Return the lifted rows of class c, of tasks (classes, rows, labels, weights)."""
-    return [
-        lift(row, projection)
-        for _, rows, labels, _ in tasks
-        for row, label in zip(rows, labels, strict=True)
-        if label == c
-    ]
+def lifted_rows(tasks, source_tasks, lift):
+    """Return what ``lift`` makes of the rows of tasks (classes, rows, labels, weights), with labels and weights.
+
+    A class without a row takes the mean of the source's, as often as it has rows.
+    """
+    h, y, w = [], [], []
+    for classes, rows, labels, weights in tasks:
+        h += [lift(row) for row in rows]
+        y += list(labels)
+        w += list(weights)
+        for c in set(classes) - set(labels):
+            own = [lift(row) for _, x, of, _ in source_tasks for row, label in zip(x, of, strict=True) if label == c]
+            h.append(np.mean(own, axis=0))
+            y.append(c)
+            w.append(len(own))
+    return np.array(h), np.array(y), np.array(w)
 
 
 def regress(h, y, w, ridge):
@@ -29,30 +37,11 @@ def regress(h, y, w, ridge):
     return np.linalg.solve(left, right)
 
 
-def fit(tasks, projection, ridges, source_tasks=None):
-    """Return W (M, K) and the ridge after the last of ``tasks``, each (classes, rows, labels, weights).
-
-    source_tasks: the source's, of which a class without a row takes its mean, as often as it has rows.
-    """
-    K = sum(len(classes) for classes, *_ in tasks)
-    h, labels, weights, held = [], [], [], []
-    count = dict.fromkeys(range(K), 0)
-    for _, rows, row_labels, row_weights in tasks:
-        for row, c, w in zip(rows, row_labels, row_weights, strict=True):
-            count[c] += 1
-            h.append(lift(row, projection))
-            labels.append(c)
-            weights.append(w)
-            held.append(count[c] % 5 == 0)
-    for c in range(K):
-        if not count[c]:
-            lifted = lifted_rows(source_tasks, c, projection)
-            h += [np.mean(lifted, axis=0)] * len(lifted)
-            labels += [c] * len(lifted)
-            weights += [1.0] * len(lifted)
-            held += [False] * len(lifted)
-    h, w, out = np.array(h), np.array(weights), np.array(held)
-    y = np.eye(K)[labels]
+def fit(tasks, projection, ridges, source_tasks):
+    """Return W (M, K) and the ridge after the last of ``tasks``; every fifth row of a class chooses the ridge."""
+    h, labels, w = lifted_rows(tasks, source_tasks, lambda row: lift(row, projection))
+    out = np.array([np.sum(labels[: i + 1] == c) % 5 == 0 for i, c in enumerate(labels)])
+    y = np.eye(sum(len(classes) for classes, *_ in tasks))[labels]
     errors = []
     for ridge in ridges:
         W = regress(h[~out], y[~out], w[~out], ridge)

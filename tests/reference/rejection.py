@@ -3,7 +3,7 @@
 import math
 from itertools import pairwise
 
-from reference.basics import unit
+from reference.basics import between_variance, unit
 
 
 def dot(x, y):
@@ -39,18 +39,10 @@ def threshold(values, edges):
     centres = [(low + high) / 2 for low, high in pairwise(edges)]
     counts = histogram(values, edges)
     binned = [c for c, n in zip(centres, counts, strict=True) for _ in range(n)]
-    variance = {edge: between_variance(binned, edge) for edge in edges[1:-1]}
+    parts = {edge: ([v for v in binned if v <= edge], [v for v in binned if v > edge]) for edge in edges[1:-1]}
+    variance = {edge: between_variance(*both) if all(both) else 0.0 for edge, both in parts.items()}
     best = [e for e, v in variance.items() if v >= max(variance.values()) * (1 - 1e-9)]
     return (best[0] + best[-1]) / 2
-
-
-def between_variance(values, threshold):
-    """Return the variance between the values up to the threshold and those above it."""
-    parts = [v for v in values if v <= threshold], [v for v in values if v > threshold]
-    if not all(parts):
-        return 0.0
-    a, b = (sum(part) / len(part) for part in parts)
-    return len(parts[0]) * len(parts[1]) / len(values) ** 2 * (a - b) ** 2
 
 
 def present(p, least, iterations):

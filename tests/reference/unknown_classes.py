@@ -2,28 +2,26 @@
 
 import math
 
-from reference.basics import entropy, softmax
+from reference.basics import between_variance, entropy, softmax
 
 
 def otsu(values):
     """Return the middle of the gap that parts the values best."""
     v = sorted(values)
-
-    def between(i):
-        a, b = v[:i], v[i:]
-        return len(a) * len(b) * (sum(a) / len(a) - sum(b) / len(b)) ** 2
-
-    best = max(range(1, len(v)), key=between)
+    best = max(range(1, len(v)), key=lambda i: between_variance(v[:i], v[i:]))
     return (v[best - 1] + v[best]) / 2
 
 
-def scores(name, cosines, scale, distances):
-    """Return the class and u of an image, given its K cosines and squared distances to the source means."""
+def scores(name, cosines, scale, distances, p_source):
+    """Return the class and u of an image: its K cosines, squared distances to the source's means, the source's p."""
     p = softmax([scale * c for c in cosines])
     best, u = {
+        "source-max-softmax": (p_source, -max(p_source)),
+        "source-entropy": (p_source, entropy(p_source)),
         "mcm": (cosines, -max(softmax(cosines))),
         "clip-entropy": (cosines, entropy(p)),
         "clip-half-entropy": (cosines, entropy(p)),
+        "clip-calibrated": (cosines, entropy(p)),
         "clip-largest-cosine": (cosines, -max(cosines)),
         "nearest-mean-distance": ([-d for d in distances], min(distances)),
     }[name]

@@ -10,13 +10,13 @@ from ruamel.yaml import YAML
 
 from pipeline.report.dvc_plots import PAGE, plots_page
 from report_content import ACCURACY, OF, SELECTED, tables
+from small_project import ROOT
 
-ROOT = Path(__file__).parents[2]
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
 PLOTS = {
     Path(path).stem: settings
-    for stage in ("evaluate", "sensitivity_D", "sensitivity_sigma", "select")
-    for plot in GRAPH[stage]["do"]["plots"]
+    for stage in GRAPH.values()
+    for plot in stage.get("do", stage).get("plots", ())
     for path, settings in plot.items()
 }
 TABLES = {**tables(["ant", "bee", "cat"]), **ACCURACY, "values": SELECTED}

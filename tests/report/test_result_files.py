@@ -48,6 +48,22 @@ def test_results_are_read_as_they_were_written(written):
 
 
 @pytest.mark.parametrize(
+    ("missing", "stage"),
+    [
+        (paths.evaluation("toy", NAME), "evaluate"),
+        (paths.comparison("toy", NAME), "compare"),
+        (paths.problem_tables("toy", NAME) / "map.csv", "evaluate"),
+        (paths.sensitivity("toy", NAME) / "D.csv", "sensitivity_D"),
+        (paths.selection("toy", NAME) / "choices.csv", "select"),
+    ],
+)
+def test_a_missing_file(written, missing, stage):
+    missing.unlink()
+    with pytest.raises(StoreError, match=rf"^{missing}: no such file; run dvc repro {stage}@{NAME},"):
+        read_problem("toy", NAME, written.title, "right", read_comparison("toy", NAME), swept=True)
+
+
+@pytest.mark.parametrize(
     ("content", "what"),
     [
         ("", "its columns do not begin with task,best"),

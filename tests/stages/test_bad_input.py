@@ -37,27 +37,6 @@ def files(project):
     return {file: file.read_bytes() for file in project.folder.glob("cache/**/*") if file.is_file()}
 
 
-def test_a_manifest_that_was_cut_or_is_missing(project, refused):
-    file = project.folder / "cache/manifests/left/images/images.csv"
-    content = file.read_text()
-    file.unlink()
-    assert "cache/manifests/left/images/images.csv: no such file" in refused("embed", "left", "vit")
-    file.write_text(content[:-80])
-    line = refused("embed", "left", "vit")
-    assert "cache/manifests/left/images/images.csv" in line
-    assert "dvc repro --force manifest@left" in line
-
-
-def test_an_image_that_vanished_or_changed_since_the_manifest(project, refused):
-    image = project.folder / "data/left/bee/1.png"
-    image.unlink()
-    assert "data/left/bee/1.png: no such file" in refused("embed", "left", "vit")
-    shutil.copy(project.folder / "data/left/bee/2.png", image)
-    line = refused("embed", "left", "vit")
-    assert "data/left/bee/1.png" in line
-    assert "dvc repro" in line
-
-
 def test_weights_that_are_missing_damaged_or_another_models(project, refused):
     weights = project.folder / VIT
     weights.write_bytes(weights.read_bytes()[:1000])

@@ -13,12 +13,11 @@ from pipeline.config.params import load_params
 from pipeline.config.settings import Method, RandomFourierFeatures, Settings
 from pipeline.stage import BY_NAME, DeclaredParams, entries_of, find_stage, main, stage, stage_names
 from pipeline.stages import code
+from small_project import ROOT
 
-ROOT = Path(__file__).parents[2]
 STAGES = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
-# a member of the group `evaluate`, so that `dvc repro evaluate` runs it as well; and one function for D and for sigma
-OTHER_NAMES = {"evaluate@all": "metrics", "sensitivity_D": "sensitivity", "sensitivity_sigma": "sensitivity"}
-GRAPH = [(OTHER_NAMES.get(name, name), stage.get("do", stage)) for name, stage in STAGES.items()]
+BODIES = [stage.get("do", stage) for stage in STAGES.values()]
+GRAPH = [(body["cmd"].split()[3], body) for body in BODIES]  # python -m pipeline.stages NAME
 SUITE = set(YAML(typ="safe", pure=True).load((ROOT / "suite.yaml").read_text()))
 
 
@@ -40,8 +39,8 @@ def test_every_stage_of_the_graph_is_a_module_and_the_other_way_round():
 def test_the_graph_runs_a_stage_as_it_is_declared(name, body):
     """With its keys, after a change of its own code or version, and of what it reads that its settings do not hold."""
     declared = find_stage(name)
-    assert body["cmd"].startswith(f"python -m pipeline.stages {name}")
-    keys = body["cmd"].split()[4:]
+    python, module, stages, _, *keys = body["cmd"].split()
+    assert (python, module, stages) == ("python", "-m", "pipeline.stages")
     assert len(keys) == len(declared.per)
     by_name = set(declared.reads) - {"language", "vision"}
     assert sections_in_graph(body) == (by_name & set(BY_NAME) if declared.settings else by_name)
@@ -52,12 +51,11 @@ def test_the_graph_runs_a_stage_as_it_is_declared(name, body):
 
 @pytest.mark.parametrize(("name", "body"), GRAPH)
 @pytest.mark.parametrize("model", ["language", "vision"])
-def test_a_model_that_a_stage_reads_is_in_a_path_or_in_its_settings(name, body, model, monkeypatch):
+def test_a_model_that_a_stage_reads_is_in_a_path_or_in_its_settings(name, body, model):
     """So that another model is another dependency."""
     declared = find_stage(name)
     if model in declared.reads and f"${{{model}}}" not in " ".join(body["deps"]):
-        monkeypatch.chdir(ROOT)
-        params = load_params()
+        params = load_params(ROOT)
         keys = [next(iter(entries_of(params, section))) for section in declared.per]
         settings = declared.settings or (lambda *_: None)
         assert settings(params, *keys) != settings(params.model_copy(update={model: "other"}), *keys)
@@ -74,9 +72,8 @@ def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name
     assert set(code.code.reads) == set(Settings.model_fields) - {*BY_NAME, "runtime"}
 
 
-def test_a_section_that_is_not_declared_cannot_be_read(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    params = DeclaredParams(load_params(), ["rff"])
+def test_a_section_that_is_not_declared_cannot_be_read():
+    params = DeclaredParams(load_params(ROOT), ["rff"])
     assert params.rff.D > 0
     with pytest.raises(AttributeError, match="method"):
         params.method  # noqa: B018

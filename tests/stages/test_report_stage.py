@@ -1,4 +1,7 @@
-"""The stage `report`: a page with or without images, all of it or none, one line for what is wrong."""
+"""The stage `report`: a page without images, the same bytes every time, and what it says of the repository.
+
+What a missing or malformed result says is in tests/report/test_result_files.py.
+"""
 
 import json
 
@@ -11,7 +14,6 @@ from pipeline.stage import main
 from report_content import problem, write_results
 
 PAGE = paths.report("toy")
-TABLES = paths.problem_tables("toy", "left-right")
 
 
 @pytest.fixture
@@ -38,16 +40,6 @@ def test_the_page_has_figures_and_params_and_the_same_bytes_again(project):
     assert 'id="album">{}</script>' in first
     assert ">data/1.png</th>" in first  # mistakes are listed by path
     assert page() == first
-
-
-def test_a_missing_table_is_named_and_the_former_page_stays(project, refused):
-    before = page()
-    (TABLES / "map.csv").unlink()
-    error = refused(main, "report")
-    assert str(TABLES / "map.csv") in error
-    assert "dvc repro evaluate@left-right" in error
-    assert PAGE.read_text(encoding="utf-8") == before
-    assert not list(PAGE.parent.glob(".*"))
 
 
 def test_a_suite_without_problems_or_sweeps_has_a_page(project):

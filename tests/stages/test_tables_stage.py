@@ -1,6 +1,6 @@
-"""The stage `tables`: all tables or none, the same bytes every time, one line for what is wrong.
+"""The stage `tables`: which tables there are, the same bytes every time.
 
-What a malformed comparison or sweep says is in tests/report/test_result_files.py.
+What a missing or malformed result says is in tests/report/test_result_files.py.
 """
 
 import json
@@ -12,7 +12,7 @@ from pipeline.stage import main
 from report_content import MADE_WITH, PLAIN, problem, write_results
 from small_project import read_csv
 
-SWEEP, CHOSEN = paths.sensitivity("toy", "left-right"), paths.selection("toy", "left-right")
+CHOSEN = paths.selection("toy", "left-right")
 
 
 def write(*, ablation):
@@ -63,24 +63,6 @@ def test_tables_without_figures_are_left_out_even_where_they_were(project):
     project.write_params(project.read_params() | {"problems": {}, "sources": {}})
     assert main(["tables"]) == 0
     assert written() == {}
-
-
-@pytest.mark.parametrize(
-    ("missing", "stage"),
-    [
-        (paths.comparison("toy", "right-left"), "compare@right-left"),
-        (SWEEP / "D.csv", "sensitivity_D@left-right"),
-        (CHOSEN / "choices.csv", "select@left-right"),
-    ],
-)
-def test_a_missing_result_is_named_and_the_former_tables_stay(project, refused, missing, stage):
-    assert main(["tables"]) == 0
-    before = written()
-    missing.unlink()
-    line = refused(main, "tables")
-    assert str(missing) in line
-    assert f"dvc repro {stage}" in line
-    assert written() == before
 
 
 def test_a_sweep_of_other_parameters_is_named(project):
