@@ -1,13 +1,14 @@
 """DANN on a head: the reversed gradient, the discriminator, and that features become alike."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from comparison.head_cases import WIDTH, drawn, rows_of, seeded, shifted_seed, small_head, whole_batch
 from pipeline.comparison.heads.domain_adversarial import DomainAdversarial, DomainDiscriminator, adversarial_strength
-from pipeline.comparison.heads.training import FineTuning, Training, head_tasks, new_head, train
+from pipeline.comparison.heads.training import FineTuning, head_tasks, new_head, train
 
 
 def slope(loss, tensor, index, step=1e-6):
@@ -53,7 +54,7 @@ def test_the_schedules_are_the_papers():
     assert adversarial_strength(0.0) == 0.0
     assert adversarial_strength(0.5) == pytest.approx(2 / (1 + math.exp(-5)) - 1)
     assert 0.999 < adversarial_strength(1.0) < 1.0
-    rate = DomainAdversarial().learning_rate(Training(), 0.5)
+    rate = DomainAdversarial().learning_rate(DomainAdversarial.training, 0.5)
     assert rate == pytest.approx(0.01 / (1 + 10 * 0.5) ** 0.75)
 
 
@@ -66,10 +67,9 @@ def test_the_discriminator_calls_the_target_positive():
 
 
 class Unadversarial(DomainAdversarial):
-    """The same training without a discriminator."""
+    """The same training without the discriminator's loss."""
 
-    def begin_task(self, head, rows):
-        pass
+    loss = FineTuning.loss
 
 
 def test_the_domains_features_become_alike():
@@ -79,7 +79,7 @@ def test_the_domains_features_become_alike():
         task = next(iter(head_tasks(seed)))
         head = new_head(WIDTH, method.generator).grown(2, method.generator)
         method.begin_task(head, task)
-        train(method, head, task, Training(steps=300))
+        train(method, head, task, replace(method.training, steps=300))
         source, target = (head.hidden(x).detach() for x in (task.x, task.target))
         gaps.append(((source.mean(dim=0) - target.mean(dim=0)).norm() / source.std()).item())
     assert gaps[1] < 0.8 * gaps[0]

@@ -26,6 +26,7 @@ from comparison.head_cases import (
 )
 from pipeline.comparison.heads.training import FineTuning, Training, head_input, head_tasks, single_thread, train
 from pipeline.comparison.registry import compared_method
+from pipeline.errors import InputError
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
 from pipeline.problem.seed import Source
 
@@ -87,14 +88,15 @@ def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
 
 @EVERY_HEAD
 @pytest.mark.parametrize("task", [0, 1])
-def test_classes_and_tasks_without_rows_are_accepted(name, task):
+def test_a_target_task_without_rows_is_accepted_and_a_source_class_without_is_refused(name, task):
     seed, labels = shifted_seed(rows=6)
-    kept = ~np.isin(labels, [0, 2 * task, 2 * task + 1])
-    tasks = list(seed.target.tasks)
+    x, tasks = seed.source.views["original"], list(seed.target.tasks)
     tasks[task] = target_task(tasks[task].classes, tasks[task].views["original"][:0])
-    changed = with_rows(seed, seed.source.views["original"][kept], labels[kept], tasks)
-    predictions = compared_method(name).run(changed)
+    predictions = compared_method(name).run(with_rows(seed, x, labels, tasks))
     assert [p.shape for p in predictions] == [labels.shape] * 3
+    kept = labels != 2 * task
+    with pytest.raises(InputError, match=f"no train row of class {2 * task}"):
+        compared_method(name).run(with_rows(seed, x[kept], labels[kept], tasks))
 
 
 def test_methods_other_than_heads_do_not_import_torch():
