@@ -117,7 +117,7 @@ def head_input(x: Matrix, centre: Matrix) -> Tensor:
 
 def input_centre(seed: Seed) -> Matrix:
     """Return the mean (d,) of the first task's unit source rows, which never changes afterwards."""
-    return unit_rows(next(source_tasks(seed)).rows).mean(axis=0)
+    return np.asarray(unit_rows(next(source_tasks(seed)).rows).mean(axis=0))
 
 
 @dataclass(frozen=True)
