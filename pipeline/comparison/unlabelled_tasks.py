@@ -56,8 +56,7 @@ class Space:
     tasks: Sequence[UnlabelledTask]
     test: Matrix64  # (n, d) unit embeddings
     test_logits: Matrix64  # (n, C) first opinion of them: logits of all classes; 0 if there is none
-    # (C, d) unit text embeddings; None where CLIP does not speak
-    text: Matrix64 | None
+    text: Matrix64 | None  # (C, d) unit text embeddings; None in the vision model's space
 
 
 def clip_space(seed: Seed) -> Space:

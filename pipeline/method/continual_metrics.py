@@ -1,4 +1,4 @@
-"""The metrics of a run: accuracy matrix, averages, forgetting, how sure A_T is; and what a confidence is worth.
+"""The metrics of a run: accuracy matrix, averages, forgetting, the error of A_T, and how far a confidence is right.
 
 a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
 the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.

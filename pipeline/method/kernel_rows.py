@@ -121,7 +121,7 @@ class KeptFeatures:
         return KeptFeatures(self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as the input rows: which computes the features again."""
+        """Travel to another process as the input rows; that process computes the features again."""
         return _unpickled, (self.rows,)
 
 

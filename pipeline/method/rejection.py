@@ -56,7 +56,7 @@ class RejectionState:
 
 @dataclass(frozen=True, eq=False)
 class Rejector:
-    """What a state and the directions of the classes come down to: it scores images."""
+    """Scores images by the sums of a `RejectionState`; made by `rejector`."""
 
     centre: Vector64  # (d,) ḡ
     directions: Matrix64  # (K, d) unit m_c − m̄

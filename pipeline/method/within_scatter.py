@@ -143,7 +143,7 @@ class RowScatter:
     def grown(self, rows: Matrix64) -> "RowScatter | None":
         """Return the scatter with the rows (k, D) too; None where the ridge is too small for this form."""
         squares = self.squares + float(np.einsum("kd,kd->", rows, rows))
-        if not squares <= DIGITS * self.ridge:  # not finite: no either
+        if not squares <= DIGITS * self.ridge:  # nor if it is not finite
             return None
         if not len(rows):
             return self

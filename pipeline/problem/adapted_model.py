@@ -1,4 +1,4 @@
-"""The adapted model of a problem or a stream: all that classifies an image once its embeddings are there.
+"""The adapted model of a problem or a stream: all that is needed to classify an image by its embeddings.
 
 A model that was made under other settings than params.yaml has now is refused by a line that names both sides.
 """

@@ -29,7 +29,7 @@ class Evaluation:
     model: ArrayStore  # see `target_store`
     options: MethodOptions
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse a model that was made with other backbones, bases or options."""
         self.problem.check_backbones()
         self.problem.bases.require_model(self.model)
