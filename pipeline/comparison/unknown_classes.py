@@ -107,8 +107,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
     Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
     negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
-    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are CLIP's cosines of
-    source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
+    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are CLIP's cosines
+    of source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
     """
     half = (k.shape[1] - 1) // 2
     inside = labels < half

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from comparison.head_cases import WIDTH, drawn, rows_of, seeded, shifted_seed, small_head, whole_batch
-from pipeline.comparison.heads.domain_adversarial import DomainAdversarial, DomainDiscriminator, adversarial_strength
-from pipeline.comparison.heads.training import FineTuning, head_tasks, new_head, train
+from pipeline.comparison.heads.domain_adversarial import DomainAdversarial, adversarial_strength, domain_loss
+from pipeline.comparison.heads.training import FineTuning, GrowingHead, head_tasks, new_head, train
 
 
 def slope(loss, tensor, index, step=1e-6):
@@ -29,16 +29,18 @@ def test_the_gradient_is_reversed_at_the_features_and_nowhere_else(progress):
     method = seeded(DomainAdversarial())
     method.begin_task(head, rows)
     discriminator = method.discriminator
-    discriminator.parameters = [p.detach().double().requires_grad_() for p in discriminator.parameters]
+    method.discriminator = discriminator = GrowingHead(
+        {name: p.detach().double().requires_grad_() for name, p in discriminator.parameters.items()}
+    )
     hidden, output = head.parameters["hidden_weight"], head.parameters["output_weight"]
-    inner, batch = discriminator.parameters[0], whole_batch(rows, progress)
+    inner, batch = discriminator.parameters["hidden_weight"], whole_batch(rows, progress)
     by_hidden, by_output, by_inner = torch.autograd.grad(method.loss(head, rows, batch), [hidden, output, inner])
 
     def task():
         return FineTuning().loss(head, rows, batch)
 
     def domain():
-        return discriminator.loss(head.hidden(rows.x), head.hidden(rows.target))
+        return domain_loss(discriminator, head.hidden(rows.x), head.hidden(rows.target))
 
     strength = adversarial_strength(progress)
     for i in range(5):
@@ -59,11 +61,12 @@ def test_the_schedules_are_the_papers():
 
 
 def test_the_discriminator_calls_the_target_positive():
-    discriminator = DomainDiscriminator(3, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    discriminator = new_head(3, generator).grown(1, generator)
     source, target = drawn(4, 3, dtype=torch.float32), drawn(6, 3, seed=1, dtype=torch.float32)
-    p_source, p_target = (discriminator.logit(z).sigmoid() for z in (source, target))
+    p_source, p_target = (discriminator.logits(z).sigmoid() for z in (source, target))
     expected = -(1 - p_source).log().mean() - p_target.log().mean()
-    torch.testing.assert_close(discriminator.loss(source, target), expected)
+    torch.testing.assert_close(domain_loss(discriminator, source, target), expected)
 
 
 class Unadversarial(DomainAdversarial):
