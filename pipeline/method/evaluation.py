@@ -3,8 +3,8 @@
 Evaluation alone reads target labels, and nothing that adapts imports it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,7 @@ class Scores:
     ece: dict[str, float]  # calibration error after the last task, by branch
     per_class: Vector64  # (C,) accuracy of each class after the last task
     predicted: Labels  # (n,) predicted classes after the last task
-    # what each branch predicts after the last task
-    branches: Mapping[str, BranchOutcome] = field(default_factory=dict)
+    branches: dict[str, BranchOutcome]  # what each branch predicts after the last task
 
 
 def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere

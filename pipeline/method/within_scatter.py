@@ -70,10 +70,8 @@ def shrinkage_intensity(triangle: Matrix64, shrinkage: float | str, n: float) ->
         return float(shrinkage)
     p = len(triangle)
     trace, diagonal = float(np.trace(triangle)), np.diag(triangle)
-    columns = (triangle[j + 1 :, j] for j in range(p))  # below the diagonal
-    trace_of_square = float(
-        2 * sum(column @ column for column in columns) + diagonal @ diagonal
-    )  # of the lower triangle
+    below_diagonal = (triangle[j + 1 :, j] for j in range(p))
+    trace_of_square = float(2 * sum(column @ column for column in below_diagonal) + diagonal @ diagonal)
     spread = trace_of_square - trace**2 / p
     if shrinkage == "oas":
         above, below = (1 - 2 / p) * trace_of_square + trace**2, (n + 1 - 2 / p) * spread

@@ -193,9 +193,8 @@ class Domain:
 
     def task(self, seed: int, task: int, views: Iterable[str]) -> TargetTask:
         """Return the unlabelled train images of a task, with the task's class set."""
-        rows = self.rows(self.train_index(seed, task), views)
         classes = np.arange(len(self.classes)) if self.hidden else self.class_sets[task]
-        return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
+        return TargetTask(**vars(self.rows(self.train_index(seed, task), views)), classes=classes)
 
 
 def paths_of_rows(domain: Domain) -> list[str]:
