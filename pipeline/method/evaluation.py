@@ -16,6 +16,7 @@ from pipeline.method.kernel_rows import not_shared
 from pipeline.method.prediction import predict
 from pipeline.method.rows import (
     BLOCK_IMAGES,
+    Index,
     Labels,
     Matrix64,
     UnlabelledRows,
@@ -112,8 +113,11 @@ def _outcomes(
     return predicted, preferred, confidence
 
 
-def pseudo_label_quality(labels: PseudoLabels, truth: Labels) -> tuple[float, float]:
-    """Return the accuracy of a task's kept pseudo-labels, given the true classes (n,), and the fraction kept."""
-    kept = labels.kept
-    accuracy = float(np.mean(labels.label[kept] == truth[kept])) if kept.any() else float("nan")
-    return accuracy, float(np.mean(kept))
+def pseudo_label_quality(labels: PseudoLabels, truth: Labels, task: Index) -> tuple[float, float]:
+    """Return the accuracy of a task's kept pseudo-labels (NaN: none is), and the fraction kept.
+
+    ``labels`` and the true classes ``truth`` (n,) are those of all images, ``task`` the row numbers of the task's.
+    """
+    kept = task[labels.kept[task]]
+    accuracy = float(np.mean(labels.label[kept] == truth[kept])) if len(kept) else np.nan
+    return accuracy, float(np.mean(labels.kept[task]))

@@ -17,7 +17,7 @@ from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import check_options
 from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
-from pipeline.store.target_store import labels_at, read_classifiers, read_pseudo_labels, read_rejections
+from pipeline.store.target_store import read_classifiers, read_pseudo_labels, read_rejections
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,7 @@ class Evaluation:
         """Return the accuracy of the pseudo-labels kept (NaN: none is) and the share kept, (S, T, 2)."""
         quality = []
         for seed, labels in zip(self.target.seeds, self.pseudo_labels(), strict=True):
-            for task, classes in enumerate(self.target.class_sets):
+            for task in range(len(self.target.class_sets)):
                 train = self.target.train_index(seed, task)
-                of_task = labels_at(labels, train, len(classes))
-                quality.append(pseudo_label_quality(of_task, self.target.labels[train]))
+                quality.append(pseudo_label_quality(labels, self.target.labels, train))
         return np.reshape(quality, (len(self.target.seeds), -1, 2))

@@ -26,10 +26,10 @@ def test_references_are_scored_beside_the_method_and_calibration_is_that_of_each
 
 
 def test_quality_of_pseudo_labels_counts_the_kept_ones():
-    label, kept = np.array([0, 1, 1, 0]), np.array([True, True, False, True])
+    everything, label, kept = np.arange(4), np.array([0, 1, 1, 0]), np.array([True, True, False, True])
     labels = PseudoLabels(label, np.full((4, 2), 0.5), np.ones(4), kept)
-    assert pseudo_label_quality(labels, np.array([0, 1, 0, 1])) == (pytest.approx(2 / 3), 0.75)
+    assert pseudo_label_quality(labels, np.array([0, 1, 0, 1]), everything) == (pytest.approx(2 / 3), 0.75)
     nothing = PseudoLabels(label, labels.fused, labels.weight, np.zeros(4, dtype=bool))
-    accuracy, fraction = pseudo_label_quality(nothing, label)
+    accuracy, fraction = pseudo_label_quality(nothing, label, everything)
     assert np.isnan(accuracy)
     assert fraction == 0.0
