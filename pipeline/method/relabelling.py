@@ -73,7 +73,7 @@ class RowSpace:
             scores += np.log(counted / counted.sum())
         return np.asarray(scores)
 
-    def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None) -> Classifier:
+    def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
         half = self.factor.forward(means.T)
         rows = self.projected[:, : self.rows]
