@@ -101,8 +101,10 @@ def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labe
     def form(space: Callable[[Seed], Space], title: str) -> ComparedMethod:
         return ComparedMethod(lambda seed: run(seed.shared(space, lambda: space(seed))), title, "peer")
 
-    clip, vision = form(clip_space, f"{title}, CLIP alone"), form(vision_space, f"{title}, pseudo-labels")
-    return {name: clip, f"{name}-pseudo": vision}
+    return {
+        name: form(clip_space, f"{title}, CLIP alone"),
+        f"{name}-pseudo": form(vision_space, f"{title}, pseudo-labels"),
+    }
 
 
 def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple[Labels, Matrix64]:
