@@ -68,9 +68,7 @@ def rejecting_answers(seed: Seed, options: MethodOptions) -> list[Answers]:
     found = []
     for label, task in zip(labels, tasks, strict=True):
         assert task.rejection is not None  # noqa: S101  the options reject
-        judge = rejector(task.rejection, directions)
-        u = judge.unknownness(seed.target.test)
-        found.append(Answers(label, u > judge.threshold, u))
+        found.append(rejector(task.rejection, directions).answers(label, seed.target.test))
     return found
 
 

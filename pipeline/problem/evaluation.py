@@ -58,12 +58,11 @@ class Evaluation:
         answers = []
         for k, (source, classifier) in enumerate(models):
             prediction = predict(features, rows.cosines, source, classifier, options, target.prompts.logit_scale)
-            u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
             if states is not None:
-                judge = rejector(states[k], directions)
-                u = judge.unknownness(rows)
-                rejected = u > judge.threshold
-            answers.append(Answers(prediction.label, rejected, u))
+                answers.append(rejector(states[k], directions).answers(prediction.label, rows))
+            else:
+                u = 1 - prediction.fused.max(axis=1)
+                answers.append(Answers(prediction.label, np.zeros(len(test), dtype=np.bool_), u))
         return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
 
     def pseudo_labels(self) -> Iterator[PseudoLabels]:

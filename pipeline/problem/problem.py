@@ -108,7 +108,7 @@ class LabelledProblem:
             source=Source(
                 {view: as_array(x) for view, x in self.source.views_at(train, self.source.vision.views).items()},
                 self.source.labels[train],
-                as_array(self.source.clip_rows)[train],
+                as_array(take(self.source.clip_rows, train)),
             ),
             target=Target(
                 tasks=tasks,
