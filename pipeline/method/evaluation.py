@@ -48,8 +48,7 @@ class Scores:
     references: dict[str, Matrix64]  # (T, T) the same of predictors that do not adapt
     ece: dict[str, float]  # calibration error after the last task, by branch
     per_class: Vector64  # (C,) accuracy of each class after the last task
-    predicted: Labels  # (n,) predicted classes after the last task
-    branches: dict[str, BranchOutcome]  # what each branch predicts after the last task
+    branches: dict[str, BranchOutcome]  # what each branch predicts after the last task; `fused` is the prediction
 
 
 def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
@@ -75,7 +74,6 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
         references={name: accuracy_matrix(r, labels, tasks) for name, r in zip(REFERENCES, references, strict=True)},
         ece={name: calibration_error(branch.confidence, branch.label == labels) for name, branch in branches.items()},
         per_class=per_class_accuracy(own[-1], labels, len(sources[-1].means)),
-        predicted=own[-1],
         branches=branches,
     )
 
