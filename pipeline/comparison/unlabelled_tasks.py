@@ -61,10 +61,8 @@ class Space:
 
 def clip_space(seed: Seed) -> Space:
     """Return what the form under the method's own name adapts to."""
-    target = seed.target
-    if target.text is None:
-        raise InputError("the target has no text embeddings: this method needs CLIP's")
-    text, tasks = unit_rows(target.text), []
+    target, tasks = seed.target, []
+    text = _clip_rows(target.text)
     for task in target.tasks:
         classes = np.sort(task.classes)
         prior = clip_probabilities(task.cosines, target.clip_scale, classes)
@@ -87,8 +85,9 @@ def vision_space(seed: Seed) -> Space:
 
 
 def _clip_rows(rows: Rows | None) -> Matrix64:
+    """Return CLIP's embeddings of images or classes, scaled to length 1."""
     if rows is None:
-        raise InputError("the target has no CLIP embeddings, which this method needs")
+        raise InputError("the target lacks CLIP's embeddings of images or text, which this method needs")
     return unit_rows(as_array(rows))
 
 
