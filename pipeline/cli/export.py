@@ -73,15 +73,15 @@ def tensors_and_header(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, A
         "vision": {key: target.vision.provenance.get(key) for key in BACKBONE},
         "language": {key: target.clip.provenance.get(key) for key in BACKBONE},
     }
-    if (judge := model.judge) is not None:
+    if (rejector := model.rejector) is not None:
         tensors |= {
-            "centre": judge.centre,
-            "directions": judge.directions,
-            "similarity_mean": judge.mean,
-            "similarity_sd": judge.sd,
-            "all_text": target.prompts.text[: len(judge.directions)],
+            "centre": rejector.centre,
+            "directions": rejector.directions,
+            "similarity_mean": rejector.mean,
+            "similarity_sd": rejector.sd,
+            "all_text": target.prompts.text[: len(rejector.directions)],
         }
-        about["threshold"] = judge.threshold
+        about["threshold"] = rejector.threshold
     return tensors, about
 
 

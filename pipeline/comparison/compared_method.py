@@ -22,8 +22,8 @@ class ComparedMethod:
     group: Group  # section of the tables
     # whether source rows are read, or kept, once the source has been fitted: then it is not source-free
     source_samples: bool = False
-    # of a method that may answer `unknown`: what it says of every test row after each task. It is run where the target
-    # has classes that the source lacks
+    # for a method that may answer `unknown`: what it says of every test row after each task. Such a method is run only
+    # where the target has classes that the source lacks
     answers: Callable[[Seed], list[Answers]] | None = None
 
 

@@ -14,7 +14,6 @@ from pipeline.comparison.compared_method import ComparedMethod
 from pipeline.comparison.referee_variants import first_labels
 from pipeline.errors import InputError, listed
 from pipeline.method.rows import Labels, Matrix, Vector64, as_array
-from pipeline.method.source_model import check_task_order
 from pipeline.problem.seed import Seed
 
 VIEW = "original"  # peers and heads know no frequency-aware views
@@ -37,7 +36,6 @@ class TaskRows:
 
 def source_tasks(seed: Seed) -> Iterator[TaskRows]:
     """Yield the source's train rows of each task with their labels, every weight 1; a class needs a row."""
-    check_task_order(seed.tasks)
     labels = seed.source.labels
     for classes in seed.tasks:
         missing = np.setdiff1d(classes, labels)

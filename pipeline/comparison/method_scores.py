@@ -33,13 +33,10 @@ def run_methods(
     ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
     """
     seeds, D = len(problem.target.seeds), bases.recipe.D
-    by_seed = for_each(partial(open_seed, problem, bases), partial(run_method, problem), seeds, methods, D=D)
+    by_seed = for_each(
+        lambda index: problem.seed(index, bases.basis(index)), partial(run_method, problem), seeds, methods, D=D
+    )
     return dict(zip(methods, zip(*by_seed, strict=True), strict=True))
-
-
-def open_seed(problem: LabelledProblem, bases: Bases, index: int) -> Seed:
-    """Return the seed at ``index`` under its basis."""
-    return problem.seed(index, bases.basis(index))
 
 
 def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Scored | str:

@@ -68,9 +68,7 @@ def rejecting_answers(seed: Seed, options: MethodOptions) -> list[Answers]:
     found = []
     for label, task in zip(labels, tasks, strict=True):
         assert task.rejection is not None  # noqa: S101  the options reject
-        judge = rejector(task.rejection, directions)
-        u = judge.unknownness(seed.target.test)
-        found.append(Answers(label, u > judge.threshold, u))
+        found.append(rejector(task.rejection, directions).answers(label, seed.target.test))
     return found
 
 
@@ -92,7 +90,6 @@ def adapted_classifiers(
     seed: Seed, options: MethodOptions, tasks: Sequence[PreparedTask] | None = None
 ) -> list[Classifier | None]:
     """Return the target's classifier after each task; None for reference rows, which do not adapt."""
-    check_views(seed, options)
     sources = source_models(seed, options)
     if options.predictor != "adapted":
         return [None] * len(sources)
@@ -105,7 +102,6 @@ def adapted_classifiers(
 
 def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
     """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
-    check_views(seed, options)
     after_tasks = zip(source_models(seed, options), classifiers, strict=True)
     return [prediction(seed, options, seed.target.test, *models).label for models in after_tasks]
 
@@ -118,16 +114,6 @@ def prediction(
     return predict(referee.features(rows), rows.cosines, source, classifier, options, referee.clip_scale)
 
 
-def check_views(seed: Seed, options: MethodOptions) -> None:
-    """Raise InputError if the target was not embedded in a view that the options use."""
-    absent = [view for view in options.views if view not in seed.target.tasks[0].views]
-    if absent and options.predictor == "adapted":
-        raise InputError(
-            f"the target has no view {listed(absent)}: add it to the domain's views in suite.yaml, "
-            "or leave the method out of compare.methods in params.yaml"
-        )
-
-
 def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
     """Return the seed's basis with the directions that count under the options, see `kernel_directions`."""
     d_clip = 0 if seed.basis.clip_omega is None else len(seed.basis.clip_omega)
@@ -138,6 +124,12 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
 
 def referee_of(seed: Seed, options: MethodOptions) -> Referee:
     """Return the method on a seed; features are shared where those of all rows are small enough to be kept."""
+    absent = [view for view in options.views if view not in seed.target.tasks[0].views]
+    if absent and options.predictor == "adapted":
+        raise InputError(
+            f"the target has no view {listed(absent)}: add it to the domain's views in suite.yaml, "
+            "or leave the method out of compare.methods in params.yaml"
+        )
     basis = kernel_basis(seed, options)
     shared = seed.shared if all_kept_in_memory(seed, basis.width) else not_shared
     return Referee(basis, options, seed.target.clip_scale, shared=shared)
@@ -184,7 +176,6 @@ def first_labels(seed: Seed) -> list[PseudoLabels]:
     """
 
     def label() -> list[PseudoLabels]:
-        check_views(seed, CALIBRATED)
         sources, referee = source_models(seed, CALIBRATED), referee_of(seed, CALIBRATED)
         return [pseudo_label(referee, task, source) for task, source in zip(seed.target.tasks, sources, strict=True)]
 

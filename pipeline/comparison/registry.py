@@ -20,15 +20,14 @@ HEADS = tuple(f"{name}-head" for name in ("ewc", "lwf", "si", "mas", "rwalk", "i
 def compared_method(name: str) -> ComparedMethod:
     """Return the method of that name, or raise a `ParamsError` that suggests the nearest one.
 
-    What is not `BUILT_IN` is in METHODS of a file in pipeline/comparison/methods. For ``a-b-c`` these files are tried,
-    as far as they exist: a_b_c, a_b, a, b_c, c. Others are not imported, because some of them need torch.
+    What is not `BUILT_IN` is in METHODS of a file in pipeline/comparison/methods whose name is a part of the method's:
+    for ``a-b-c`` a_b.py, say, or c.py. Others are not imported, because some of them need torch.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
-    files = {info.name for info in pkgutil.iter_modules(methods.__path__)}
-    words = name.replace("-", "_").split("_")
-    beginnings, ends = [words[:k] for k in range(len(words), 0, -1)], [words[k:] for k in range(1, len(words))]
-    tried = [file for file in map("_".join, beginnings + ends) if file in files]
+    files = [info.name for info in pkgutil.iter_modules(methods.__path__)]
+    words = f"_{name.replace('-', '_')}_"
+    tried = sorted((file for file in files if f"_{file}_" in words), key=len, reverse=True)
     exported: dict[str, ComparedMethod] = {}
     for file in tried:
         exported |= getattr(importlib.import_module(f"{methods.__name__}.{file}"), "METHODS", {})

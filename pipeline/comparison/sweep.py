@@ -52,10 +52,9 @@ def runs_over(
     runs = {}
     for setting, tried in values.items():
         for value in tried:
-            of_basis = setting in ("D", "sigma")
-            recipe = basis_recipe(problem.source, **({**rff, setting: value} if of_basis else rff))
-            own = options if of_basis else {**options, setting: value}
-            runs[setting, value] = Run(recipe, method_options(variant, own))
+            drawn, chosen = dict(rff), dict(options)
+            (drawn if setting in rff else chosen)[setting] = value
+            runs[setting, value] = Run(basis_recipe(problem.source, **drawn), method_options(variant, chosen))
     return runs
 
 
@@ -120,7 +119,7 @@ def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe
 
 def swept_outcomes(
     problem: LabelledProblem, runs: Iterable[Run], scored: Collection[Run], for_each: Callable[..., list[list[Any]]]
-) -> dict[Run, list[Outcome]]:
+) -> dict[Run, Sequence[Outcome]]:
     """Make every run on every seed, equal ones once; return by run an outcome per seed.
 
     Runs of one basis are made together, since they share its features. Label-free scores are those of the runs
@@ -139,11 +138,8 @@ def swept_outcomes(
         list(bases.values()),
         D=widest.D,
     )
-    of_run: dict[Run, list[Outcome]] = {run: [] for runs_of_basis in bases.values() for run in runs_of_basis}
-    for seed in by_seed:
-        for run, outcome in zip(of_run, chain.from_iterable(seed), strict=True):
-            of_run[run].append(outcome)
-    return of_run
+    by_run = zip(*(chain.from_iterable(seed) for seed in by_seed), strict=True)
+    return dict(zip(chain.from_iterable(bases.values()), by_run, strict=True))
 
 
 def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:

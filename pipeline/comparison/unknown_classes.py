@@ -1,11 +1,11 @@
 """Baselines that may answer `unknown`, for problems whose target has classes that the source lacks.
 
-None of them adapts. Each has a score u of every image, the greater the rather unknown, over the classes seen so far. An
+None of them adapts. Each scores every image by a number u: the larger, the less it is like the classes seen so far. An
 image is rejected if u exceeds Otsu's threshold on the train images of the tasks so far, or, as uniood has it (Deng and
 Jia, "Universal Domain Adaptation from Foundation Models: A Baseline Study", arXiv:2305.11092), if its entropy exceeds
 half of the largest, ln K.
 
-- ``mcm``: −max softmax of CLIP's clip_cosines at temperature 1 (Ming et al., NeurIPS 2022).
+- ``mcm``: −max softmax of CLIP's cosines at temperature 1 (Ming et al., NeurIPS 2022).
 - ``clip-entropy``, ``clip-largest-cosine``: entropy at CLIP's own scale; −max cosine (the maximum logit).
 - ``clip-half-entropy``: uniood's CLIP zero-shot: entropy at CLIP's own scale against ½ ln K.
 - ``clip-calibrated``: uniood's calibrated CLIP without its distillation, which takes gradients: the same at the
@@ -107,8 +107,8 @@ def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
 
     Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
     negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
-    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are clip_cosines of
-    source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
+    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are CLIP's cosines
+    of source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
     """
     half = (k.shape[1] - 1) // 2
     inside = labels < half

@@ -56,16 +56,13 @@ class Space:
     tasks: Sequence[UnlabelledTask]
     test: Matrix64  # (n, d) unit embeddings
     test_logits: Matrix64  # (n, C) first opinion of them: logits of all classes; 0 if there is none
-    # (C, d) unit text embeddings; None where CLIP does not speak
-    text: Matrix64 | None
+    text: Matrix64 | None  # (C, d) unit text embeddings; None in the vision model's space
 
 
 def clip_space(seed: Seed) -> Space:
     """Return what the form under the method's own name adapts to."""
-    target = seed.target
-    if target.text is None:
-        raise InputError("the target has no text embeddings: this method needs CLIP's")
-    text, tasks = unit_rows(target.text), []
+    target, tasks = seed.target, []
+    text = _clip_rows(target.text)
     for task in target.tasks:
         classes = np.sort(task.classes)
         prior = clip_probabilities(task.cosines, target.clip_scale, classes)
@@ -88,8 +85,9 @@ def vision_space(seed: Seed) -> Space:
 
 
 def _clip_rows(rows: Rows | None) -> Matrix64:
+    """Return CLIP's embeddings of images or classes, scaled to length 1."""
     if rows is None:
-        raise InputError("the target has no CLIP embeddings, which this method needs")
+        raise InputError("the target lacks CLIP's embeddings of images or text, which this method needs")
     return unit_rows(as_array(rows))
 
 
@@ -102,8 +100,10 @@ def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labe
     def form(space: Callable[[Seed], Space], title: str) -> ComparedMethod:
         return ComparedMethod(lambda seed: run(seed.shared(space, lambda: space(seed))), title, "peer")
 
-    clip, vision = form(clip_space, f"{title}, CLIP alone"), form(vision_space, f"{title}, pseudo-labels")
-    return {name: clip, f"{name}-pseudo": vision}
+    return {
+        name: form(clip_space, f"{title}, CLIP alone"),
+        f"{name}-pseudo": form(vision_space, f"{title}, pseudo-labels"),
+    }
 
 
 def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple[Labels, Matrix64]:

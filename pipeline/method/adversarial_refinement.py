@@ -47,8 +47,8 @@ class SourceBranch:
     ) -> None:
         self._omega = torch.from_numpy(basis.omega.astype(np.float64))
         self._beta = torch.from_numpy(basis.beta.astype(np.float64))
-        self._W = torch.from_numpy(classifier.W[:, classes].astype(np.float64))
-        self._b = torch.from_numpy(classifier.b[classes].astype(np.float64))
+        of_classes = classifier.of(classes)
+        self._W, self._b = torch.from_numpy(of_classes.W), torch.from_numpy(of_classes.b)
         self._scale, self._clip_weight = -2 * basis.scale, clip_weight
         self._clip_phases: Tensor | None = None
         if clip is not None and clip_weight:

@@ -175,13 +175,7 @@ class ClassStatistics:
 
 
 def class_shares(labels: Shares) -> tuple[Labels, Matrix64]:
-    """Return the classes (c,) that n rows are of, and the share (n, c) of each row in each of them.
-
-    Examples
-    --------
-    >>> class_shares(np.array([3, 5, 3]))[1].tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-    """
+    """Return the classes (c,) that n rows are of, and the share (n, c) of each row in each of them."""
     if labels.ndim == 2:
         present = np.flatnonzero(labels.any(axis=0))
         return present, np.asarray(labels[:, present], dtype=np.float64)

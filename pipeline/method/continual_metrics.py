@@ -1,4 +1,4 @@
-"""The metrics of a run: accuracy matrix, averages, forgetting, how sure A_T is; and what a confidence is worth.
+"""The metrics of a run: accuracy matrix, averages, forgetting, the error of A_T, and how far a confidence is right.
 
 a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
 the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
@@ -18,7 +18,8 @@ from pipeline.errors import InputError
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 
 Right = npt.NDArray[np.bool_]  # (n,) whether each of n answers is right
-BINS = 15  # of equal widths (a, b]
+BINS = 15  # of a confidence, of equal widths (a, b]
+WEIGHT_BINS = 10  # of a weight, of about equal counts
 UNKNOWN = -1  # the label of an image of none of the classes that can be predicted
 
 
@@ -112,31 +113,29 @@ def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], image
     return np.asarray(added.T @ added)
 
 
-def confidence_bins(confidence: Vector64, right: Right, *, bins: int = BINS) -> Matrix64:
-    """Return per bin (bins, 3): how many samples, the sum of their confidence, how many are right; counts add."""
-    edges = np.linspace(0, 1, bins + 1)
-    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+def confidence_bins(confidence: Vector64, right: Right) -> Matrix64:
+    """Return per bin (`BINS`, 3): how many samples, the sum of their confidence, how many are right; counts add."""
+    edges = np.linspace(0, 1, BINS + 1)
+    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, BINS - 1)
     sums = (None, confidence, right.astype(np.float64))
-    return np.stack([np.bincount(bin_of, weights, minlength=bins) for weights in sums], axis=1)
+    return np.stack([np.bincount(bin_of, weights, minlength=BINS) for weights in sums], axis=1)
 
 
-def calibration_error(confidence: Matrix, right: Right, *, bins: int = BINS) -> float:
+def calibration_error(confidence: Matrix, right: Right) -> float:
     """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
-    if not len(right):
-        raise InputError("calibration error: no samples")
-    counts = confidence_bins(confidence.astype(np.float64), right, bins=bins)
+    counts = confidence_bins(confidence.astype(np.float64), right)
     # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
     return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))
 
 
-def weight_bins(weight: Vector64, right: Right, *, bins: int = 10) -> Matrix64:
-    """Return per bin (at most ``bins``, 5): lowest, highest and mean weight, samples, share that is right.
+def weight_bins(weight: Vector64, right: Right) -> Matrix64:
+    """Return per bin (at most `WEIGHT_BINS`, 5): lowest, highest and mean weight, samples, share that is right.
 
     Bins of about equal counts: most weights lie close together. Equal weights share a bin, so there may be fewer.
     """
     if not len(weight):
         return np.zeros((0, 5))
-    upper = np.unique(np.quantile(weight, np.arange(1, bins + 1) / bins, method="lower"))
+    upper = np.unique(np.quantile(weight, np.arange(1, WEIGHT_BINS + 1) / WEIGHT_BINS, method="lower"))
     bin_of = np.searchsorted(upper, weight, side="left")  # up to and with its upper end
     rows = []
     for b in np.unique(bin_of):
@@ -183,20 +182,8 @@ class LabelSpaceScores:
 
     shared: float  # accuracy on the shared classes, mean over the classes; a rejected image is wrong
     unknown: float  # share of the images of unknown classes that is rejected
-    h_score: float  # harmonic mean of the two
+    h_score: float  # harmonic mean of the two (Fu et al. 2020)
     auroc: float  # probability that an unknown image has a greater u than a known one
-
-
-def h_score(shared: float, unknown: float) -> float:
-    """Return the harmonic mean of the accuracies on shared and unknown classes (Fu et al. 2020).
-
-    Examples
-    --------
-    >>> round(h_score(0.9, 0.6), 2)
-    0.72
-    """
-    total = shared + unknown  # NaN where there is nothing unknown
-    return 0.0 if total == 0 else 2 * shared * unknown / total
 
 
 def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
@@ -205,8 +192,9 @@ def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
     right = (answers.label == labels) & ~rejected
     known, classes = labels != UNKNOWN, np.unique(labels[labels != UNKNOWN])
     shared = float(np.mean([right[labels == c].mean() for c in classes])) if known.any() else np.nan
-    unknown = float(rejected[~known].mean()) if not known.all() else float("nan")
-    return LabelSpaceScores(shared, unknown, h_score(shared, unknown), ranking_quality(answers.u, ~known))
+    unknown = float(rejected[~known].mean()) if not known.all() else np.nan
+    h_score = 0.0 if shared + unknown == 0 else 2 * shared * unknown / (shared + unknown)
+    return LabelSpaceScores(shared, unknown, h_score, ranking_quality(answers.u, ~known))
 
 
 def scores_after_tasks(labels: Labels, tasks: Labels, answers: Sequence[Answers]) -> list[LabelSpaceScores]:

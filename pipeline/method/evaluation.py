@@ -3,8 +3,8 @@
 Evaluation alone reads target labels, and nothing that adapts imports it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pipeline.method.kernel_rows import not_shared
 from pipeline.method.prediction import predict
 from pipeline.method.rows import (
     BLOCK_IMAGES,
+    Index,
     Labels,
     Matrix64,
     UnlabelledRows,
@@ -47,9 +48,7 @@ class Scores:
     references: dict[str, Matrix64]  # (T, T) the same of predictors that do not adapt
     ece: dict[str, float]  # calibration error after the last task, by branch
     per_class: Vector64  # (C,) accuracy of each class after the last task
-    predicted: Labels  # (n,) predicted classes after the last task
-    # what each branch predicts after the last task
-    branches: Mapping[str, BranchOutcome] = field(default_factory=dict)
+    branches: dict[str, BranchOutcome]  # what each branch predicts after the last task; `fused` is the prediction
 
 
 def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
@@ -75,7 +74,6 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
         references={name: accuracy_matrix(r, labels, tasks) for name, r in zip(REFERENCES, references, strict=True)},
         ece={name: calibration_error(branch.confidence, branch.label == labels) for name, branch in branches.items()},
         per_class=per_class_accuracy(own[-1], labels, len(sources[-1].means)),
-        predicted=own[-1],
         branches=branches,
     )
 
@@ -113,8 +111,11 @@ def _outcomes(
     return predicted, preferred, confidence
 
 
-def pseudo_label_quality(labels: PseudoLabels, truth: Labels) -> tuple[float, float]:
-    """Return the accuracy of a task's kept pseudo-labels, given the true classes (n,), and the fraction kept."""
-    kept = labels.kept
-    accuracy = float(np.mean(labels.label[kept] == truth[kept])) if kept.any() else float("nan")
-    return accuracy, float(np.mean(kept))
+def pseudo_label_quality(labels: PseudoLabels, truth: Labels, task: Index) -> tuple[float, float]:
+    """Return the accuracy of a task's kept pseudo-labels (NaN: none is), and the fraction kept.
+
+    ``labels`` and the true classes ``truth`` (n,) are those of all images, ``task`` the row numbers of the task's.
+    """
+    kept = task[labels.kept[task]]
+    accuracy = float(np.mean(labels.label[kept] == truth[kept])) if len(kept) else np.nan
+    return accuracy, float(np.mean(labels.kept[task]))

@@ -6,8 +6,8 @@ to the image's size and clipped to [0, 1].
 
 The released code draws unit noise from a global generator, so that most pixels of ``rand`` clip. Here the scale is a
 setting, and the noise of an image is a function of (seed, sha256 of the image) alone: the same whatever the batch, the
-worker or the order. Its words stand for the coarsest level first; within a level LH, HL, HH; within those channel, row,
-column.
+worker or the order. Its numbers are those of the coarsest level first; within a level LH, HL, HH; within those
+channel, row, column.
 """
 
 import functools

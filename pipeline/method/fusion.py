@@ -142,11 +142,5 @@ def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
 
 
 def gate(fused: Matrix64, threshold: float) -> npt.NDArray[np.bool_]:
-    """Return which samples (n,) keep their pseudo-label: max p̂ at or above ``threshold``.
-
-    Examples
-    --------
-    >>> gate(np.array([[0.75, 0.25], [0.625, 0.375]]), 0.75).tolist()
-    [True, False]
-    """
+    """Return which samples (n,) keep their pseudo-label: max p̂ at or above ``threshold``."""
     return np.asarray(fused.max(axis=1) >= threshold)

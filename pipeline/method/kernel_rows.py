@@ -8,8 +8,8 @@ after x is normalised like every row. CLIP in the kernel is a deviation from the
 model alone; docs/method.md gives the evidence for λ = 0.5. Every view of an image is given CLIP's embedding of the
 original.
 
-Features are needed several times (to label, to sum, again in every round) and never stored on disk: n × 6000 floats
-are eight times the embeddings and slower to read than to compute. They are kept in memory where they are small.
+Features are needed several times: to label, to sum, again in every round. They are kept in memory where they are small,
+and never on disk, from where they would be slower to read than to compute.
 """
 
 import math
@@ -121,7 +121,7 @@ class KeptFeatures:
         return KeptFeatures(self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as the input rows: which computes the features again."""
+        """Travel to another process as the input rows; that process computes the features again."""
         return _unpickled, (self.rows,)
 
 

@@ -1,7 +1,7 @@
 """A flat map of many-dimensional rows: their first two principal components.
 
-Principal components, not t-SNE or UMAP: linear, so distances on the map are shadows of real ones; no random start, no
-iteration, the same picture everywhere to the decimals that are kept; and milliseconds for a thousand rows.
+Principal components, not t-SNE or UMAP: the map is a projection, so no distance on it is larger than the real one; no
+random start, no iteration, the same picture everywhere to the decimals that are kept; milliseconds for a thousand rows.
 """
 
 import numpy as np

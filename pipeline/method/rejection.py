@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.method.adaptation import Referee, pseudo_label
+from pipeline.method.continual_metrics import Answers
 from pipeline.method.rows import (
     BLOCK_IMAGES,
     Index,
+    Labels,
     Matrix64,
     TargetTask,
     UnlabelledRows,
@@ -56,7 +58,7 @@ class RejectionState:
 
 @dataclass(frozen=True, eq=False)
 class Rejector:
-    """What a state and the directions of the classes come down to: it scores images."""
+    """Scores images by the sums of a `RejectionState`; made by `rejector`."""
 
     centre: Vector64  # (d,) ḡ
     directions: Matrix64  # (K, d) unit m_c − m̄
@@ -85,6 +87,11 @@ class Rejector:
     def unknownness(self, rows: UnlabelledRows) -> Vector64:
         """Return u (n,) of images."""
         return self.scores(*self.similarities(rows))[0]
+
+    def answers(self, label: Labels, rows: UnlabelledRows) -> Answers:
+        """Return what is said of images that are of the classes ``label`` (n,) if they are not unknown."""
+        u = self.unknownness(rows)
+        return Answers(label, u > self.threshold, u)
 
     def confidence(self, rows: UnlabelledRows) -> Vector64:
         """Return 1 / (1 + exp(θ − u)), (n,): ½ at the threshold θ, as u counts standard deviations."""

@@ -43,7 +43,6 @@ class RowSpace:
     factor: Factor  # of B = L·Lᵀ
     projected: Matrix64  # (D, m + C) L⁻¹Vᵀ
     gram: Matrix64  # (m + C, m + C) G = V B⁻¹ Vᵀ
-    rows: int  # m
     prior_count: float  # number of rows that the source's means count as
     total: float  # Σω of the source and of earlier tasks
 
@@ -61,7 +60,7 @@ class RowSpace:
         With ``counted_priors``, the log of each class's share of the weight is added.
         """
         means, weight = self._task_means(R)
-        m = self.rows
+        m = len(R)
         projected = self.gram @ means  # V B⁻¹ m_c, (m + C, C)
         mixed = _solved(self._system(R), projected[:m])  # U A⁻¹ m_c, (m, C)
         # m_cᵀA⁻¹m_c = m_cᵀB⁻¹m_c − (Q U B⁻¹m_c)ᵀ(U A⁻¹ m_c)
@@ -73,10 +72,10 @@ class RowSpace:
             scores += np.log(counted / counted.sum())
         return np.asarray(scores)
 
-    def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None = None) -> Classifier:
+    def classifier(self, R: Matrix64, means: Matrix64, priors: Matrix64 | None) -> Classifier:
         """Return the classifier of all K classes seen, given their means (K, D) and weights (K,) after the round."""
         half = self.factor.forward(means.T)
-        rows = self.projected[:, : self.rows]
+        rows = self.projected[:, : len(R)]
         # A⁻¹ = B⁻¹ − B⁻¹Uᵀ (I + QG)⁻¹ Q U B⁻¹, and (I + QG)⁻¹Q = Q (I + GQ)⁻¹
         inner = _weighted(R, _solved(self._system(R), rows.T @ half))
         half -= rows @ inner
@@ -85,7 +84,7 @@ class RowSpace:
 
     def _system(self, R: Matrix64) -> Matrix64:
         """Return I + GQ, (m, m)."""
-        m = self.rows
+        m = len(R)
         system = _weighted(R, self.gram[:m, :m]).T  # (QG)ᵀ = GQ: both are symmetric
         system[np.diag_indices(m)] += 1.0
         return system
@@ -126,4 +125,4 @@ def row_space(
     of_fixed = factor(fixed)
     V = np.vstack([rows.astype(np.float64), source_means])
     projected = of_fixed.forward(V.T)
-    return RowSpace(of_fixed, projected, projected.T @ projected, len(rows), prior_count, total)
+    return RowSpace(of_fixed, projected, projected.T @ projected, prior_count, total)

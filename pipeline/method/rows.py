@@ -1,4 +1,4 @@
-"""Rows of embeddings, in memory or in a store; what a method may see of unlabelled images; who works on ranges of rows.
+"""Rows of embeddings, in memory or in a store; what a method may see of images; how work on many rows is split.
 
 Everything that maps or sums rows takes `Rows`: an array, or rows that a store reads when they are indexed. Index arrays
 are ascending row numbers.

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError
 from pipeline.method import kernel_lda
 from pipeline.method.class_statistics import packed
 from pipeline.method.kernel_lda import Classifier, filled_means
@@ -78,7 +77,7 @@ def fit_source(
     labels : ndarray of shape (n,)
         Class of each image. A class without a row is an error.
     tasks : sequence of ndarray
-        The class set of each task.
+        The class set of each task, numbered in the order of arrival.
     clip : Rows of shape (n, d'), optional
         CLIP's embeddings of the images, if they enter the kernel.
     without : ndarray of bool of shape (n,), optional
@@ -86,7 +85,6 @@ def fit_source(
     last_only : bool, default False
         Yield the model after the last task alone; the others are not solved for.
     """
-    check_task_order(tasks)
     used = [view for view in options.views_of_source if view in views]
     statistics = empty_statistics(basis, options, source=True)
     means = np.zeros((0, views["original"].shape[1]))
@@ -122,10 +120,3 @@ def _model_of(statistics: Statistics, embedding_means: Matrix64, options: Method
     ridge, priors = regularisation.absolute_ridge(within, means, D), options.class_weights(statistics.weight())
     classifier = kernel_lda.solve(means, within, regularisation, ridge=ridge, priors=priors)
     return SourceModel(means, classifier, embedding_means, scatter)
-
-
-def check_task_order(tasks: Sequence[Labels]) -> None:
-    """Refuse class sets that are not 0, 1, 2, … over the tasks."""
-    order = [int(c) for classes in tasks for c in sorted(classes)]
-    if order != list(range(len(order))):
-        raise InputError(f"tasks: classes must be numbered in the order of arrival, not {order}")

@@ -70,10 +70,8 @@ def shrinkage_intensity(triangle: Matrix64, shrinkage: float | str, n: float) ->
         return float(shrinkage)
     p = len(triangle)
     trace, diagonal = float(np.trace(triangle)), np.diag(triangle)
-    columns = (triangle[j + 1 :, j] for j in range(p))  # below the diagonal
-    trace_of_square = float(
-        2 * sum(column @ column for column in columns) + diagonal @ diagonal
-    )  # of the lower triangle
+    below_diagonal = (triangle[j + 1 :, j] for j in range(p))
+    trace_of_square = float(2 * sum(column @ column for column in below_diagonal) + diagonal @ diagonal)
     spread = trace_of_square - trace**2 / p
     if shrinkage == "oas":
         above, below = (1 - 2 / p) * trace_of_square + trace**2, (n + 1 - 2 / p) * spread
@@ -143,7 +141,7 @@ class RowScatter:
     def grown(self, rows: Matrix64) -> "RowScatter | None":
         """Return the scatter with the rows (k, D) too; None where the ridge is too small for this form."""
         squares = self.squares + float(np.einsum("kd,kd->", rows, rows))
-        if not squares <= DIGITS * self.ridge:  # not finite: no either
+        if not squares <= DIGITS * self.ridge:  # nor if it is not finite
             return None
         if not len(rows):
             return self

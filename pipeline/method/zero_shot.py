@@ -48,13 +48,7 @@ def clip_probabilities(cosine: Rows, scale: float, classes: Labels, *, over_all:
 
 
 def class_means(rows: Rows, labels: Labels, classes: int) -> Matrix64:
-    """Return the class means (C, d) of unit rows (n, d), read in blocks; NaN for a class without rows.
-
-    Examples
-    --------
-    >>> class_means(np.array([[2.0, 0.0], [0.0, 3.0]]), np.array([0, 0]), 1)
-    array([[0.5, 0.5]])
-    """
+    """Return the class means (C, d) of unit rows (n, d), read in blocks; NaN for a class without rows."""
     sums, counts = np.zeros((classes, rows.shape[1])), np.bincount(labels, minlength=classes)
     for block in row_blocks(len(rows), BLOCK_IMAGES):
         sums += np.eye(classes)[labels[block]].T @ unit_rows(rows[block])

@@ -1,4 +1,4 @@
-"""The adapted model of a problem or a stream: all that classifies an image once its embeddings are there.
+"""The adapted model of a problem or a stream: all that is needed to classify an image by its embeddings.
 
 A model that was made under other settings than params.yaml has now is refused by a line that names both sides.
 """
@@ -40,7 +40,7 @@ class AdaptedModel:
     source: SourceModel
     classifier: Classifier
     options: MethodOptions
-    judge: Rejector | None = None  # says which images are unknown; None where none is rejected
+    rejector: Rejector | None = None  # says which images are unknown; None where none is rejected
 
     @property
     def classes_seen(self) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ class AdaptedModel:
         rows = UnlabelledRows(by_view, similarity, clip_rows)
         features = kernel_rows(self.basis, rows, self.options.clip_in_kernel)
         prediction = predict(features, similarity, self.source, self.classifier, self.options, self.clip_scale)
-        if self.judge is None:
+        if self.rejector is None:
             return prediction
-        return replace(prediction, unknown=self.judge.confidence(rows))
+        return replace(prediction, unknown=self.rejector.confidence(rows))
 
 
 def open_adapted_model(
@@ -125,7 +125,7 @@ def open_adapted_model(
         source=list(problem.source_models(index))[task - 1],
         classifier=classifiers[task - 1],
         options=options,
-        judge=None if rejections is None else rejector(rejections[task - 1], problem.class_directions(index)),
+        rejector=None if rejections is None else rejector(rejections[task - 1], problem.class_directions(index)),
     )
 
 
@@ -147,9 +147,9 @@ def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Ma
     state.require_origin(origin_of(source, problem.bases, options, state.origin.backbones))
     target.require_backbones(state.origin.backbones, paths.stream_state(step))
     means = state.statistics.prior_means
-    steps, judge = len(state.steps_before) + 1, None
+    steps, rejects = len(state.steps_before) + 1, None
     if state.rejection is not None and state.directions is not None:
-        judge = rejector(state.rejection, state.directions)
+        rejects = rejector(state.rejection, state.directions)
     return AdaptedModel(
         problem=problem,
         seed=problem.bases.recipe.seeds[0],
@@ -160,7 +160,7 @@ def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Ma
         source=SourceModel(means, state.classifier, means),  # only its number of classes is used
         classifier=state.classifier,
         options=options,
-        judge=judge,
+        rejector=rejects,
     )
 
 

@@ -46,8 +46,8 @@ class Domain:
     # leave all rows in the stores, for other processes to read; otherwise small views are read into memory
     lazy: bool = False
     root: Path = Path()  # the project's folder
-    # of the problem whose target the domain is: classes are those of the source, images those of shared and of
-    # target-private classes; None is the closed set
+    # with a label space, the classes are those of the source, and the images those of classes that the target has;
+    # None is the closed set
     label_space: str | None = None
     hidden: bool = False  # any class may be in any task (`classes: seen`)
 
@@ -193,13 +193,12 @@ class Domain:
 
     def task(self, seed: int, task: int, views: Iterable[str]) -> TargetTask:
         """Return the unlabelled train images of a task, with the task's class set."""
-        rows = self.rows(self.train_index(seed, task), views)
         classes = np.arange(len(self.classes)) if self.hidden else self.class_sets[task]
-        return TargetTask(views=rows.views, cosines=rows.cosines, clip=rows.clip, classes=classes)
+        return TargetTask(**vars(self.rows(self.train_index(seed, task), views)), classes=classes)
 
 
 def paths_of_rows(domain: Domain) -> list[str]:
-    """Return the path of every image. They tell classes where classes are folders, so a `Domain` has none."""
+    """Return the path of every image; a `Domain` has none, because a folder's name may be the image's class."""
     images = read_images(domain.manifest)
     domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
     return [image.path for image in images]

@@ -17,7 +17,7 @@ from pipeline.problem.domain import LabelledDomain
 from pipeline.problem.method_options import check_options
 from pipeline.problem.problem import Problem
 from pipeline.store.array_store import ArrayStore
-from pipeline.store.target_store import labels_at, read_classifiers, read_pseudo_labels, read_rejections
+from pipeline.store.target_store import read_classifiers, read_pseudo_labels, read_rejections
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Evaluation:
     model: ArrayStore  # see `target_store`
     options: MethodOptions
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse a model that was made with other backbones, bases or options."""
         self.problem.check_backbones()
         self.problem.bases.require_model(self.model)
@@ -58,12 +58,11 @@ class Evaluation:
         answers = []
         for k, (source, classifier) in enumerate(models):
             prediction = predict(features, rows.cosines, source, classifier, options, target.prompts.logit_scale)
-            u, rejected = 1 - prediction.fused.max(axis=1), np.zeros(len(test), dtype=np.bool_)
             if states is not None:
-                judge = rejector(states[k], directions)
-                u = judge.unknownness(rows)
-                rejected = u > judge.threshold
-            answers.append(Answers(prediction.label, rejected, u))
+                answers.append(rejector(states[k], directions).answers(prediction.label, rows))
+            else:
+                u = 1 - prediction.fused.max(axis=1)
+                answers.append(Answers(prediction.label, np.zeros(len(test), dtype=np.bool_), u))
         return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
 
     def pseudo_labels(self) -> Iterator[PseudoLabels]:
@@ -74,8 +73,7 @@ class Evaluation:
         """Return the accuracy of the pseudo-labels kept (NaN: none is) and the share kept, (S, T, 2)."""
         quality = []
         for seed, labels in zip(self.target.seeds, self.pseudo_labels(), strict=True):
-            for task, classes in enumerate(self.target.class_sets):
+            for task in range(len(self.target.class_sets)):
                 train = self.target.train_index(seed, task)
-                of_task = labels_at(labels, train, len(classes))
-                quality.append(pseudo_label_quality(of_task, self.target.labels[train]))
+                quality.append(pseudo_label_quality(labels, self.target.labels, train))
         return np.reshape(quality, (len(self.target.seeds), -1, 2))

@@ -10,13 +10,7 @@ from pipeline.store.array_store import ArrayStore, differences
 
 
 def method_options(variant: str, changes: Mapping[str, Any]) -> MethodOptions:
-    """Return the options of a variant with some of them changed; a mistake is named by its key in params.yaml.
-
-    Examples
-    --------
-    >>> method_options("calibrated", {"ridge": 0.1}).ridge
-    0.1
-    """
+    """Return the options of a variant with some of them changed; a mistake is named by its key in params.yaml."""
     if variant not in VARIANTS:
         hint = did_you_mean(variant, VARIANTS)
         raise ParamsError(f"params.yaml: method.variant: no variant {variant!r}{hint}")

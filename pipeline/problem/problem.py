@@ -1,4 +1,4 @@
-"""A project's problems: two domains each, as those see them who adapt and as those see them who compare."""
+"""A project's problems, each in two forms: `Problem`, without labels, to adapt; `LabelledProblem`, to compare."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,7 +108,7 @@ class LabelledProblem:
             source=Source(
                 {view: as_array(x) for view, x in self.source.views_at(train, self.source.vision.views).items()},
                 self.source.labels[train],
-                as_array(self.source.clip_rows)[train],
+                as_array(take(self.source.clip_rows, train)),
             ),
             target=Target(
                 tasks=tasks,
@@ -121,25 +121,28 @@ class LabelledProblem:
 
     def accuracies(self, index: int, predictions: Sequence[Labels]) -> Matrix64:
         """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task, on known classes."""
-        test = self._test(index)
-        labels, known = self.target.labels[test], self.target.labels[test] != UNKNOWN
-        tasks = self.target.tasks.task[test]
+        labels, tasks = self._truth(index)
+        known = labels != UNKNOWN
         return accuracy_matrix([p[known] for p in predictions], labels[known], tasks[known])
 
     def right(self, index: int, predicted: Labels) -> npt.NDArray[np.bool_]:
         """Return whether each of a seed's m test images of known classes is predicted right, (m,)."""
-        labels = self.target.labels[self._test(index)]
+        labels, _ = self._truth(index)
         known = labels != UNKNOWN
         return np.asarray(predicted[known] == labels[known])
 
     def unknown_scores(self, index: int, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
-        """Return how known and unknown test images of a seed are told after each task."""
-        test = self._test(index)
-        return scores_after_tasks(self.target.labels[test], self.target.tasks.task[test], answers)
+        """Return how well known and unknown test images of a seed are told apart after each task."""
+        return scores_after_tasks(*self._truth(index), answers)
 
     def _test(self, index: int) -> Index:
         """Return the row numbers of all test images of a seed, those of unknown classes too."""
         return self.target.test_index(self.target.seeds[index], unknown=True)
+
+    def _truth(self, index: int) -> tuple[Labels, Labels]:
+        """Return the class and the task (n,) of each of these images."""
+        test = self._test(index)
+        return self.target.labels[test], self.target.tasks.task[test]
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,8 @@ def _confusion(problem: EvaluatedProblem) -> Iterator[Sequence[object]]:
     """Yield how many test images of all seeds are of one class and taken for another, and their share in percent."""
     names = problem.class_names
     images = np.zeros((len(names), len(names)), int)
-    np.add.at(images, (problem.all_test_labels(), np.concatenate([one.predicted for one in problem.scores])), 1)
+    predicted = np.concatenate([one.branches["fused"].label for one in problem.scores])
+    np.add.at(images, (problem.all_test_labels(), predicted), 1)
     right = np.eye(len(names), dtype=bool)  # first: plots take the order of the classes from them
     for i, j in (*np.argwhere(right), *np.argwhere(images * ~right)):
         n = int(images[i, j])

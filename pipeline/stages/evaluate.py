@@ -45,7 +45,6 @@ def evaluate(context: Context, name: str) -> str:
         problem = context.project.problem(name, lazy=executor.lazy)
         target = context.project.labelled_target(name, lazy=executor.lazy)
         evaluation = Evaluation(problem, target, open_target(paths.target_model(name)), options)
-        evaluation.check()
         scores = executor.for_each_seed(
             evaluation.score,
             len(target.seeds),

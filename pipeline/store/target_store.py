@@ -88,16 +88,9 @@ def open_target(path: Path) -> ArrayStore:
 
 
 def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int) -> PseudoLabels:
-    """Return the labels of one seed for all images of the target, ``rows``; `labels_at` chooses those of a task."""
+    """Return the labels of one seed for all images of the target, ``rows``."""
     label, weight, kept = (store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept"))
     return PseudoLabels(label, store.read("fused", seed_index, shape=(rows, None)), weight, kept)
-
-
-def labels_at(labels: PseudoLabels, index: Index, classes: int) -> PseudoLabels:
-    """Return the labels of a task: its images' row numbers ``index`` (n,), its number of classes."""
-    return PseudoLabels(
-        labels.label[index].astype(np.intp), labels.fused[index, :classes], labels.weight[index], labels.kept[index]
-    )
 
 
 def write_classifiers(store: ArrayWriter, seeds: Sequence[Sequence[Classifier]]) -> None:

@@ -60,7 +60,7 @@ def test_the_predictions_are_those_that_evaluate_counted(lookalike, capsys, monk
         test = np.flatnonzero(tasks.is_test(seed))
         chosen = ("--seed", str(seed), "--format", "csv")
         predicted = winners(predict(capsys, *chosen, *(images[i].path for i in test)))
-        assert predicted == [str(label) for label in scores.predicted]
+        assert predicted == [str(label) for label in scores.branches["fused"].label]
         wrong += (labels[test] != predicted).sum()
         old = test[tasks.task[test] < 2]
         line = predict(capsys, *chosen, "--after-task", "2", "-o", str(file), *(images[i].path for i in old))

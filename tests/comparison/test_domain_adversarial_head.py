@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from comparison.head_cases import WIDTH, drawn, rows_of, seeded, shifted_seed, small_head, whole_batch
-from pipeline.comparison.heads.domain_adversarial import DomainAdversarial, DomainDiscriminator, adversarial_strength
-from pipeline.comparison.heads.training import FineTuning, Training, head_tasks, new_head, train
+from pipeline.comparison.heads.domain_adversarial import DomainAdversarial, adversarial_strength, domain_loss
+from pipeline.comparison.heads.training import FineTuning, GrowingHead, head_tasks, new_head, train
 
 
 def slope(loss, tensor, index, step=1e-6):
@@ -28,16 +28,18 @@ def test_the_gradient_is_reversed_at_the_features_and_nowhere_else(progress):
     method = seeded(DomainAdversarial())
     method.begin_task(head, rows)
     discriminator = method.discriminator
-    discriminator.parameters = [p.detach().double().requires_grad_() for p in discriminator.parameters]
+    method.discriminator = discriminator = GrowingHead(
+        {name: p.detach().double().requires_grad_() for name, p in discriminator.parameters.items()}
+    )
     hidden, output = head.parameters["hidden_weight"], head.parameters["output_weight"]
-    inner, batch = discriminator.parameters[0], whole_batch(rows, progress)
+    inner, batch = discriminator.parameters["hidden_weight"], whole_batch(rows, progress)
     by_hidden, by_output, by_inner = torch.autograd.grad(method.loss(head, rows, batch), [hidden, output, inner])
 
     def task():
         return FineTuning().loss(head, rows, batch)
 
     def domain():
-        return discriminator.loss(head.hidden(rows.x), head.hidden(rows.target))
+        return domain_loss(discriminator, head.hidden(rows.x), head.hidden(rows.target))
 
     strength = adversarial_strength(progress)
     for i in range(5):
@@ -53,16 +55,17 @@ def test_the_schedules_are_the_papers():
     assert adversarial_strength(0.0) == 0.0
     assert adversarial_strength(0.5) == pytest.approx(2 / (1 + math.exp(-5)) - 1)
     assert 0.999 < adversarial_strength(1.0) < 1.0
-    rate = DomainAdversarial().learning_rate(Training(), 0.5)
+    rate = DomainAdversarial().learning_rate(DomainAdversarial.training, 0.5)
     assert rate == pytest.approx(0.01 / (1 + 10 * 0.5) ** 0.75)
 
 
 def test_the_discriminator_calls_the_target_positive():
-    discriminator = DomainDiscriminator(3, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    discriminator = new_head(3, generator).grown(1, generator)
     source, target = drawn(4, 3, dtype=torch.float32), drawn(6, 3, seed=1, dtype=torch.float32)
-    p_source, p_target = (discriminator.logit(z).sigmoid() for z in (source, target))
+    p_source, p_target = (discriminator.logits(z).sigmoid() for z in (source, target))
     expected = -(1 - p_source).log().mean() - p_target.log().mean()
-    torch.testing.assert_close(discriminator.loss(source, target), expected)
+    torch.testing.assert_close(domain_loss(discriminator, source, target), expected)
 
 
 def test_the_discriminator_learns_beside_the_head():
@@ -70,6 +73,6 @@ def test_the_discriminator_learns_beside_the_head():
     task = next(iter(head_tasks(shifted_seed()[0])))
     head = new_head(WIDTH, method.generator).grown(2, method.generator)
     method.begin_task(head, task)
-    before = [tensor.clone() for tensor in method.discriminator.parameters]
-    train(method, head, task, Training(steps=2))
-    assert not any(torch.equal(*pair) for pair in zip(before, method.discriminator.parameters, strict=True))
+    before = {name: tensor.clone() for name, tensor in method.discriminator.parameters.items()}
+    train(method, head, task, replace(method.training, steps=2))
+    assert not any(torch.equal(before[name], tensor) for name, tensor in method.discriminator.parameters.items())

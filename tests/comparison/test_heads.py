@@ -25,6 +25,7 @@ from comparison.head_cases import (
 )
 from pipeline.comparison.heads.training import FineTuning, Training, head_input, head_tasks, single_thread, train
 from pipeline.comparison.registry import compared_method
+from pipeline.errors import InputError
 from pipeline.method.continual_metrics import accuracy_matrix, final_accuracy
 from pipeline.problem.seed import Source
 
@@ -86,14 +87,15 @@ def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
 
 @EVERY_HEAD
 @pytest.mark.parametrize("task", [0, 1])
-def test_classes_and_tasks_without_rows_are_accepted(name, task):
+def test_a_target_task_without_rows_is_accepted_and_a_source_class_without_is_refused(name, task):
     seed, labels = shifted_seed(rows=6)
-    y, tasks = seed.source.labels, list(seed.target.tasks)
-    kept = ~np.isin(y, [0, 2 * task, 2 * task + 1])
+    x, y, tasks = seed.source.views["original"], seed.source.labels, list(seed.target.tasks)
     tasks[task] = tasks[task].take(np.arange(0))
-    changed = with_rows(seed, seed.source.views["original"][kept], y[kept], tasks)
-    predictions = compared_method(name).run(changed)
+    predictions = compared_method(name).run(with_rows(seed, x, y, tasks))
     assert [p.shape for p in predictions] == [labels.shape] * 3
+    kept = y != 2 * task
+    with pytest.raises(InputError, match=f"no train row of class {2 * task}"):
+        compared_method(name).run(with_rows(seed, x[kept], y[kept], tasks))
 
 
 def test_methods_other_than_heads_do_not_import_torch():

@@ -43,10 +43,10 @@ def test_scores_of_ranges_of_rows_are_those_of_all_rows():
 
 
 def test_quality_of_pseudo_labels_counts_the_kept_ones():
-    label, kept = np.array([0, 1, 1, 0]), np.array([True, True, False, True])
+    everything, label, kept = np.arange(4), np.array([0, 1, 1, 0]), np.array([True, True, False, True])
     labels = PseudoLabels(label, np.full((4, 2), 0.5), np.ones(4), kept)
-    assert pseudo_label_quality(labels, np.array([0, 1, 0, 1])) == (pytest.approx(2 / 3), 0.75)
+    assert pseudo_label_quality(labels, np.array([0, 1, 0, 1]), everything) == (pytest.approx(2 / 3), 0.75)
     nothing = PseudoLabels(label, labels.fused, labels.weight, np.zeros(4, dtype=bool))
-    accuracy, fraction = pseudo_label_quality(nothing, label)
+    accuracy, fraction = pseudo_label_quality(nothing, label, everything)
     assert np.isnan(accuracy)
     assert fraction == 0.0

@@ -33,7 +33,6 @@ def scores(last, labels=(0, 1, 1, 0), confidence=(0.9, 0.99, 0.9, 0.99)):
         references={"source": np.array([[0.5, NAN], [0.5, 0.25]])},
         ece={"klda": 0.1, "clip": 0.2, "fused": 0.05},
         per_class=np.array([last, 0.5]),
-        predicted=np.array(labels),
         branches=dict.fromkeys(BRANCHES, branch),
     )
 

@@ -9,74 +9,69 @@ against forgetting.
 
 import math
 
-import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn.functional import cross_entropy, softplus
 from torch.optim import SGD, Optimizer
 
-from pipeline.comparison.heads.training import FineTuning, GrowingHead, HeadTask, Training, TrainingBatch, draw_rows
+from pipeline.comparison.heads.training import (
+    FineTuning,
+    GrowingHead,
+    HeadTask,
+    Training,
+    TrainingBatch,
+    draw_rows,
+    new_head,
+)
 
-RATE, MOMENTUM = 0.01, 0.9  # sec. 5.2.2
+MOMENTUM = 0.9  # sec. 5.2.2
 WIDTH = 64  # of the discriminator's hidden layer
-
-
-class DomainDiscriminator:
-    """relu(z Aᵀ + a) bᵀ + c: the logit (n,) that a feature row z (n, h) is from the target."""
-
-    def __init__(self, features: int, generator: Generator) -> None:
-        first = torch.randn(WIDTH, features, generator=generator) * math.sqrt(2 / features)
-        last = torch.randn(WIDTH, generator=generator) / math.sqrt(WIDTH)
-        drawn = [first, torch.zeros(WIDTH), last, torch.zeros(1)]
-        self.parameters: list[Tensor] = [tensor.requires_grad_() for tensor in drawn]
-
-    def logit(self, z: Tensor) -> Tensor:
-        """Return the logit (n,) of the target."""
-        weight, bias, last, offset = self.parameters
-        return (z @ weight.T + bias).relu() @ last + offset
-
-    def loss(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the mean cross-entropy of both domains' feature rows, with equal weight for each domain."""
-        return softplus(self.logit(source)).mean() + softplus(-self.logit(target)).mean()
 
 
 class DomainAdversarial(FineTuning):
     """Fine-tuning with eq. (9); one discriminator serves all tasks."""
 
-    discriminator: DomainDiscriminator | None = None
+    training = Training(rate=0.01)  # sec. 5.2.2
+    discriminator: GrowingHead  # of features (n, h): its one logit says that they are the target's
 
     def begin_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Draw the discriminator before the first task, and the order of the target's rows."""
-        if self.discriminator is None:
+        if not task.first:
             width = len(head.parameters["hidden_bias"])
-            self.discriminator = DomainDiscriminator(width, self.generator)
+            self.discriminator = new_head(width, self.generator, width=WIDTH).grown(1, self.generator)
         self.target_batches = draw_rows(len(task.target), self.training.batch, self.generator)
 
-    def optimiser(self, parameters: list[Tensor], training: Training) -> Optimizer:  # noqa: ARG002
+    def optimiser(self, parameters: list[Tensor], training: Training) -> Optimizer:
         """Return the paper's own optimiser.
 
         Not Adam: once the source rows are fitted, only the adversarial gradient is left, and Adam takes full steps
         along it however small it is. Measured on held-out source rows with source rows as the target, where there is
         nothing to adapt to: A_T 37 % with Adam, 77 % with this, 81 % with this and no discriminator.
         """
-        return SGD(parameters, lr=RATE, momentum=MOMENTUM)
+        return SGD(parameters, lr=training.rate, momentum=MOMENTUM)
 
-    def learning_rate(self, training: Training, progress: float) -> float:  # noqa: ARG002
+    def learning_rate(self, training: Training, progress: float) -> float:
         """Return μ_0 / (1 + 10 p)^0.75, sec. 5.2.2."""
-        return float(RATE / (1 + 10 * progress) ** 0.75)
+        return float(training.rate / (1 + 10 * progress) ** 0.75)
 
     def more_parameters(self) -> list[Tensor]:
         """Return the discriminator's parameters."""
-        return self.discriminator.parameters if self.discriminator else []
+        return list(self.discriminator.parameters.values())
 
     def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
         """Return the cross-entropy plus the discriminator's loss behind the gradient reversal layer."""
         source = head.hidden(batch.x)
         loss = cross_entropy(head.output(source)[:, task.own], batch.y - task.first)
-        if self.discriminator is None or not len(task.target):
+        if not len(task.target):
             return loss
         target = head.hidden(task.target[next(self.target_batches)])
         strength = adversarial_strength(batch.progress)
-        return loss + self.discriminator.loss(reversed_gradient(source, strength), reversed_gradient(target, strength))
+        features = (reversed_gradient(source, strength), reversed_gradient(target, strength))
+        return loss + domain_loss(self.discriminator, *features)
+
+
+def domain_loss(discriminator: GrowingHead, source: Tensor, target: Tensor) -> Tensor:
+    """Return the mean cross-entropy of both domains' feature rows (n, h), with equal weight for each domain."""
+    return softplus(discriminator.logits(source)).mean() + softplus(-discriminator.logits(target)).mean()
 
 
 def reversed_gradient(z: Tensor, strength: float) -> Tensor:

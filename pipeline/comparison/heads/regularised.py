@@ -98,9 +98,8 @@ class ElasticWeights(AnchoredTuning):
 
     def end_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Add the task's own quadratic."""
-        if len(task.x):
-            new = Anchor(head.frozen().parameters, fisher(head, task.x, task.own))
-            self.anchor = new if self.anchor is None else merged(self.anchor, new)
+        new = Anchor(head.frozen().parameters, fisher(head, task.x, task.own))
+        self.anchor = new if self.anchor is None else merged(self.anchor, new)
 
 
 class SynapticIntelligence(AnchoredTuning):
@@ -142,9 +141,7 @@ class MemoryAwareSynapses(AnchoredTuning):
 
     def end_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Add the task's importances, eq. (2)."""
-        x = torch.cat([task.x, task.target])
-        if len(x):
-            self.add_importance(head, output_sensitivity(head, x))
+        self.add_importance(head, output_sensitivity(head, torch.cat([task.x, task.target])))
 
 
 class RiemannianWalk(AnchoredTuning):

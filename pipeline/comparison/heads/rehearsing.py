@@ -72,8 +72,7 @@ class ExemplarClassifier(Rehearsal):
         """Return the class (n,) whose mean of exemplars is nearest, Algorithm 1."""
         means = torch.stack([unit_hidden(head, x).mean(dim=0) for x in self.memory])
         # both sides have length 1: the nearest mean has the largest product
-        products = unit_hidden(head, x) @ normalize(means, dim=1).T
-        return products.nan_to_num(nan=-2.0).argmax(dim=1)  # a class without rows has no mean
+        return (unit_hidden(head, x) @ normalize(means, dim=1).T).argmax(dim=1)
 
 
 class EndToEnd(Rehearsal):
@@ -126,21 +125,16 @@ class DualMemory(Rehearsal):
     top score of a state's new rows. Scores are softmax probabilities.
     """
 
-    initial: Tensor  # (C,) μ_P of each class seen
-    confidence: Tensor  # (C,) μ(M_P) of the state that first learned it
+    initial = torch.zeros(0)  # (C,) μ_P of each class seen
+    confidence = torch.zeros(0)  # (C,) μ(M_P) of the state that first learned it
     now: Tensor  # (C,) μ_N
     first: int  # number of classes before the current task
-
-    def begin_task(self, head: GrowingHead, task: HeadTask) -> None:  # noqa: ARG002
-        """Create the memory of statistics before the first task."""
-        if not task.first:
-            self.initial = self.confidence = task.x.new_zeros(0)
 
     def end_task(self, head: GrowingHead, task: HeadTask) -> None:
         """Record μ_P of the task's classes and μ(M_P), and μ_N of the earlier ones."""
         scores = head.frozen().logits(task.x).softmax(dim=1)
         self.now = mean_scores(scores, task.y)
-        top = scores[task.y >= task.first].max(dim=1).values.mean().nan_to_num(nan=1.0)
+        top = scores[task.y >= task.first].max(dim=1).values.mean()
         self.initial = torch.cat([self.initial, self.now[task.own]])
         self.confidence = torch.cat([self.confidence, top.expand(task.classes_seen - task.first)])
         self.first = task.first
@@ -179,8 +173,8 @@ def unit_hidden(head: GrowingHead, x: Tensor) -> Tensor:
 
 
 def mean_scores(scores: Tensor, y: Tensor) -> Tensor:
-    """Return the mean (C,) of scores (n, C) in the column of each row's own class; `LEAST` for a class without rows."""
+    """Return the mean (C,) of scores (n, C) in the column of each row's own class, at least `LEAST`."""
     own = scores.gather(1, y[:, None])[:, 0]
     sums = scores.new_zeros(scores.shape[1]).index_add(0, y, own)
     counts = y.bincount(minlength=scores.shape[1])
-    return (sums / counts.clamp(min=1)).clamp(min=LEAST)
+    return (sums / counts).clamp(min=LEAST)

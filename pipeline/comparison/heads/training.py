@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Adam, Optimizer
 
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.labelled_tasks import VIEW, target_test_rows
+from pipeline.comparison.labelled_tasks import VIEW, source_tasks, target_test_rows
 from pipeline.method.rows import Labels, Matrix, as_array, unit_rows
 from pipeline.problem.seed import Seed
 
@@ -99,13 +99,10 @@ class HeadTask:
 def head_tasks(seed: Seed) -> Iterator[HeadTask]:
     """Yield the rows of each task, in order."""
     centre = input_centre(seed)
-    classes_seen = 0
-    for task in seed.target.tasks:
-        first, classes_seen = classes_seen, classes_seen + len(task.classes)
-        index = np.flatnonzero(np.isin(seed.source.labels, task.classes))
-        x = head_input(np.asarray(seed.source.views[VIEW][index]), centre)
-        y = torch.from_numpy(seed.source.labels[index].astype(np.int64))
-        yield HeadTask(x, y, head_input(as_array(task.views[VIEW]), centre), first, classes_seen)
+    for source, target in zip(source_tasks(seed), seed.target.tasks, strict=True):
+        x, y = head_input(source.rows, centre), torch.from_numpy(source.labels.astype(np.int64))
+        unlabelled = head_input(as_array(target.views[VIEW]), centre)
+        yield HeadTask(x, y, unlabelled, int(source.classes[0]), source.classes_seen)
 
 
 def head_input(x: Matrix, centre: Matrix) -> Tensor:
@@ -120,9 +117,7 @@ def head_input(x: Matrix, centre: Matrix) -> Tensor:
 
 def input_centre(seed: Seed) -> Matrix:
     """Return the mean (d,) of the first task's unit source rows, which never changes afterwards."""
-    index = np.flatnonzero(np.isin(seed.source.labels, seed.tasks[0]))
-    rows = unit_rows(np.asarray(seed.source.views[VIEW][index]))
-    return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
+    return np.asarray(unit_rows(next(source_tasks(seed)).rows).mean(axis=0))
 
 
 @dataclass(frozen=True)
@@ -232,9 +227,7 @@ def run_head(seed: Seed, method: FineTuning) -> list[Labels]:
 
 
 def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Training) -> None:
-    """Train a head in place on one task's rows; without rows nothing happens."""
-    if not len(task.x):
-        return
+    """Train a head in place on one task's rows."""
     parameters = [*head.parameters.values(), *method.more_parameters()]
     optimiser = method.optimiser(parameters, training)
     steps = training.steps_for(len(task.x))
@@ -242,13 +235,12 @@ def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Train
     for number, index in enumerate(islice(batches, steps)):
         batch = TrainingBatch(index, task.x[index], task.y[index], number / steps)
         gradients = torch.autograd.grad(method.loss(head, task, batch), parameters, materialize_grads=True)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
+        applied, penalty = gradients, method.penalty(head)
+        if penalty is not None:
+            of_penalty = torch.autograd.grad(penalty, parameters, materialize_grads=True)
+            applied = tuple(a + b for a, b in zip(gradients, of_penalty, strict=True))
+        for parameter, gradient in zip(parameters, applied, strict=True):
             parameter.grad = gradient
-        penalty = method.penalty(head)
-        if penalty is not None:  # it need not depend on every parameter
-            more = torch.autograd.grad(penalty, parameters, allow_unused=True)
-            for parameter, gradient, added in zip(parameters, gradients, more, strict=True):
-                parameter.grad = gradient if added is None else gradient + added
         before = head.frozen().parameters
         optimiser.param_groups[0]["lr"] = method.learning_rate(training, batch.progress)
         optimiser.step()

@@ -37,7 +37,7 @@ def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | 
     regressions = []
     for t, task in enumerate(tasks):
         h, labels, weights = random_features(task.rows, P), task.labels, task.weights
-        absent = np.setdiff1d(task.classes, labels[weights > 0])
+        absent = np.setdiff1d(task.classes, labels)
         if len(absent) and fallback is not None:
             source = fallback()[t]
             h = np.vstack([h, source.means[absent]])
