@@ -76,8 +76,8 @@ def _require_finite(rows: Matrix, view: str, start: int) -> None:
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise StoreError(
-            f"view {view!r}, row {start + int(bad.argmax())}: the embedding is not finite ({int(bad.sum())} such rows); "
-            "if float16 overflows, set the model's stored_as: float32 or its precision: bfloat16"
+            f"view {view!r}, row {start + int(bad.argmax())}: the embedding is not finite ({int(bad.sum())} such "
+            "rows); if float16 overflows, set the model's stored_as: float32 or its precision: bfloat16"
         )
 
 

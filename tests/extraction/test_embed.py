@@ -34,7 +34,7 @@ def settings(vit):
 
 @pytest.fixture
 def images(photos):
-    return examined_images(photos, max_pixels=10**6, workers=2).images
+    return examined_images(photos, max_pixels=10**6, workers=2)[0]
 
 
 def rows_of(images, settings, folder, views=VIEWS, cluster=None):
@@ -74,7 +74,7 @@ def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(images,
 def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     here, _ = rows_of(images, settings, tmp_path / "here")
     shard = write_tar(tmp_path / "x.tar", {i.path.name: i.path.read_bytes() for i in images})
-    images = examined_images(find_images([shard]), max_pixels=10**6, workers=2).images
+    images = examined_images(find_images([shard]), max_pixels=10**6, workers=2)[0]
     scratch = tmp_path / "project" / ".referee" / "scratch"
     with RealCluster(tmp_path / "cluster") as real:
         real.add_worker()
