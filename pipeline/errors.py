@@ -29,7 +29,7 @@ OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
     errno.ENOTDIR: "name another place: a file stands where a folder is wanted",
     errno.ENAMETOOLONG: "give it a shorter name",
 }
-# Of these, what says nothing about the file that was opened.
+# Those that say something about the machine or the user's rights, and nothing about the file that was opened.
 LACKING = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 

@@ -144,12 +144,6 @@ def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def to_json(predicted: Sequence[Mapping[str, Any]], model: Mapping[str, Any], unreadable: Mapping[str, str]) -> str:
-    """Return the model, the predictions, and which images could not be read and why."""
-    content = {"model": model, "images": predicted, "unreadable": unreadable}
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
 def to_text(predicted: Sequence[Mapping[str, Any]], headings: tuple[str, str]) -> str:
     """Return a table with one line per image; `headings` are those of the two branches."""
     rows: list[Sequence[str]] = [("image", "class", "confidence", *headings, "next")]
@@ -202,7 +196,8 @@ def predict(
         text = to_csv(predicted)
     elif form == "json":
         reasons = {str(path): reason for path, reason in skipped.items()}
-        text = to_json(predicted, model_facts(model, params), reasons)
+        content = {"model": model_facts(model, params), "images": predicted, "unreadable": reasons}
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     else:
         after = "" if chosen["stream"] else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
         title = f"{model.problem.name}{after}: {counted(len(model.classes_seen), 'class')}"

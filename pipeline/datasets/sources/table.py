@@ -26,7 +26,7 @@ IMAGE_COLUMNS = ("image", "path", "file_name")  # the last as in Hugging Face's 
 
 
 class CsvFile:
-    """A CSV file in UTF-8 (a .tsv with tabs), read as a `ParquetFile` of texts is."""
+    """A CSV file in UTF-8 (a .tsv with tabs), with what is read here of a `ParquetFile` as well."""
 
     names: Mapping[str, list[str]] = {}  # of classes that are given by number: the file has none
 
