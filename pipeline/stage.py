@@ -139,7 +139,7 @@ def domain_images(params: Any, domain: str) -> FoundImages:
     return find_in(Path(described.images), settings)
 
 
-def shown_with(params: Params, problem: str, *more: str) -> dict[str, Any]:
+def figure_settings(params: Params, problem: str, *more: str) -> dict[str, Any]:
     """Return what decides a problem's figures besides `rff` and `method`: part of the settings of a stage.
 
     ``more`` are further sections that count.

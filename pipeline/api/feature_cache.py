@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pipeline import paths
 from pipeline.api.feature_rows import FeatureRows
 from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
+from pipeline.config.suite import StepEntry
 from pipeline.errors import listed
 from pipeline.method.rows import Labels
 from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model, open_stream_model
@@ -201,11 +202,10 @@ class FeatureCache:
         """
         params = self.params
         step = newest_step(params, stream, after)
-        entry = params.steps.get(step)
+        state = params.steps.get(step) or params.past[step]
         # whose stores say which backbones new images need: the source's where the step's images are gone
-        domain = params.past[step].source if entry is None else entry.domain
-        source = (entry or params.past[step]).source
-        self._bring(paths.stream_state(step), paths.bases(source), *self._features_of(domain))
+        domain = state.domain if isinstance(state, StepEntry) else state.source
+        self._bring(paths.stream_state(step), paths.bases(state.source), *self._features_of(domain))
         return open_stream_model(
             step,
             self._project.domain(domain),

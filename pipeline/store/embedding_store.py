@@ -105,10 +105,10 @@ class EmbeddingStore:
         except (ValueError, OSError) as error:
             raise damaged(self.path / view, error, store=self.path) from None
 
-    def blocks(self, view: str, size: int = SHARD_ROWS) -> Iterator[Matrix]:
-        """Yield the rows of a view in order, ``size`` at a time, in bounded memory."""
-        for start in range(0, self.rows, size):
-            yield self.read(view, start, start + size)
+    def blocks(self, view: str) -> Iterator[Matrix]:
+        """Yield the rows of a view in order, `SHARD_ROWS` at a time, in bounded memory."""
+        for start in range(0, self.rows, SHARD_ROWS):
+            yield self.read(view, start, start + SHARD_ROWS)
 
     def dtype(self, view: str) -> np.dtype[Any]:
         """Return the type of a view's numbers."""
