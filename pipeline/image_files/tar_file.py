@@ -11,7 +11,7 @@ from cachetools import LRUCache, cached
 from pipeline.errors import InputError, one_line, pass_on_machine_error
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
-KEPT = 1_000_000  # members whose places are remembered, 0.2 GB
+KEPT = 1_000_000  # members whose offsets are remembered, 0.2 GB
 
 
 def as_it_is(file: Path) -> tuple[Path, int, int]:

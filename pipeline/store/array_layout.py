@@ -203,7 +203,7 @@ def array_layout(folder: Path, metadata: Metadata) -> ArrayLayout:
     if not (_are_sizes(shape) and _are_sizes(grid) and len(shape) == len(grid) <= MAX_AXES):
         raise ValueError(f"impossible shape {str(shape)[:60]} in chunks of {str(grid)[:60]}")
     layout = ArrayLayout(folder, tuple(shape), len(list(takewhile(lambda size: size == 1, grid))), dtype)
-    _require_true(layout, metadata, math.prod(shape[: layout.leading]))
+    _require_as_written(layout, metadata, math.prod(shape[: layout.leading]))
     return layout
 
 
@@ -221,7 +221,7 @@ def sharded_rows(folder: Path, metadata: Metadata) -> ShardedRows:
     if shard_rows > MAX_SHARD_ROWS or shard_rows % chunk_rows or dtype.kind != "f" or not isinstance(attributes, dict):
         raise ValueError(NOT_OURS)
     layout = ShardedRows(folder, (rows, width), dtype, chunk_rows, shard_rows, attributes)
-    _require_true(layout, metadata, -(-rows // shard_rows))
+    _require_as_written(layout, metadata, -(-rows // shard_rows))
     return layout
 
 
@@ -261,7 +261,7 @@ def _are_sizes(numbers: object) -> bool:
     return isinstance(numbers, list) and all(type(n) is int and n >= 1 for n in numbers)
 
 
-def _require_true(layout: Layout, metadata: Metadata, files: int) -> None:
+def _require_as_written(layout: Layout, metadata: Metadata, files: int) -> None:
     """Raise `ValueError` unless the metadata and the files are those of the layout, which has so many ``files``."""
     stated = {**layout.metadata, "fill_value": metadata.get("fill_value")}  # which no file can show
     if any(metadata.get(key) != value for key, value in stated.items()):
