@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline import paths
 from pipeline.api.feature_rows import FeatureRows
-from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
+from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, streams_of
 from pipeline.config.suite import StepEntry
 from pipeline.errors import listed
 from pipeline.method.rows import Labels
@@ -101,9 +101,7 @@ class FeatureCache:
     @property
     def streams(self) -> Mapping[str, tuple[str, ...]]:
         """The keys of the steps of each stream, those whose images are gone first."""
-        keys = (*self.params.past, *self.params.steps)
-        names = dict.fromkeys(key.partition("-")[0] for key in keys)
-        return {name: tuple(stream_states(self.params, name)) for name in names}
+        return {name: tuple(states) for name, states in streams_of(self.params).items()}
 
     def rows(self, domain: str, model: str, view: str = "original") -> FeatureRows:
         """Return the features of a domain's images by a model.

@@ -30,7 +30,7 @@ from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
 from pipeline.commented_yaml import dump, in_one_line, load, put
-from pipeline.config.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
+from pipeline.config.params import SUITE_FILE, named, newest_step, parse_suite, streams_of
 from pipeline.config.suite import Suite
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
@@ -70,7 +70,7 @@ def add(
         raise ParamsError(f"stream {stream!r}: letters, digits and _ only; a step is named STREAM-STEP")
     name = re.sub(r"[^A-Za-z0-9_]", "_", step or folder.resolve().name)
     key, domain = f"{stream}-{name}", f"{stream}_{name}"
-    earlier = stream_states(suite, stream)
+    earlier = streams_of(suite).get(stream, {})
     if key in earlier or domain in suite.domains:
         raise ParamsError(f"{SUITE_FILE}: {key} or its domain {domain} is there already; choose another with --step")
     before = newest_step(suite, stream, after) if earlier else None
