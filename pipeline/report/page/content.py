@@ -39,8 +39,7 @@ class ProblemResults:
 
     def origin(self, table: str) -> Origin:
         """Return where one of the tables comes from."""
-        file = paths.problem_tables(self.suite, self.name) / f"{table}.csv"
-        return Origin(f"evaluate@{self.name}", file.as_posix())
+        return Origin(f"evaluate@{self.name}", paths.problem_tables(self.suite, self.name) / f"{table}.csv")
 
 
 def read_problem(suite: str, name: str, problem: Any, comparison: Comparison, *, swept: bool) -> ProblemResults:

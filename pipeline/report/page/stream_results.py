@@ -43,8 +43,7 @@ class StreamResults:
 
     def origin(self, ending: str) -> Origin:
         """Return where the figures (``json``) or the images (``csv``) of the last step come from."""
-        file = paths.step_images(self.suite, self.name).with_suffix(f".{ending}")
-        return Origin(f"step@{self.name}", file.as_posix())
+        return Origin(f"step@{self.name}", paths.step_images(self.suite, self.name).with_suffix(f".{ending}"))
 
 
 def read_streams(
