@@ -155,7 +155,7 @@ class ShardedRows:
         with self._file(shard).open("wb") as content:
             for start in range(0, len(rows), self.chunk_rows):
                 part = rows[start : start + self.chunk_rows]
-                chunk = np.full((self.chunk_rows, self.shape[1]), np.nan, self.dtype)  # NaN where the last one is not full
+                chunk = np.full((self.chunk_rows, self.shape[1]), np.nan, self.dtype)  # NaN: the last is not full
                 chunk[: len(part)] = part
                 content.writelines(_with_crc(chunk))
             content.write(self._index(shard))
