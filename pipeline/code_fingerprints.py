@@ -21,7 +21,8 @@ WITHOUT_EFFECT = frozenset(
         *("errors", "paths", "stage", "write_aside", "extraction/cluster"),
     )
 )
-# What the runner gives to a stage that asks for it; the executor imports who sums on a GPU and on a cluster.
+# Modules behind what a stage takes from its context instead of importing it. The executor imports what sums on a GPU
+# and on a cluster.
 GIVEN = {"context.project": PACKAGE / "problem/problem.py", "context.executor": PACKAGE / "extraction/executor.py"}
 # Files of the package that a module uses without importing them: compared methods, which are found by their names, and
 # files that are not Python.

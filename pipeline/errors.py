@@ -25,11 +25,11 @@ OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
     errno.ENFILE: "close some files: the whole machine has too many open",
     errno.EIO: "check the disk, which fails to read or write",
     errno.ENOMEM: "free some memory",
-    errno.EEXIST: "name another place: a file stands where a folder is wanted",
-    errno.ENOTDIR: "name another place: a file stands where a folder is wanted",
+    errno.EEXIST: "name another path: a file is where a folder is needed",
+    errno.ENOTDIR: "name another path: a file is where a folder is needed",
     errno.ENAMETOOLONG: "give it a shorter name",
 }
-# Of these, what says nothing about the file that was opened.
+# Those that say something about the machine or the user's rights, and nothing about the file that was opened.
 LACKING = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
@@ -101,8 +101,8 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
             if error.errno not in OF_THE_MACHINE:
                 raise
             # outputs appear whole or not at all, so running again is safe
-            remedy, place = OF_THE_MACHINE[error.errno], f"{error.filename}: " if error.filename else ""
-            text = f"{place}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
+            remedy, file = OF_THE_MACHINE[error.errno], f"{error.filename}: " if error.filename else ""
+            text = f"{file}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
         except MemoryError as error:
             text = f"{one_line(error) or 'out of memory'}; use a smaller rff.D, or more memory"
         except KeyboardInterrupt:

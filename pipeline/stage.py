@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 STAGES = "pipeline.stages"
 ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
-BY_NAME = ("method", "rff")  # what one changes all day: parameters of DVC in every stage that reads them
+BY_NAME = ("method", "rff")  # changed most often: DVC tracks them by name in every stage that reads them
 
 SettingsOf = Callable[..., dict[str, Any]]
 
@@ -118,15 +118,8 @@ def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
     from pipeline.extraction.embedding_settings import EmbeddingSettings
     from pipeline.method.frequency_views import ViewSettings  # imports torch
 
-    runtime = params.runtime
-    return EmbeddingSettings(
-        backbone=params.models[model],
-        views=ViewSettings(**params.views.model_dump()),
-        device=runtime.device,
-        batch_size=runtime.batch_size,
-        workers=runtime.workers,
-        compile=runtime.compile,
-    )
+    how = params.runtime.model_dump(exclude={"statistics"})
+    return EmbeddingSettings(params.models[model], ViewSettings(**params.views.model_dump()), **how)
 
 
 def domain_images(params: Any, domain: str) -> FoundImages:
@@ -146,7 +139,7 @@ def domain_images(params: Any, domain: str) -> FoundImages:
     return find_in(Path(described.images), settings)
 
 
-def shown_with(params: Params, problem: str, *more: str) -> dict[str, Any]:
+def figure_settings(params: Params, problem: str, *more: str) -> dict[str, Any]:
     """Return what decides a problem's figures besides `rff` and `method`: part of the settings of a stage.
 
     ``more`` are further sections that count.

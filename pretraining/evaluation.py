@@ -10,6 +10,8 @@ from torch.nn.functional import interpolate, normalize
 from pipeline.datasets import digits
 from pretraining.models import CLIP_MEAN_STD, CLIP_SIZE, VIT_MEAN_STD, VIT_SIZE, as_input, tokenize
 
+SPOKEN_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -60,7 +62,7 @@ def clip_embeddings(clip: nn.Module, images: torch.Tensor) -> torch.Tensor:
 @torch.no_grad()
 def zero_shot_scores(clip: nn.Module, embeddings: torch.Tensor) -> torch.Tensor:
     """(n, 10) probabilities over the digits, prompt "a photo of the digit {name}"."""
-    prompts = [f"a photo of the digit {name}" for name in digits.SPOKEN_NAMES]
+    prompts = [f"a photo of the digit {name}" for name in SPOKEN_NAMES]
     texts = clip.encode_text(tokenize(prompts), normalize=True)
     return (embeddings @ texts.T * clip.logit_scale.exp()).softmax(1)
 

@@ -10,6 +10,11 @@ from pathlib import Path
 
 from pipeline.datasets import digits
 
+MATPLOTLIB_FONTS = tuple(  # the DejaVu family
+    f"DejaVu{family}{cut}.ttf"
+    for family, slanted in (("Sans", "Oblique"), ("SansMono", "Oblique"), ("Serif", "Italic"))
+    for cut in ("", "-Bold", f"-{slanted}", f"-Bold{slanted}")
+)
 DEBIAN_FONTS = Path("/usr/share/fonts")
 LIST = Path(__file__).with_name("fonts.txt")
 PACKAGES = Path(__file__).with_name("font_packages.txt").read_text().split()
@@ -17,7 +22,7 @@ PACKAGES = Path(__file__).with_name("font_packages.txt").read_text().split()
 
 def pretraining_fonts(*, matplotlib_only: bool = False) -> list[Path]:
     """Every font file of the pretraining, in a fixed order; a missing one ends the run."""
-    own = [digits.font_path(name) for name in digits.PRETRAINING_FONTS]
+    own = [digits.font_path(name) for name in MATPLOTLIB_FONTS]
     if matplotlib_only:
         return own
     debian = [DEBIAN_FONTS / line for line in LIST.read_text().splitlines() if line]

@@ -26,8 +26,8 @@ def ended(capsys, error):
         (MemoryError("Unable to allocate 26.8 GiB\nfor an array"), ("26.8 GiB", "rff.D")),
         (errno.ENOSPC, ("free some disk space",)),
         (errno.EMFILE, ("ulimit -n",)),
-        (errno.ENOTDIR, ("a file stands where a folder is wanted",)),
-        (errno.EEXIST, ("a file stands where a folder is wanted",)),
+        (errno.ENOTDIR, ("a file is where a folder is needed",)),
+        (errno.EEXIST, ("a file is where a folder is needed",)),
         (errno.ENAMETOOLONG, ("shorter name",)),
     ],
 )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline import paths
 from pipeline.api.feature_rows import FeatureRows
-from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, stream_states
+from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, streams_of
+from pipeline.config.suite import StepEntry
 from pipeline.errors import listed
 from pipeline.method.rows import Labels
 from pipeline.problem.adapted_model import AdaptedModel, open_adapted_model, open_stream_model
@@ -100,9 +101,7 @@ class FeatureCache:
     @property
     def streams(self) -> Mapping[str, tuple[str, ...]]:
         """The keys of the steps of each stream, those whose images are gone first."""
-        keys = (*self.params.past, *self.params.steps)
-        names = dict.fromkeys(key.partition("-")[0] for key in keys)
-        return {name: tuple(stream_states(self.params, name)) for name in names}
+        return {name: tuple(states) for name, states in streams_of(self.params).items()}
 
     def rows(self, domain: str, model: str, view: str = "original") -> FeatureRows:
         """Return the features of a domain's images by a model.
@@ -201,11 +200,10 @@ class FeatureCache:
         """
         params = self.params
         step = newest_step(params, stream, after)
-        entry = params.steps.get(step)
+        state = params.steps.get(step) or params.past[step]
         # whose stores say which backbones new images need: the source's where the step's images are gone
-        domain = params.past[step].source if entry is None else entry.domain
-        source = (entry or params.past[step]).source
-        self._bring(paths.stream_state(step), paths.bases(source), *self._features_of(domain))
+        domain = state.domain if isinstance(state, StepEntry) else state.source
+        self._bring(paths.stream_state(step), paths.bases(state.source), *self._features_of(domain))
         return open_stream_model(
             step,
             self._project.domain(domain),

@@ -40,7 +40,7 @@ from pipeline.report.table_formats import align
 from pipeline.write_aside import write_text
 
 if TYPE_CHECKING:
-    from pipeline.extraction.images import ExaminedImages
+    from pipeline.extraction.images import Image
     from pipeline.method.prediction import Prediction
     from pipeline.method.rows import Matrix
     from pipeline.problem.adapted_model import AdaptedModel
@@ -74,18 +74,19 @@ def open_model(
     return cache.stream_model(str(stream), after=after)
 
 
-def usable_images(named: list[Path], params: Params, *, skip: bool) -> ExaminedImages:
+def usable_images(named: list[Path], params: Params, *, skip: bool) -> tuple[list[Image], dict[Path, str]]:
     """Decode the images once; stop where some are unreadable, or with ``skip`` name them and go on."""
     from pipeline.extraction import images
 
     data, runtime = params.data, params.runtime
-    read = images.examined_images(images.find_images(named), max_pixels=data.max_pixels, workers=runtime.workers)
-    if read.unreadable and not (skip and read.images):
-        remedy = "; classify the others with --unreadable skip" if read.images else ""
-        raise InputError("\n".join(read.unreadable.values()) + remedy)
-    for reason in read.unreadable.values():
+    found = images.find_images(named)
+    usable, unreadable = images.examined_images(found, max_pixels=data.max_pixels, workers=runtime.workers)
+    if unreadable and not (skip and usable):
+        remedy = "; classify the others with --unreadable skip" if usable else ""
+        raise InputError("\n".join(unreadable.values()) + remedy)
+    for reason in unreadable.values():
         sys.stderr.write(f"referee: skipped: {reason}\n")
-    return read
+    return usable, unreadable
 
 
 def model_facts(model: AdaptedModel, params: Params) -> dict[str, Any]:
@@ -143,12 +144,6 @@ def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def to_json(predicted: Sequence[Mapping[str, Any]], model: Mapping[str, Any], unreadable: Mapping[str, str]) -> str:
-    """Return the model, the predictions, and which images could not be read and why."""
-    content = {"model": model, "images": predicted, "unreadable": unreadable}
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
 def to_text(predicted: Sequence[Mapping[str, Any]], headings: tuple[str, str]) -> str:
     """Return a table with one line per image; `headings` are those of the two branches."""
     rows: list[Sequence[str]] = [("image", "class", "confidence", *headings, "next")]
@@ -180,12 +175,13 @@ def predict(
                 f"suite.yaml: models.{name}: its embeddings were computed elsewhere, so images cannot be embedded "
                 "here; use `referee export` and embed them where the others were"
             )
-    read = usable_images(images, params, skip=unreadable == "skip")  # refused before the backbones are loaded
+    # refused before the backbones are loaded
+    usable, skipped = usable_images(images, params, skip=unreadable == "skip")
 
     def embedded(name: str, views: Sequence[str]) -> dict[str, Matrix]:
         store = open_embeddings(target.root / paths.embeddings(target.name, name))
         settings = embedding_settings(params, name)
-        return embed_new_images(read.images, views, settings, store=store, model=name)
+        return embed_new_images(usable, views, settings, store=store, model=name)
 
     views, *others = (embedded(name, model.views) for name in vision_models)
     if others:
@@ -194,13 +190,14 @@ def predict(
             for v in model.views
         }
     prediction = model.predict(views, embedded(language, ("original",))["original"])
-    names = [str(image.path) for image in read.images]
+    names = [str(image.path) for image in usable]
     predicted = predicted_images(names, prediction, model.classes_seen, top)
     if form == "csv":
         text = to_csv(predicted)
     elif form == "json":
-        reasons = {str(path): reason for path, reason in read.unreadable.items()}
-        text = to_json(predicted, model_facts(model, params), reasons)
+        reasons = {str(path): reason for path, reason in skipped.items()}
+        content = {"model": model_facts(model, params), "images": predicted, "unreadable": reasons}
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     else:
         after = "" if chosen["stream"] else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
         title = f"{model.problem.name}{after}: {counted(len(model.classes_seen), 'class')}"

@@ -30,7 +30,7 @@ from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
 from pipeline.commented_yaml import dump, in_one_line, load, put
-from pipeline.config.params import SUITE_FILE, named, newest_step, parse_suite, stream_states
+from pipeline.config.params import SUITE_FILE, named, newest_step, parse_suite, streams_of
 from pipeline.config.suite import Suite
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
@@ -70,36 +70,18 @@ def add(
         raise ParamsError(f"stream {stream!r}: letters, digits and _ only; a step is named STREAM-STEP")
     name = re.sub(r"[^A-Za-z0-9_]", "_", step or folder.resolve().name)
     key, domain = f"{stream}-{name}", f"{stream}_{name}"
-    earlier = stream_states(suite, stream)
+    earlier = streams_of(suite).get(stream, {})
     if key in earlier or domain in suite.domains:
         raise ParamsError(f"{SUITE_FILE}: {key} or its domain {domain} is there already; choose another with --step")
     before = newest_step(suite, stream, after) if earlier else None
-    if before is None:
-        source = _source(suite, source)
-    elif source in (None, earlier[before].source):
-        source = earlier[before].source
-    else:
-        raise ParamsError(f"--source {source}: the stream's source is {earlier[before].source}; start another stream")
-    dataset = _dataset(suite, source, before)
-    names = suite.datasets[dataset].class_names
+    source = _source(suite, earlier[before].source if before else None, source)
     like = suite.steps[before].domain if before in suite.steps else source
     corrections = Path(f"corrections/{key}.csv")
     with edited_suite() as data:
-        if not names:
-            names = {name: spoken(name) for name in _class_names(suite, source)}
-            data["datasets"][dataset]["class_names"] = in_one_line(names)
-        known = [*names, *(new_classes or ())]
-        for name in classes or ():
-            if name not in known:
-                raise ParamsError(
-                    f"--classes: {name!r} is no class of the source{did_you_mean(name, known)}; "
-                    f"if it is new, name it with --new-classes {name}"
-                )
-        if new_classes:  # in a dataset of their own, so that nothing earlier runs again
-            names = names | {name: spoken(name) for name in new_classes}
-            entry = {"classes_per_task": suite.datasets[dataset].classes_per_task, "class_names": names}
-            dataset, classes = domain, known if classes is None else [*classes, *new_classes]
-            put(data, "datasets", dataset, entry)
+        former = _dataset(suite, source, before)
+        dataset, classes = _write_classes(
+            data, suite, former, source=source, domain=domain, classes=classes, new=new_classes or []
+        )
         data["domains"][domain] = CommentedMap(
             dataset=dataset,
             images=folder.as_posix(),
@@ -124,13 +106,41 @@ def add(
     yield f"next: `dvc repro step@{key}`; read {table}, and write what is wrong there into {corrections}"
 
 
-def _source(suite: Suite, asked: str | None) -> str:
-    """Return the source of a first step: the one asked for, or the only one there is."""
+def _source(suite: Suite, of_stream: str | None, asked: str | None) -> str:
+    """Return the source of a step: that of the stream, of a first step the one asked for or the only one there is."""
+    if of_stream is not None:
+        if asked not in (None, of_stream):
+            raise ParamsError(f"--source {asked}: the stream's source is {of_stream}; start another stream")
+        return of_stream
     if asked is None and len(suite.sources) != 1:
         raise ParamsError(f"--source: name one of {listed(suite.sources)}: whose model labels the images")
     source = asked or next(iter(suite.sources))
     named("sources", suite.sources, source)
     return source
+
+
+def _write_classes(
+    data: Any, suite: Suite, dataset: str, *, source: str, domain: str, classes: list[str] | None, new: list[str]
+) -> tuple[str, list[str] | None]:
+    """Write all classes of a step into its dataset; return this dataset, and the classes that its images may have."""
+    names = suite.datasets[dataset].class_names
+    if not names:
+        names = {name: spoken(name) for name in _class_names(suite, source)}
+        data["datasets"][dataset]["class_names"] = in_one_line(names)
+    known = [*names, *new]
+    for name in classes or ():
+        if name not in known:
+            raise ParamsError(
+                f"--classes: {name!r} is no class of the source{did_you_mean(name, known)}; "
+                f"if it is new, name it with --new-classes {name}"
+            )
+    if not new:
+        return dataset, classes
+    # in a dataset of their own, so that nothing earlier runs again
+    names = names | {name: spoken(name) for name in new}
+    entry = {"classes_per_task": suite.datasets[dataset].classes_per_task, "class_names": names}
+    put(data, "datasets", domain, entry)
+    return domain, known if classes is None else [*classes, *new]
 
 
 def _dataset(suite: Suite, source: str, before: str | None) -> str:

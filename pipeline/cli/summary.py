@@ -21,13 +21,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from pipeline import paths
 from pipeline.config.params import Params, load_params
 from pipeline.dvc_lock import read_stages
 from pipeline.errors import InputError
-from pipeline.report.made_with import former_features, made_with, stale_notes
+from pipeline.report.made_with import MadeWith, former_features, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
 from pipeline.report.results import guessing, read_evaluation, read_probe, read_step
 from pipeline.report.suite import read_suite
@@ -55,7 +54,7 @@ def feature_table(params: Params) -> str:
     )
 
 
-def problem_table(params: Params) -> str:
+def problem_table(params: Params, now: MadeWith) -> str:
     """Return A_T of every problem in percent, mean ± standard deviation over the seeds, and what it rests on."""
     rows = [("problem", "n", "CLIP alone", "source only", "adapted", "gain", "forgetting", "pseudo-labels")]
     made = {}
@@ -77,7 +76,7 @@ def problem_table(params: Params) -> str:
         )
     options = [f"{key} {value}" for key, value in params.method.options.items()]
     settings = ", ".join([f"variant {params.method.variant}", *options, f"D {params.rff.D}"])
-    notes = marked(stale_notes(made, _today(params), "dvc repro evaluate"))
+    notes = marked(stale_notes(made, now, "dvc repro evaluate"))
     return _titled(f"final accuracy A_T, {settings}", rows, ["n: test images per seed", *notes])
 
 
@@ -89,10 +88,6 @@ def stream_table(params: Params, steps: Iterable[str]) -> str:
         shares = (f"{found.agreement:.0%}", f"{found.estimated_accuracy:.0%}")
         rows.append((key, str(found.images), str(found.corrected), *shares))
     return _titled("streams", rows, ["accuracy perhaps: without labels, 8 points off on average"])
-
-
-def _today(params: Params) -> dict[str, Any]:
-    return made_with(params.model_dump(mode="json"))
 
 
 def marked(warnings: Sequence[str]) -> tuple[str, ...]:
@@ -117,13 +112,13 @@ def tables(params: Params) -> str:
         raise InputError(f"results/{suite}: no results yet; run dvc repro, or dvc pull --allow-missing")
     shown = [feature_table(params)] if probed else []
     shown += [stream_table(params, ran)] if ran else []
-    stale: list[str] = []
+    stale, now = list[str](), made_with(params.model_dump(mode="json"))
     if compared:
         measured = read_suite(suite, problems, params.domains)
-        stale = stale_notes(measured.made_with, _today(params), "dvc repro compare")
+        stale = stale_notes(measured.made_with, now, "dvc repro compare")
         shown.append(to_text(replace(headline_table(measured), warnings=marked(stale))))
     if problems and (not compared or (stale and evaluated) or _has_own_method(params)):
-        shown.append(problem_table(params))
+        shown.append(problem_table(params, now))
     return "\n".join(shown)
 
 

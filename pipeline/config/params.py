@@ -99,18 +99,17 @@ def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
     return entries[key]
 
 
-def stream_states(suite: Suite, stream: str) -> dict[str, StateEntry]:
-    """Return the steps of a stream, those whose images are gone first."""
-    states: dict[str, StateEntry] = {**suite.past, **suite.steps}
-    return {key: state for key, state in states.items() if key.partition("-")[0] == stream}
+def streams_of(suite: Suite) -> dict[str, dict[str, StateEntry]]:
+    """Return the steps of every stream by their keys, those whose images are gone first."""
+    streams: dict[str, dict[str, StateEntry]] = {}
+    for key, state in (*suite.past.items(), *suite.steps.items()):
+        streams.setdefault(key.partition("-")[0], {})[key] = state
+    return streams
 
 
 def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
     """Return the key of a stream's last step, or of the one that ``after`` names (``week2`` or ``camera-week2``)."""
-    own = stream_states(suite, stream)
-    if not own:
-        streams = {key.partition("-")[0] for key in (*suite.past, *suite.steps)}
-        raise ParamsError(f"{SUITE_FILE}: steps: there is no stream {stream!r}{did_you_mean(stream, streams)}")
+    own = named("steps", streams_of(suite), stream)
     if after is not None:
         key = after if "-" in after else f"{stream}-{after}"
         named("steps", own, key)

@@ -178,10 +178,6 @@ class StepEntry(StateEntry):
     source_task: Annotated[int, Field(ge=1)] | None = None
 
 
-class SourceEntry(Section):
-    """A domain that is fitted as a source; it has no settings."""
-
-
 class Suite(Section):
     """The sections of suite.yaml, which must agree with each other."""
 
@@ -193,7 +189,7 @@ class Suite(Section):
     joined: list[JoinedEntry]
     vision: str  # one of models, or of joined
     language: str
-    sources: dict[Key, SourceEntry]
+    sources: dict[Key, Section]  # domains that are fitted as a source; they have no settings
     problems: dict[DashedKey, ProblemEntry]
     swept: dict[DashedKey, ProblemEntry]  # whose sensitivity to D and sigma is measured
     steps: dict[DashedKey, StepEntry]

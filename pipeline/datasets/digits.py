@@ -31,13 +31,6 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
 
-# The DejaVu family. The pretraining adds fonts that are not in matplotlib: pretraining/fonts.py.
-PRETRAINING_FONTS: tuple[str, ...] = tuple(
-    f"DejaVu{family}{cut}.ttf"
-    for family, slanted in (("Sans", "Oblique"), ("SansMono", "Oblique"), ("Serif", "Italic"))
-    for cut in ("", "-Bold", f"-{slanted}", f"-Bold{slanted}")
-)
-
 # The Computer Modern and STIX families: serif, sans, typewriter, bold, italic.
 PRINT_FONTS: tuple[str, ...] = (
     *(f"cm{cut}10.ttf" for cut in ("r", "b", "ss", "ti", "tt")),
@@ -82,10 +75,6 @@ def render_glyph(character: str, path: Path, size: int, *, fill: float = 0.7, st
 
 
 CLASSES: tuple[str, ...] = tuple("0123456789")
-SPOKEN_NAMES: tuple[str, ...] = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-)  # fmt: skip
-
 PRINT_PER_CLASS = 200
 IMAGE_SIZE = 32
 _OVERSAMPLING = 4  # print is drawn this much larger, then averaged down: smooth edges
@@ -99,22 +88,19 @@ class Digit(NamedTuple):
     pixels: NDArray[np.uint8]
 
 
-def generate(domain: str, folder: Path, *, seed: int, per_class: int | None = None) -> int:
-    """Write a domain ("mnist", "uci", "print") as ``folder/CLASS/NUMBER.png``; return the number of images.
+def generate(domain: str, folder: Path, *, seed: int, per_class: int | None) -> None:
+    """Write a domain ("mnist", "uci", "print") as ``folder/CLASS/NUMBER.png``.
 
     The same arguments write the same bytes; ``seed`` matters to ``print`` alone. Without ``per_class``, all of
     the real images are written, and `PRINT_PER_CLASS` of ``print``.
     """
     if domain not in _COLLECTIONS:
         raise InputError(f"digits has no domain {domain!r}: choose one of {', '.join(_COLLECTIONS)}")
-    written = 0
     with write_aside(folder) as aside:
         for image in _COLLECTIONS[domain](seed, per_class):
             target = aside / CLASSES[image.digit] / f"{image.number:05d}.png"
             target.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(image.pixels).save(target, format="PNG")
-            written += 1
-    return written
 
 
 def mnist(_seed: int, per_class: int | None) -> Iterator[Digit]:

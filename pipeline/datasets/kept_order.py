@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from pipeline.errors import InputError, did_you_mean
 from pipeline.write_aside import write_text
@@ -86,18 +87,14 @@ def longest(asked: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> O
 def read_orders(path: Path) -> list[KeptOrder]:
     """Read orders/DOMAIN.json, the order in force last; nothing where there is none yet."""
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        orders = [KeptOrder(entry["asked"], entry["tasks"]) for entry in entries]
-        if all(isinstance(name, str) for kept in orders for task in kept.tasks for name in task):
-            return orders
+        return TypeAdapter(list[KeptOrder]).validate_json(path.read_bytes())
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, LookupError):
-        pass
-    raise InputError(
-        f"{path}: cannot be read; if git left a conflict, keep the lines of one side, otherwise restore it from git, "
-        "or remove it to have the classes in the order of suite.yaml again"
-    )
+    except (OSError, ValueError):
+        raise InputError(
+            f"{path}: cannot be read; if git left a conflict, keep the lines of one side, otherwise restore it from "
+            "git, or remove it to have the classes in the order of suite.yaml again"
+        ) from None
 
 
 def write_orders(path: Path, orders: Iterable[KeptOrder]) -> None:

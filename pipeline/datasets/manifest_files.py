@@ -63,13 +63,6 @@ class ImageRow(NamedTuple):
     height: int
 
 
-class LabelledRow(NamedTuple):
-    """An image's class and sha256."""
-
-    class_name: str
-    sha256: str
-
-
 @dataclass(frozen=True)
 class Manifest:
     """What `manifest` writes: n images, the class of each (none of an unlabelled domain), C class names, the report."""
@@ -141,7 +134,7 @@ def rows_digest(image_digests: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def iterate_labelled(folder: Path) -> Iterator[LabelledRow]:
+def iterate_labelled(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield class and sha256 of every image of cache/manifests/DOMAIN; nothing for a domain without labels."""
     path = folder / LABELS
     _, rows = read_table(path, _LABEL_COLUMNS, list, may_be_empty=True)
@@ -154,7 +147,7 @@ def iterate_labelled(folder: Path) -> Iterator[LabelledRow]:
             raise malformed(path, f"has {'more' if row else 'fewer'} rows than {IMAGES.name}")
         if row[0] != image.path:
             raise malformed(path, f"row {number} is {row[0]}, in {IMAGES.name} {image.path}")
-        yield LabelledRow(row[1], image.sha256)
+        yield row[1], image.sha256
 
 
 def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
@@ -167,11 +160,11 @@ def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
     labels = array("q")
 
     def digests() -> Iterator[str]:
-        for row in iterate_labelled(folder):
-            if row.class_name not in label_of:
-                raise malformed(folder / LABELS, f"{row.class_name!r} is not in {CLASSES.name}")
-            labels.append(label_of[row.class_name])
-            yield row.sha256
+        for name, sha256 in iterate_labelled(folder):
+            if name not in label_of:
+                raise malformed(folder / LABELS, f"{name!r} is not in {CLASSES.name}")
+            labels.append(label_of[name])
+            yield sha256
 
     digest = rows_digest(digests())
     return np.array(labels, dtype=np.int64), digest

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from PIL import Image
 from pydantic import ConfigDict, Field, Strict, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import to_jsonable_python
 
 from pipeline.errors import ModelError, did_you_mean
 
@@ -95,10 +94,6 @@ class Preprocessing:
     def upright(self) -> bool:
         """Whether images are turned as their EXIF orientation says before they are cropped."""
         return self.orientation == "exif"
-
-    def as_attributes(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, for provenance."""
-        return dict(to_jsonable_python(self))
 
     def override(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with these fields changed; an unknown field or a value that cannot be is a `ModelError`."""

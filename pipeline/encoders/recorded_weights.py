@@ -31,7 +31,7 @@ def weights(origin: Path, library: str) -> dict[str, Any]:
 
 
 def require_weights_of_features(name: str, origin: str, facts: dict[str, Any]) -> None:
-    """Refuse weights that changed while suite.yaml still names the same model at the same place."""
+    """Refuse weights that changed while suite.yaml still names the same model at the same path."""
     recorded = recorded_facts(name, origin)
     if recorded is None or recorded == facts:
         return

@@ -9,7 +9,7 @@ import torch
 
 from pipeline.method.class_statistics import ClassStatistics, class_shares
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, Matrix64, row_blocks, unit_rows
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, row_blocks, unit_rows
 
 
 def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> ClassStatistics:
@@ -46,10 +46,6 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
         count=count,
         weight=weight,
         squared_weight=squared,
-        sums=_array(sums),
-        scatter=_array(scatter).T,  # symmetric: its transpose is the same matrix in Fortran order
+        sums=sums.cpu().numpy(),
+        scatter=scatter.cpu().numpy().T,  # symmetric: its transpose is the same matrix in Fortran order
     )
-
-
-def _array(tensor: torch.Tensor) -> Matrix64:
-    return np.asarray(tensor.cpu().numpy(), dtype=np.float64)

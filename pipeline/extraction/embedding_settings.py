@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_jsonable_python
+
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ParamsError, StoreError
 from pipeline.method.views import ABOUT
@@ -69,7 +71,7 @@ def backbone_identity(encoder: ImageEncoder) -> Provenance:
     return {
         "model": encoder.description,
         "weights": encoder.fingerprint,
-        "preprocessing": encoder.preprocessing.as_attributes(),
+        "preprocessing": to_jsonable_python(encoder.preprocessing),
         "precision": encoder.precision,
     }
 

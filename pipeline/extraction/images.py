@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from pipeline.encoders.image_decoding import decode, image_facts
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError
 from pipeline.extraction.ordered_map import ordered_map, worker_count
-from pipeline.image_files.read import IMAGE_SUFFIXES, PARQUET, TAR, file_of
+from pipeline.image_files.read import IMAGE_SUFFIXES, file_of, is_shard
 
 Crops = npt.NDArray[np.uint8]  # (n, h, w, 3)
 
@@ -28,13 +27,6 @@ class Image:
     digest: bytes  # sha256 of its content, 32 bytes; a file that has changed since is an error
 
 
-class ExaminedImages(NamedTuple):
-    """What `read_images` found."""
-
-    images: list[Image]  # those that can be used, in the order given
-    unreadable: dict[Path, str]  # of the others, one line each that says why not
-
-
 def images_of(rows: Iterable[ImageRow]) -> list[Image]:
     """Return the images of a manifest's rows, in order."""
     return [Image(Path(row.path), bytes.fromhex(row.sha256)) for row in rows]
@@ -44,7 +36,7 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
     """Return the images that ``paths`` name, each once: files as they are, folders and shards with all in them."""
     found: list[Path] = []
     for path in paths:
-        if path.is_dir() or path.suffix.lower() in (TAR, PARQUET):
+        if path.is_dir() or is_shard(path):
             inside = find_in(path, DomainSettings(labelled=False)).images
             if not inside:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
@@ -57,8 +49,11 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> ExaminedImages:
-    """Decode and hash every image once, so that all complaints come before any embedding."""
+def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> tuple[list[Image], dict[Path, str]]:
+    """Decode and hash every image once, so that all complaints come before any embedding.
+
+    Return those that can be used, in the order given, and of the others a line each that says why not.
+    """
 
     def read(path: Path) -> Image | str:
         try:
@@ -67,10 +62,8 @@ def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> 
             return str(error)
 
     results = list(ordered_map(read, paths, workers=worker_count(workers)))
-    return ExaminedImages(
-        [image for image in results if isinstance(image, Image)],
-        {path: reason for path, reason in zip(paths, results, strict=True) if isinstance(reason, str)},
-    )
+    unreadable = {path: reason for path, reason in zip(paths, results, strict=True) if isinstance(reason, str)}
+    return [image for image in results if isinstance(image, Image)], unreadable
 
 
 def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> Crops:

@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.datasets.manifest_files import read_images
 from pipeline.encoders.image_encoder import ImageEncoder
 from pipeline.errors import ModelError, ParamsError
 from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.image_embedder import Batch, ImageEmbedder
-from pipeline.extraction.images import Image, images_of
+from pipeline.extraction.images import Image
 from pipeline.extraction.progress import Progress
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch, ascend
 from pipeline.method.frequency_views import frequency_views
@@ -85,6 +83,7 @@ def tasks_to_refine(
 def refined_problem(
     problem: Problem,
     options: MethodOptions,
+    images: Sequence[Image],
     views: Sequence[str],
     settings: EmbeddingSettings,
     *,
@@ -93,9 +92,11 @@ def refined_problem(
     for_each_seed: Callable[..., list[Any]],
     scratch: Path,
 ) -> Iterator[RefinedViews]:
-    """Label, refine and embed ``views`` of the train images of all seeds of a problem, see `refine_views`.
+    """Label, refine and embed ``views`` of the train images of all seeds of a problem; ``images`` are the target's n.
 
     ``for_each_seed`` runs a function of a seed's index and a row reduction, as `executor.Executor.for_each_seed` does.
+    Rows, which may be more than the memory holds, are of each view an .npy file (S, n, d) in the folder ``scratch``,
+    there until the ``with`` block ends; those of test images are NaN.
     """
     target = problem.target
     if target.hidden or target.label_space is not None or options.reject != "none":
@@ -104,48 +105,8 @@ def refined_problem(
             "hidden classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
         )
     labels = for_each_seed(partial(label_seed, problem=problem, options=options))
-    with refine_views(
-        images_of(read_images(target.manifest)),
-        views,
-        settings,
-        ascent=ascent,
-        attention=attention,
-        train=np.array([~target.tasks.is_test(seed) for seed in target.seeds]),
-        tasks_of=lambda index: tasks_to_refine(problem, options, labels[index], index),
-        scratch=scratch,
-    ) as files:
-        yield RefinedViews(files, labels)
-
-
-@contextmanager
-def refine_views(
-    images: Sequence[Image],
-    views: Sequence[str],
-    settings: EmbeddingSettings,
-    *,
-    ascent: Ascent,
-    attention: bool,
-    train: npt.NDArray[np.bool_],
-    tasks_of: Callable[[int], Iterable[TaskToRefine]],
-    scratch: Path,
-) -> Iterator[dict[str, Path]]:
-    """Refine and embed ``views`` of all seeds' train images; ``train`` (S, n) says which of the n images these are.
-
-    Yield of each view an .npy file (S, n, d) in the folder ``scratch``, there until the ``with`` block ends: the rows
-    may be more than the memory holds; those of test images are NaN. ``tasks_of(seed_index)`` gives the tasks of a seed
-    and is not called without steps.
-    """
+    train = np.array([~target.tasks.is_test(seed) for seed in target.seeds])  # (S, n)
     refiner = ViewRefiner(ImageEmbedder.build(settings).encoder, settings, ascent, attention=attention)
-
-    def fill(seed_rows: Mapping[str, Matrix], tasks: Iterable[TaskToRefine]) -> None:
-        """Put the refined rows of the tasks into the arrays (n, d) of one seed."""
-        batches = [batch for task in tasks for batch in _batches(task, images, tuple(views), refiner.batch_size)]
-        with Progress("refine", sum(len(batch.images) for batch in batches)) as shown:
-            for batch, embedded in refiner.embed(batches):
-                for view, rows in embedded.items():
-                    seed_rows[view][batch.task.rows] = rows
-                shown.update(len(batch.images))
-
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:
         shape, dtype = (*train.shape, refiner.encoder.width), settings.backbone.stored_as
@@ -155,16 +116,18 @@ def refine_views(
             array[...] = np.nan
         if ascent.steps:
             for seed in range(len(train)):
-                fill({view: array[seed] for view, array in filled.items()}, tasks_of(seed))
+                tasks = tasks_to_refine(problem, options, labels[seed], seed)
+                refiner.fill({view: array[seed] for view, array in filled.items()}, tasks, images)
         else:
             rows = np.arange(len(images))
-            fill({view: array[0] for view, array in filled.items()}, [TaskToRefine(rows, None, np.zeros_like(rows))])
+            every = TaskToRefine(rows, None, np.zeros_like(rows))
+            refiner.fill({view: array[0] for view, array in filled.items()}, [every], images)
             for array in filled.values():
                 for seed in reversed(range(len(train))):  # the first is copied to the others
                     array[seed] = array[0]
                     array[seed, ~train[seed]] = np.nan
         del filled  # closes the files
-        yield files
+        yield RefinedViews(files, labels)
 
 
 def _batches(task: TaskToRefine, images: Sequence[Image], views: tuple[str, ...], size: int) -> Iterator[BatchToRefine]:
@@ -183,6 +146,15 @@ class ViewRefiner(ImageEmbedder):
         super().__init__(encoder, settings)
         self._ascent = ascent
         self._tokens = TokenModel(encoder) if attention else None
+
+    def fill(self, by_view: Mapping[str, Matrix], tasks: Iterable[TaskToRefine], images: Sequence[Image]) -> None:
+        """Put the refined rows of the tasks into the arrays (n, d) of one seed; ``images`` are all n."""
+        batches = [batch for task in tasks for batch in _batches(task, images, tuple(by_view), self.batch_size)]
+        with Progress("refine", sum(len(batch.images) for batch in batches)) as shown:
+            for batch, embedded in self.embed(batches):
+                for view, rows in embedded.items():
+                    by_view[view][batch.task.rows] = rows
+                shown.update(len(batch.images))
 
     def embed_part(  # type: ignore[override]  # such batches only
         self, batch: BatchToRefine, part: slice, images: Tensor, words: Tensor

@@ -31,10 +31,15 @@ def unreadable(path: Path, reason: str, remedy: str = REMEDY) -> InputError:
     return InputError(" ".join(f"{path}: {reason}; {remedy}".split()))
 
 
+def is_shard(path: Path) -> bool:
+    """Tell by its suffix whether a file holds many images."""
+    return path.suffix.lower() in SHARDS
+
+
 def file_of(path: Path) -> Path:
     """Return the file on disk that holds an image: the shard on its path, or the path itself."""
     for parent in path.parents:
-        if parent.suffix.lower() in (TAR, PARQUET) and parent.is_file():
+        if is_shard(parent) and parent.is_file():
             return parent
     return path
 
@@ -68,14 +73,22 @@ def _read_file(path: Path) -> bytes:
 
 
 def _read_from_shard(shard: Path, path: Path) -> bytes:
-    inside = path.relative_to(shard)
-    if shard.suffix.lower() == TAR:
-        data = read_member(shard, inside.as_posix(), most=MAX_FILE_BYTES + 1)
-    else:
-        column, row = inside.parent.as_posix(), inside.name
-        data = open_parquet(shard).image(column, int(row) if row.isdecimal() else -1)
+    data = SHARDS[shard.suffix.lower()](shard, path.relative_to(shard))
     if data is None:
         raise unreadable(path, f"{shard.name} holds no image there", "mend the file, then make the manifest again")
     if len(data) > MAX_FILE_BYTES:
         raise unreadable(path, f"{len(data):,} bytes are more than an image may have")
     return data
+
+
+def _read_from_tar(shard: Path, inside: Path) -> bytes | None:
+    return read_member(shard, inside.as_posix(), most=MAX_FILE_BYTES + 1)
+
+
+def _read_from_parquet(shard: Path, inside: Path) -> bytes | None:
+    column, row = inside.parent.as_posix(), inside.name
+    return open_parquet(shard).image(column, int(row) if row.isdecimal() else -1)
+
+
+# by suffix, what returns the bytes of an image inside a shard; None if it holds none there
+SHARDS = {TAR: _read_from_tar, PARQUET: _read_from_parquet}

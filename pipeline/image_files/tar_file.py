@@ -5,21 +5,13 @@ import tarfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from cachetools import LRUCache, cached
 
 from pipeline.errors import InputError, one_line, pass_on_machine_error
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
-KEPT = 1_000_000  # members whose places are remembered, 0.2 GB
-
-
-class Member(NamedTuple):
-    """Where the bytes of a member are."""
-
-    offset: int
-    size: int
+KEPT = 1_000_000  # members whose offsets are remembered, 0.2 GB
 
 
 def as_it_is(file: Path) -> tuple[Path, int, int]:
@@ -30,12 +22,12 @@ def as_it_is(file: Path) -> tuple[Path, int, int]:
 
 # the condition: threads that want the same index wait for the one that reads it
 @cached(LRUCache(KEPT, getsizeof=lambda index: min(len(index), KEPT)), key=as_it_is, condition=threading.Condition())
-def members(file: Path) -> Mapping[str, Member]:
-    """Return the regular files in a tar by name, in their order; what is wrong is an `InputError`.
+def members(file: Path) -> Mapping[str, tuple[int, int]]:
+    """Return offset and size of the regular files in a tar by name, in order; what is wrong is an `InputError`.
 
     Names are as ``tar -t`` shows them, without a leading ``./`` or ``/``.
     """
-    found: dict[str, Member] = {}
+    found: dict[str, tuple[int, int]] = {}
     try:
         with file.open("rb") as opened, tarfile.open(fileobj=opened, mode="r:") as tar:
             while (entry := tar.next()) is not None:
@@ -45,7 +37,7 @@ def members(file: Path) -> Mapping[str, Member]:
                     continue
                 if name in found:
                     raise InputError(f"{file}: has {name!r} twice; give each image a name of its own")
-                found[name] = Member(entry.offset_data, entry.size)
+                found[name] = entry.offset_data, entry.size
             opened.seek(tar.offset)  # tarfile takes a damaged header for the end, which is zeros
             if opened.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError(f"no member and no end at byte {tar.offset:,}")
@@ -63,9 +55,10 @@ def members(file: Path) -> Mapping[str, Member]:
 
 def read_member(file: Path, name: str, *, most: int) -> bytes | None:
     """Return the bytes of a member, at most so many; None where there is none of this name."""
-    member = members(file).get(name)
-    if member is None:
+    index = members(file)
+    if name not in index:
         return None
+    offset, size = index[name]
     with file.open("rb") as opened:
-        opened.seek(member.offset)
-        return opened.read(min(member.size, most))
+        opened.seek(offset)
+        return opened.read(min(size, most))

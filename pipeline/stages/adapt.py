@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.config.params import Params
+from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import counted
 from pipeline.extraction.embedding_settings import views_in_both
 from pipeline.method.variants import MethodOptions
@@ -77,6 +78,7 @@ def refined_views(
     """Open the refined views of every seed's train images; None where `refinement` is off."""
     if "refinement" not in context.settings:
         return nullcontext()
+    from pipeline.extraction.images import images_of
     from pipeline.extraction.refine import refined_problem, views_to_refine  # imports torch
     from pipeline.method.adversarial_refinement import Ascent
 
@@ -86,6 +88,7 @@ def refined_views(
     return refined_problem(
         problem,
         options,
+        images_of(read_images(problem.target.manifest)),
         views_to_refine(target, views, params.vision, model.library),
         embedding_settings(params, params.vision),
         ascent=Ascent(asked.steps, asked.step_size, asked.radius),

@@ -21,14 +21,14 @@ from pipeline.config.params import Params
 from pipeline.errors import InputError, counted
 from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import accuracy_figures, label_space_figures
-from pipeline.stage import Context, shown_with, stage
+from pipeline.stage import Context, figure_settings, stage
 from pipeline.store.basis_file import read_bases
 from pipeline.write_aside import write_json
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return the methods, and what their figures are shown with."""
-    return {"methods": params.compare.methods, **shown_with(params, name)}
+    return {"methods": params.compare.methods, **figure_settings(params, name)}
 
 
 @stage(

@@ -21,7 +21,7 @@ from pipeline.report.problem_tables import (
     problem_tables,
     write_problem_tables,
 )
-from pipeline.stage import Context, shown_with, stage
+from pipeline.stage import Context, figure_settings, stage
 from pipeline.store.target_store import open_target
 from pipeline.write_aside import write_json
 
@@ -29,7 +29,7 @@ from pipeline.write_aside import write_json
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return what the figures are shown with, and what decides their tables."""
     private = params.problems[name].target in params.data.private
-    return {**shown_with(params, name, "refinement"), "private": private}
+    return {**figure_settings(params, name, "refinement"), "private": private}
 
 
 @stage(

@@ -1,7 +1,7 @@
 """Stage `model@MODEL`: record which weights a model has.
 
 Writes cache/models/MODEL.json: the checkpoint's name, size and sha256, or that it comes from the hub. `embed` depends
-on this small file, so a teammate without the weights uses the cache. Other weights at the same place than those of the
+on this small file, so a teammate without the weights uses the cache. Other weights at the same path than those of the
 features are refused: taking them extracts everything anew, which must be meant.
 """
 

@@ -47,9 +47,7 @@ def page_content(context: Context) -> dict[str, Any]:
     params, suite, max_pixels = context.params, context.suite, context.params.data.max_pixels
     measured = read_suite(suite, params.problems, params.domains)
     problems = [
-        content.read_problem(
-            suite, name, content.problem_title(one), one.target, measured.comparisons[name], swept=name in params.swept
-        )
+        content.read_problem(suite, name, one, measured.comparisons[name], swept=name in params.swept)
         for name, one in params.problems.items()
     ]
     album, code = dict[str, str](), paths.stage_code("report")

@@ -25,13 +25,13 @@ from pipeline.extraction.executor import Executor
 from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import percent
 from pipeline.report.results import CHOICES, VALUES, read_scored_values
-from pipeline.stage import Context, shown_with, stage
+from pipeline.stage import Context, figure_settings, stage
 from pipeline.write_aside import write_aside, write_json
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return the values of options, and what the accuracies are shown with."""
-    return {"options": params.select.options, **shown_with(params, name)}
+    return {"options": params.select.options, **figure_settings(params, name)}
 
 
 @stage(

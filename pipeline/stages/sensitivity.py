@@ -21,14 +21,14 @@ from pipeline.errors import counted
 from pipeline.extraction.executor import Executor
 from pipeline.report.made_with import made_with
 from pipeline.report.problem_figures import percent
-from pipeline.stage import Context, shown_with, stage
+from pipeline.stage import Context, figure_settings, stage
 from pipeline.write_aside import write_aside, write_json
 
 
 def settings(params: Params, name: str, setting: str) -> dict[str, Any]:
     """Return the values of D or sigma, and what the accuracies are shown with."""
     values = {"sensitivity": getattr(params.sensitivity, setting), "select": getattr(params.select, setting)}
-    return {**values, **shown_with(params, name)}
+    return {**values, **figure_settings(params, name)}
 
 
 @stage(

@@ -42,7 +42,7 @@ def tasks(context: Context, name: str) -> str:
         raise InputError(f"{paths.order(name)}: no such file, or it is empty; run dvc repro order@{name}")
     order = kept_order.present(orders[-1].tasks, names)
     rows = list(manifest_files.iterate_labelled(folder))
-    labels, contents = [row.class_name for row in rows], [row.sha256 for row in rows]
+    labels, contents = [name for name, _ in rows], [sha256 for _, sha256 in rows]
     classes, arranged = arrange(name, order, labels, contents, **how)
     parts = {
         space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)

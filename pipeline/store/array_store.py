@@ -24,10 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import StoreError, one_line, pass_on_machine_error
-from pipeline.store.array_layout import ROOT, ArrayLayout, Metadata, array_layout
+from pipeline.store.array_layout import ROOT, ArrayLayout, Metadata, array_layout, create_array
 from pipeline.write_aside import write_aside
 
-ARRAYS, OWN = "checksums", "checksum"
 _NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
 
 Value = TypeVar("Value")
@@ -75,7 +74,7 @@ class ArrayWriter:
     def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1) -> ArrayLayout:
         """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
         layout = ArrayLayout(self.path / name, shape, leading, np.dtype(dtype).newbyteorder("<"))
-        layout.create()
+        create_array(layout)
         return layout
 
     def write(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -94,9 +93,9 @@ def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
         writer = ArrayWriter(aside.absolute(), {"schema": schema})
         yield writer
         checksums = {file.parent.name: crc_text(file.read_bytes()) for file in sorted(aside.glob(f"*/{ROOT}"))}
-        writer.attributes[ARRAYS] = checksums
+        writer.attributes["checksums"] = checksums
         root = {"attributes": writer.attributes, "zarr_format": 3, "node_type": "group"}
-        writer.attributes[OWN] = content_crc(root)
+        writer.attributes["checksum"] = content_crc(root)
         (aside / ROOT).write_text(json.dumps(root, indent=2), encoding="utf-8")
 
 
@@ -186,10 +185,10 @@ def open_group(
             f"{path}: schema {found!r} is of another version of this package, which reads {schema!r}; make it again "
             f"with `rm -r {path} && dvc repro --allow-missing` (docs/how-to/upgrading.md)"
         )
-    own, checksums = attributes.pop(OWN, None), attributes.get(ARRAYS)
-    if not isinstance(checksums, dict) or own != content_crc(root):
+    checksum, checksums = attributes.pop("checksum", None), attributes.get("checksums")
+    if not isinstance(checksums, dict) or checksum != content_crc(root):
         raise damaged(path / ROOT, "the checksum is wrong", store=path)
-    del attributes["schema"], attributes[ARRAYS]
+    del attributes["schema"], attributes["checksums"]
     arrays = {}
     for name, crc in checksums.items():
         if not _NAME.fullmatch(name):

@@ -88,11 +88,11 @@ class ProgressLog:
                 if len(payload) != size or zlib.crc32(payload) != crc:
                     break
                 ends = range(DIGEST_BYTES, (count + 1) * DIGEST_BYTES, DIGEST_BYTES)
-                self._note(number, whole, [payload[end - DIGEST_BYTES : end] for end in ends])
+                self._remember(number, whole, [payload[end - DIGEST_BYTES : end] for end in ends])
                 whole = file.tell()
         return whole
 
-    def _note(self, number: int, block: int, digests: Sequence[bytes]) -> None:
+    def _remember(self, number: int, block: int, digests: Sequence[bytes]) -> None:
         first = block + HEADER.size + len(digests) * DIGEST_BYTES
         for i, digest in enumerate(digests):
             self._position.setdefault(digest, (number, first + i * self._row_bytes))
@@ -104,7 +104,7 @@ class ProgressLog:
         header = HEADER.pack(MAGIC, len(digests), self._width, self._dtype.itemsize, zlib.crc32(payload))
         self._file.write(header + payload)
         self._file.flush()
-        self._note(0, block, digests)
+        self._remember(0, block, digests)
 
     def gather(self, digests: Iterable[bytes]) -> Matrix:
         """Return the rows (n, d) of the images with these digests, in this order."""

@@ -29,7 +29,7 @@ from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unu
 from pipeline.store.target_store import read_classifiers, write_classifiers
 
 SCHEMA = "referee-source/6"
-_WRITTEN = np.zeros(0, np.float32)
+_WRITTEN = np.zeros(0, np.float32)  # in place of a triangle that is on disk
 
 
 def reserve_scatters(store: ArrayWriter, seeds: int, tasks: int, width: int) -> ArrayLayout:

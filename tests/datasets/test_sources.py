@@ -317,7 +317,7 @@ def test_a_bad_csv_is_one_line(tmp_path, text, message):
 def test_a_folder_with_shards_of_two_kinds_or_without_pyarrow(tmp_path, monkeypatch):
     write_tar(tmp_path / "d/x.tar", {"a/1.jpg": b"x"})
     write_parquet(tmp_path / "d/x.parquet", [b"x"], label=["bus"])
-    refused(r"both \.tar and \.parquet", tmp_path / "d")
+    refused(r"both \.parquet and \.tar", tmp_path / "d")
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     refused(r"pip install .*\[parquet\]", tmp_path / "d/x.parquet")

@@ -14,6 +14,7 @@ import open_clip
 import pytest
 import torch
 from PIL import Image
+from pydantic_core import to_json
 from timm.data import create_transform
 
 from pipeline.encoders import preprocessing as module
@@ -120,7 +121,7 @@ def test_extreme_aspect_ratio_takes_little_memory(monkeypatch):
 
 def test_attributes_are_json_and_bring_it_back():
     ours = make(24, 40, mean=[0, 0.5, 1])
-    attributes = json.loads(json.dumps(ours.as_attributes()))
+    attributes = json.loads(to_json(ours))
     assert Preprocessing(**attributes) == ours
     assert ours.mean == (0.0, 0.5, 1.0)
 

@@ -15,8 +15,8 @@ from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
 from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.images import examined_images, find_images
-from pipeline.extraction.refine import TaskToRefine, refine_views, tasks_to_refine, views_to_refine
-from pipeline.method.adversarial_refinement import Ascent, SourceBranch
+from pipeline.extraction.refine import refined_problem, tasks_to_refine, views_to_refine
+from pipeline.method.adversarial_refinement import Ascent
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
@@ -33,7 +33,7 @@ def settings(vit):
 
 @pytest.fixture
 def images(photos):
-    return examined_images(photos, max_pixels=10**6, workers=2).images
+    return examined_images(photos, max_pixels=10**6, workers=2)[0]
 
 
 def rows_of(images, settings, folder, views=VIEWS, cluster=None):
@@ -73,7 +73,7 @@ def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(images,
 def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     here, _ = rows_of(images, settings, tmp_path / "here")
     shard = write_tar(tmp_path / "x.tar", {i.path.name: i.path.read_bytes() for i in images})
-    images = examined_images(find_images([shard]), max_pixels=10**6, workers=2).images
+    images = examined_images(find_images([shard]), max_pixels=10**6, workers=2)[0]
     scratch = tmp_path / "project" / ".referee" / "scratch"
     with RealCluster(tmp_path / "cluster") as real:
         real.add_worker()
@@ -138,16 +138,6 @@ def test_what_cannot_be_refined_is_refused():
         views_to_refine("a", ("original",), "vit", "timm")
 
 
-def refined(images, settings, folder, tasks_of, *, steps=0):
-    train = np.ones((2, len(images)), dtype=bool)
-    train[0, :3] = train[1, 2:6] = False
-    how = {"ascent": Ascent(steps, 0.01, 0.03), "attention": False, "train": train, "tasks_of": tasks_of}
-    with refine_views(images, ("zeros", "rand"), settings, scratch=folder, **how) as result:
-        views = {view: np.load(file) for view, file in result.items()}
-    assert not list(folder.iterdir())
-    return views, train
-
-
 @pytest.fixture(scope="module")
 def classifier():
     rng = np.random.default_rng(0)
@@ -157,23 +147,41 @@ def classifier():
 def test_refinement_without_steps_gives_the_rows_of_embed_and_with_them_others_of_the_given_tasks(
     images, settings, tmp_path, classifier
 ):
+    classes, train = np.array([1, 4, 5]), np.ones((2, len(images)), dtype=bool)
+    train[0, :3] = train[1, 2:6] = False
+    basis, in_task = draw_basis(24, 40, 1.0, "gamma", seed=0), [np.arange(6 + seed, 12 + seed) for seed in range(2)]
+    problem = SimpleNamespace(
+        target=SimpleNamespace(
+            hidden=False,
+            label_space=None,
+            class_sets=[classes],
+            seeds=range(2),
+            tasks=SimpleNamespace(is_test=lambda seed: ~train[seed]),
+        ),
+        bases=SimpleNamespace(basis=lambda _index: basis),
+        source_models=lambda _index: [SimpleNamespace(classifier=classifier)],
+    )
+    options, scratch = MethodOptions(clip_in_kernel=0.0), tmp_path / "scratch"
+    labels = [[(rows, SimpleNamespace(label=classes[rows % 3]))] for rows in in_task]
+
+    def refined(steps):
+        with refined_problem(
+            problem, options, images, ("zeros", "rand"), settings, scratch=scratch,
+            ascent=Ascent(steps, 0.01, 0.03), attention=False, for_each_seed=lambda _function: labels,
+        ) as result:  # fmt: skip
+            views = {view: np.load(file) for view, file in result.views.items()}
+        assert not list(scratch.iterdir())
+        return views
+
     plain, _ = rows_of(images, settings, tmp_path / "log")
-    views, train = refined(images, settings, tmp_path / "scratch", lambda _seed: [])
-    for view, rows in views.items():
+    for view, rows in refined(0).items():
         for seed in range(2):
             assert np.array_equal(rows[seed, train[seed]], plain[view][train[seed]])
             assert np.isnan(rows[seed, ~train[seed]]).all()
-    basis = draw_basis(24, 40, 1.0, "gamma", seed=0)
-
-    def tasks_of(seed):
-        rows = np.arange(6 + seed, 12 + seed)
-        yield TaskToRefine(rows, SourceBranch(basis, classifier, np.array([1, 4, 5])), rows % 3)
-
-    views, _ = refined(images, settings, tmp_path / "scratch", tasks_of, steps=2)
-    for view, rows in views.items():
+    for view, rows in refined(2).items():
         for seed in range(2):
             filled = ~np.isnan(rows[seed]).any(axis=1)
-            assert np.flatnonzero(filled).tolist() == list(range(6 + seed, 12 + seed))
+            assert np.flatnonzero(filled).tolist() == in_task[seed].tolist()
             assert not np.isclose(rows[seed, filled], plain[view][filled], atol=1e-3).all(1).any()
 
 

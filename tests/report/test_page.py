@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,10 +49,10 @@ def test_every_chart_names_the_stage_and_file_it_comes_from():
         *("reliability-klda", "reliability-clip", "reliability-fused", "over-D", "over-sigma"),
         "selection",
     ]
-    tables = "results/toy/problems/left-right/tables"
-    assert charts["matrix"].origin == ("evaluate@left-right", f"{tables}/accuracy_matrix.csv")
+    results = Path("results/toy/problems/left-right")
+    assert charts["matrix"].origin == ("evaluate@left-right", results / "tables/accuracy_matrix.csv")
     assert charts["methods"].origin.stage == "compare@left-right"
-    assert charts["over-D"].origin.file == "results/toy/problems/left-right/sensitivity/D.csv"
+    assert charts["over-D"].origin.file == results / "sensitivity/D.csv"
     page = render_page(report_content())
     assert all(f"dvc repro {chart.origin.stage}</code>" in page for chart in charts.values())
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipeline import paths
+from pipeline.config.suite import ProblemEntry
 from pipeline.errors import StoreError
 from pipeline.report.page.content import read_problem
 from pipeline.report.results import read_comparison, read_evaluation, read_result_table, read_sweeps
@@ -40,7 +41,8 @@ def refused(path, content, stage, read, *arguments):
 
 
 def test_results_are_read_as_they_were_written(written):
-    read = read_problem("toy", NAME, written.title, "right", read_comparison("toy", NAME), swept=True)
+    entry = ProblemEntry(source="left", target="right")
+    read = read_problem("toy", NAME, entry, read_comparison("toy", NAME), swept=True)
     assert (read.metrics, read.comparison) == (written.metrics, written.comparison)
     for one, other in ((read.tables, written.tables), (read.sweeps.accuracy, written.sweeps.accuracy)):
         assert one.keys() == other.keys()

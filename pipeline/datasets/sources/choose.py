@@ -7,7 +7,7 @@ from pipeline.datasets.sources.source import DomainSettings, FoundImages
 from pipeline.datasets.sources.table import find_in_list, find_in_npz, find_in_tables
 from pipeline.datasets.sources.tar_shards import find_in_tars
 from pipeline.errors import InputError
-from pipeline.image_files.read import PARQUET, TAR
+from pipeline.image_files.read import PARQUET, TAR, is_shard
 
 
 def find_in(images: Path, settings: DomainSettings | None = None) -> FoundImages:
@@ -34,7 +34,8 @@ def _shards(folder: Path) -> tuple[Path, ...]:
     """Return the shards of a folder that has no folders; sorted."""
     if not folder.is_dir() or visible_folders(folder):
         return ()
-    files = [f for f in sorted(folder.iterdir()) if f.suffix.lower() in (TAR, PARQUET) and not is_hidden(f.name)]
-    if len({file.suffix.lower() for file in files}) > 1:
-        raise InputError(f"{folder}: has both {TAR} and {PARQUET} files; keep one kind of shards in a folder")
+    files = [file for file in sorted(folder.iterdir()) if is_shard(file) and not is_hidden(file.name)]
+    kinds = sorted({file.suffix.lower() for file in files})
+    if len(kinds) > 1:
+        raise InputError(f"{folder}: has both {' and '.join(kinds)} files; keep one kind of shards in a folder")
     return tuple(files)

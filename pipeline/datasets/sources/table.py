@@ -13,35 +13,50 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from pipeline.array_files import is_domain, read_paths
 from pipeline.datasets.checked_csv import require_separator
 from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages, image_below
 from pipeline.errors import InputError, counted, did_you_mean, listed, one_line
-from pipeline.image_files.parquet_file import open_parquet
+from pipeline.image_files.parquet_file import ParquetFile, open_parquet
 from pipeline.image_files.read import PARQUET, row_path
 
 IMAGE_COLUMNS = ("image", "path", "file_name")  # the last as in Hugging Face's metadata.csv
 
 
-class Table(Protocol):
-    """A file with one row per image."""
+class CsvFile:
+    """A CSV file in UTF-8 (a .tsv with tabs), with what is read here of a `ParquetFile` as well."""
 
-    @property
-    def path(self) -> Path:
-        """The file."""
+    names: Mapping[str, list[str]] = {}  # of classes that are given by number: the file has none
 
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """The kind of each column: ``image``, ``text``, ``number`` or ``other``."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        self.columns = dict.fromkeys(next(self._lines()), "text")
+        require_separator(path, list(self.columns), self.delimiter)
 
-    @property
-    def names(self) -> Mapping[str, Sequence[str]]:
-        """Of columns of class numbers, the classes; empty where the file names none."""
+    def rows(self, _columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows by column, all columns."""
+        for number, line in enumerate(self._lines(), -1):
+            if len(line) != len(self.columns):
+                values, columns = counted(len(line), "value"), counted(len(self.columns), "column")
+                raise InputError(f"{self.path}: row {number} has {values} for {columns}; mend it")
+            if number >= 0:
+                yield dict(zip(self.columns, line, strict=True))
 
-    def rows(self, columns: Sequence[str], /) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows by column, at least these columns; None stands for a value that is absent."""
+    def _lines(self) -> Iterator[Sequence[str]]:
+        """Yield the header and the rows; blank lines are left out."""
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as opened:
+                lines = (line for line in csv.reader(opened, delimiter=self.delimiter, strict=True) if line)
+                yield next(lines, [])
+                yield from lines
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path}: not a CSV file in UTF-8 ({one_line(error)})") from None
+
+
+Table = CsvFile | ParquetFile
 
 
 def open_table(file: Path) -> Table:
@@ -103,37 +118,6 @@ def _columns(table: Table, settings: DomainSettings) -> dict[str, str]:
 def _domain(value: object, names: Sequence[str]) -> object:
     """Return what a row says of its image's domain, by name; None if nothing."""
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
-
-
-class CsvFile:
-    """A CSV file in UTF-8 (a .tsv with tabs), a `Table`."""
-
-    names: Mapping[str, list[str]] = {}
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        self.columns = dict.fromkeys(next(self._lines()), "text")
-        require_separator(path, list(self.columns), self.delimiter)
-
-    def rows(self, _columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows by column, all columns."""
-        for number, line in enumerate(self._lines(), -1):
-            if len(line) != len(self.columns):
-                values, columns = counted(len(line), "value"), counted(len(self.columns), "column")
-                raise InputError(f"{self.path}: row {number} has {values} for {columns}; mend it")
-            if number >= 0:
-                yield dict(zip(self.columns, line, strict=True))
-
-    def _lines(self) -> Iterator[Sequence[str]]:
-        """Yield the header and the rows; blank lines are left out."""
-        try:
-            with self.path.open(encoding="utf-8-sig", newline="") as opened:
-                lines = (line for line in csv.reader(opened, delimiter=self.delimiter, strict=True) if line)
-                yield next(lines, [])
-                yield from lines
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{self.path}: not a CSV file in UTF-8 ({one_line(error)})") from None
 
 
 def find_in_npz(file: Path, settings: DomainSettings) -> FoundImages:

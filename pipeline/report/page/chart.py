@@ -7,6 +7,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,7 +28,7 @@ class Origin(NamedTuple):
     """Where the values of a chart come from: the DVC stage that writes them, and their file."""
 
     stage: str
-    file: str
+    file: Path
 
 
 @dataclass(frozen=True)

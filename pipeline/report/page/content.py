@@ -39,23 +39,21 @@ class ProblemResults:
 
     def origin(self, table: str) -> Origin:
         """Return where one of the tables comes from."""
-        file = paths.problem_tables(self.suite, self.name) / f"{table}.csv"
-        return Origin(f"evaluate@{self.name}", file.as_posix())
+        return Origin(f"evaluate@{self.name}", paths.problem_tables(self.suite, self.name) / f"{table}.csv")
 
 
-def read_problem(
-    suite: str, name: str, title: str, target: str, comparison: Comparison, *, swept: bool
-) -> ProblemResults:
+def read_problem(suite: str, name: str, problem: Any, comparison: Comparison, *, swept: bool) -> ProblemResults:
     """Read the other results of a problem that was compared, with its sweeps if it is ``swept``.
 
-    A file that is missing or malformed is a `StoreError` that names it and the stage that writes it.
+    ``problem`` is its entry of suite.yaml. A file that is missing or malformed is a `StoreError` that names it and the
+    stage that writes it.
     """
     folder = paths.problem_tables(suite, name)
     return ProblemResults(
         suite,
         name,
-        title,
-        target,
+        _title(problem),
+        problem.target,
         read_evaluation(suite, name),
         {
             table: read_result_table(folder / f"{table}.csv", kinds, f"evaluate@{name}")
@@ -66,7 +64,7 @@ def read_problem(
     )
 
 
-def problem_title(problem: Any) -> str:
+def _title(problem: Any) -> str:
     """Return the problem's name on the page."""
     hidden = "classes hidden" if problem.classes == "seen" else None
     return ", ".join(filter(None, (f"{problem.source} → {problem.target}", problem.label_space, hidden)))

@@ -140,7 +140,7 @@ def methods(results: ProblemResults) -> Chart:
     return draw(
         "methods",
         _with_band(values, "A_T"),
-        Origin(f"compare@{results.name}", paths.comparison(results.suite, results.name).as_posix()),
+        Origin(f"compare@{results.name}", paths.comparison(results.suite, results.name)),
         groups=[heading for heading in GROUPS.values() if heading in set(values["group"])],
         ceiling=GROUPS["ceiling"],
         n=results.comparison.test_images,
@@ -174,11 +174,10 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
 
 def sensitivity(results: ProblemResults, swept: str, table: DataFrame) -> Chart:
     """Draw A_T over the number of features D or the kernel's width sigma, on a logarithmic axis."""
-    file = paths.sensitivity(results.suite, results.name) / f"{swept}.csv"
     return draw(
         "sweep",
         _with_band(table, "A_T").assign(text=table[swept].map("{:g}".format)),
-        Origin(f"sensitivity_{swept}@{results.name}", file.as_posix()),
+        Origin(f"sensitivity_{swept}@{results.name}", paths.sensitivity(results.suite, results.name) / f"{swept}.csv"),
         key=f"over-{swept}",
         swept=swept,
         n=results.metrics.test_images,
@@ -198,7 +197,6 @@ def selection(results: ProblemResults, found: Sweeps) -> Chart | None:
     chosen = found.choices.set_index(["setting", "score"])["chosen"].to_dict()
     chosen |= {(c.setting, "A_T"): c.best for c in found.choices.itertuples()}
     taken = [chosen.get((c.setting, c.score)) == c.value for c in cells.itertuples()]
-    file = paths.selection(results.suite, results.name) / "values.csv"
     return draw(
         "selection",
         cells.assign(
@@ -208,7 +206,7 @@ def selection(results: ProblemResults, found: Sweeps) -> Chart | None:
             share=share.round(4),
             taken=taken,
         ),
-        Origin(f"select@{results.name}", file.as_posix()),
+        Origin(f"select@{results.name}", paths.selection(results.suite, results.name) / "values.csv"),
         rows=found.choices.assign(score=found.choices["score"].map(_words)),
         names=[_words(score) for score in ("A_T", *scores)],
         settings=list(dict.fromkeys(cells["setting"])),
@@ -235,7 +233,7 @@ def gains(problems: Sequence[ProblemResults]) -> Chart | None:
     return draw(
         "gains",
         values,
-        Origin("compare", paths.comparison(problems[0].suite, "PROBLEM").as_posix()),
+        Origin("compare", paths.comparison(problems[0].suite, "PROBLEM")),
         names=[HEADLINE[name] for name in GAINS if HEADLINE[name] in set(values["method"])],
         problems=len(problems),
     )

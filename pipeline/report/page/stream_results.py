@@ -13,6 +13,12 @@ from pipeline.report.page.pictures import THUMBNAIL, add_picture, image_of_row
 from pipeline.report.results import StepFigures, read_result_table, read_step
 
 SHOWN = 12  # least certain images
+SHOWN_CLASSES = 30
+FIGURES = {
+    "estimated_accuracy": "estimated accuracy",
+    "mean_confidence": "mean confidence",
+    "agreement": "branches agree",
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,7 @@ class StreamResults:
 
     def origin(self, ending: str) -> Origin:
         """Return where the figures (``json``) or the images (``csv``) of the last step come from."""
-        file = paths.step_images(self.suite, self.name).with_suffix(f".{ending}")
-        return Origin(f"step@{self.name}", file.as_posix())
+        return Origin(f"step@{self.name}", paths.step_images(self.suite, self.name).with_suffix(f".{ending}"))
 
 
 def read_streams(
@@ -66,14 +71,6 @@ def read_streams(
         before = [steps[name] for name in last.steps_before if name in steps]
         streams.append(StreamResults(suite, [*before, last], rows, note))
     return streams
-
-
-FIGURES = {
-    "estimated_accuracy": "estimated accuracy",
-    "mean_confidence": "mean confidence",
-    "agreement": "branches agree",
-}
-SHOWN_CLASSES = 30
 
 
 def stream_charts(results: StreamResults) -> list[Chart]:
