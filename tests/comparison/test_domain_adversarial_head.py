@@ -1,6 +1,7 @@
 """DANN on a head: the reversed gradient and the discriminator."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
