@@ -28,7 +28,7 @@ from pipeline.dvc_lock import read_stages
 from pipeline.errors import InputError, ModelError, ParamsError, counted
 from pipeline.revision_files import dvc_config
 
-PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "dvc")
+PACKAGES = ("torch", "timm", "open_clip_torch", "numpy", "pillow", "pywavelets", "zarr", "dvc")
 LEAST_FREE = 2.0  # gigabytes
 REINSTALL = "run `make env`, or pip install -c constraints.txt -e ."
 

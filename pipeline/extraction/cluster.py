@@ -48,7 +48,7 @@ WARN_SECONDS = 60.0  # between two warnings that no worker is there
 FILE_SECONDS = 5.0  # for a file just written to be visible through a network file system
 AHEAD = 2  # tasks per thread of the cluster: one running, one waiting at the worker
 LIBRARIES = (
-    *("numpy", "scipy", "torch", "timm", "open_clip_torch", "pillow", "pillow-heif", "pywavelets"),
+    *("numpy", "scipy", "torch", "timm", "open_clip_torch", "pillow", "pillow-heif", "pywavelets", "zarr"),
     *("dask", "distributed", "cloudpickle"),
 )
 PACKAGE = Path(__file__).parents[1]

@@ -15,7 +15,7 @@ from pipeline.array_files import PATHS, is_domain, read_array, read_paths
 from pipeline.datasets.prompts import spoken
 from pipeline.errors import InputError, counted, listed
 from pipeline.method.rows import Index, Matrix, unit_rows
-from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, open_embeddings
+from pipeline.store.embedding_store import EmbeddedView, open_embeddings
 from pipeline.store.prompt_store import Prompts, open_prompts
 
 TEXTS = "text.npz"  # in a folder: the text embeddings
@@ -78,8 +78,7 @@ def import_views(
         name = None if file.suffix == ".npy" else arrays.get(view, view)
         rows = import_rows(file, name, order, file_rows=file_rows, dtype=dtype)
         n, d = rows.shape
-        shards = [rows[start : start + SHARD_ROWS] for start in range(0, n, SHARD_ROWS)]
-        imported[view] = EmbeddedView(n, d, dtype, {"imported_as": name}, shards)
+        imported[view] = EmbeddedView(n, d, dtype, {"imported_as": name}, [rows])
     return imported
 
 

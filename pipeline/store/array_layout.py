@@ -1,12 +1,12 @@
 """How the numbers of an array lie in files: in Zarr's format 3, to the byte, each chunk with its CRC-32C.
 
 Arrays of models have one chunk for each leading index (`ArrayLayout`), embeddings shards of rows (`ShardedRows`).
-zarr-python takes a quarter of a second to import, which every stage would pay, and reads rows through several copies:
-321 ms for 200,000 × 768 float16 in the page cache where this reader takes 63 ms and `np.load` 75 ms
-(docs/performance.md); it writes them in 2.6 s, `ShardedRows` in 1.1 s. Tests compare with zarr-python's files.
+Embeddings are written by zarr-python (`embedding_store`). The rest is done here, because zarr-python takes a quarter of
+a second to import, which every stage would pay, and reads rows through several copies, in about ten times the time of
+this reader (docs/performance.md). Tests compare with what zarr-python writes and reads.
 
-Metadata is believed only where it is what would be written here and the files bear it out: an array of another
-layout, or whose files do not have exactly the size that its shape asks for, is refused before anything is allocated.
+Metadata is accepted only if this module would have written it: an array of another layout, or whose files do not have
+exactly the size that its shape asks for, is refused before anything is allocated.
 What is wrong is a `ValueError`, in which the store's own module says how to get the store back.
 """
 
@@ -56,6 +56,11 @@ class ArrayLayout:
         chunk = [1] * self.leading + list(self.shape[self.leading :])
         codecs = [{"name": "bytes"} if self.dtype == np.bool_ else LITTLE_ENDIAN, CRC]
         return _metadata(self, chunk, codecs, self.dtype.type(0).item())
+
+    def create(self) -> None:
+        """Write the zarr.json of the array, to be filled."""
+        self.folder.mkdir()
+        (self.folder / ROOT).write_text(json.dumps(self.metadata, indent=2), encoding="utf-8")
 
     def read(self, index: tuple[int, ...] = ()) -> npt.NDArray[Any]:
         """Return the array at ``index`` of its first axes."""
@@ -116,7 +121,7 @@ class ShardedRows:
     def _index(self, shard: int) -> bytes:
         """Return the end of a shard's file: where each chunk begins, and its length; 2**64 - 1 for one that is not."""
         index = np.full((self._shard_chunks, 2), 2**64 - 1, "<u8")
-        chunks = self._chunks_in(shard)
+        chunks = -(-min(self.shape[0] - shard * self.shard_rows, self.shard_rows) // self.chunk_rows)
         index[:chunks, 0] = np.arange(chunks) * self._chunk_bytes
         index[:chunks, 1] = self._chunk_bytes
         return b"".join(_with_crc(index))
@@ -147,30 +152,12 @@ class ShardedRows:
                         f"the {self.chunk_rows} rows from {number * self.chunk_rows}: the checksum is wrong"
                     )
 
-    def write(self, shard: int, rows: Matrix) -> None:
-        """Write a shard, of which these are all rows."""
-        if len(rows) != self._rows_in(shard):
-            raise ValueError(f"shard {shard} has {self._rows_in(shard)} rows, not {len(rows)}")
-        self._file(shard).parent.mkdir(parents=True)
-        with self._file(shard).open("wb") as content:
-            for start in range(0, len(rows), self.chunk_rows):
-                part = rows[start : start + self.chunk_rows]
-                chunk = np.full((self.chunk_rows, self.shape[1]), np.nan, self.dtype)  # NaN: the last is not full
-                chunk[: len(part)] = part
-                content.writelines(_with_crc(chunk))
-            content.write(self._index(shard))
-
     def file_sizes(self) -> Iterator[tuple[str, int]]:
         """Yield the files below ``c`` and their sizes."""
         index_bytes = self._shard_chunks * ENTRY_BYTES + CRC_BYTES
         for shard in range(-(-self.shape[0] // self.shard_rows)):
-            yield f"{shard}/0", self._chunks_in(shard) * self._chunk_bytes + index_bytes
-
-    def _rows_in(self, shard: int) -> int:
-        return min(self.shape[0] - shard * self.shard_rows, self.shard_rows)
-
-    def _chunks_in(self, shard: int) -> int:
-        return -(-self._rows_in(shard) // self.chunk_rows)
+            inside = min(self.shape[0] - shard * self.shard_rows, self.shard_rows)
+            yield f"{shard}/0", -(-inside // self.chunk_rows) * self._chunk_bytes + index_bytes
 
     @property
     def _chunk_bytes(self) -> int:
@@ -185,12 +172,6 @@ class ShardedRows:
 
 
 Layout = ArrayLayout | ShardedRows
-
-
-def create_array(layout: Layout) -> None:
-    """Write the zarr.json of an array, to be filled."""
-    layout.folder.mkdir()
-    (layout.folder / ROOT).write_text(json.dumps(layout.metadata, indent=2), encoding="utf-8")
 
 
 def array_layout(folder: Path, metadata: Metadata) -> ArrayLayout:

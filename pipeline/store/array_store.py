@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import StoreError, one_line, pass_on_machine_error
-from pipeline.store.array_layout import ROOT, ArrayLayout, Metadata, array_layout, create_array
+from pipeline.store.array_layout import ROOT, ArrayLayout, Metadata, array_layout
 from pipeline.write_aside import write_aside
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
@@ -74,7 +74,7 @@ class ArrayWriter:
     def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1) -> ArrayLayout:
         """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
         layout = ArrayLayout(self.path / name, shape, leading, np.dtype(dtype).newbyteorder("<"))
-        create_array(layout)
+        layout.create()
         return layout
 
     def write(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -2,11 +2,14 @@
 
 import errno
 import json
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
+import zarr.core.sync as zarr_sync
+import zarr.storage._local as local
 
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
@@ -16,16 +19,15 @@ from shards import files_in
 
 ROWS, WIDTH, SHARD, CHUNK = 301, 6, 128, 32
 VIEWS = ("original", "zeros")
-SETTINGS = {"wavelet": "haar", "noise": 0.5, "name": "ä"}
 
 
 def values(dtype: str = "float16") -> np.ndarray:
     return np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(dtype)
 
 
-def write(path: Path, x: np.ndarray) -> None:
-    shards = [x[i : i + SHARD] for i in range(0, len(x), SHARD)]
-    rows = EmbeddedView(*x.shape, str(x.dtype), SETTINGS, shards)
+def write(path: Path, x: np.ndarray, *, block: int = SHARD) -> None:
+    blocks = [x[i : i + block] for i in range(0, len(x), block)]
+    rows = EmbeddedView(*x.shape, str(x.dtype), {"wavelet": "haar"}, blocks)
     write_embeddings(path, dict.fromkeys(VIEWS, rows), {"domain": "a", "weights": "w1"})
 
 
@@ -41,21 +43,49 @@ def store(tmp_path):
     return open_embeddings(tmp_path / "a.zarr")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("rows", [0, 1, SHARD, ROWS])
-def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype, rows):
-    x = values(dtype)[:rows]
-    write(tmp_path / "ours.zarr", x)
-    theirs = zarr.create_array(
-        tmp_path / "theirs", shape=x.shape, dtype=dtype, chunks=(CHUNK, WIDTH), shards=(SHARD, WIDTH),
-        fill_value=float("nan"), compressors=zarr.codecs.Crc32cCodec(), attributes=SETTINGS,
+def write_by_zarr(folder: Path, x: np.ndarray, **options) -> None:
+    array = zarr.create_array(
+        folder, shape=x.shape, dtype=x.dtype, chunks=(CHUNK, WIDTH), shards=(SHARD, WIDTH), fill_value=float("nan"),
+        **{"compressors": zarr.codecs.Crc32cCodec(), "attributes": {"wavelet": "haar"}} | options,
     )  # fmt: skip
-    theirs[...] = x
+    array[...] = x
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("block", [SHARD, 1, 50, ROWS])
+def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype, block):
+    """Whatever the blocks in which rows come: the same input gives the same bytes."""
+    x = values(dtype)
+    write(tmp_path / "ours.zarr", x, block=block)
+    write_by_zarr(tmp_path / "theirs", x)
     for view in VIEWS:
         assert files_in(tmp_path / "ours.zarr" / view) == files_in(tmp_path / "theirs")
-    shards = -(-rows // SHARD)
-    assert len(files_in(tmp_path / "ours.zarr")) == 1 + 2 * (1 + shards), "few files: metadata, shards of each view"
+    assert len(files_in(tmp_path / "ours.zarr")) == 1 + 2 * (1 + 3), "few files: metadata, three shards of each view"
     assert zarr.open_group(tmp_path / "ours.zarr", mode="r").attrs["domain"] == "a"
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
+    """Control-C arrives in our thread while a thread of Zarr's writes a shard."""
+    put, wait, interrupts = local._put, zarr_sync.wait, []
+
+    def slow_put(path, value, exclusive=False):
+        time.sleep(0.2 * (path.name != "zarr.json"))
+        return put(path, value, exclusive)
+
+    def interrupted_once(futures, **options):
+        time.sleep(0.05)  # metadata is written by then, the shard is not
+        if not interrupts and not all(future.done() for future in futures):
+            interrupts.append(futures)
+            raise KeyboardInterrupt
+        return wait(futures, **options)
+
+    monkeypatch.setattr(local, "_put", slow_put)
+    monkeypatch.setattr(zarr_sync, "wait", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "a.zarr", values())
+    time.sleep(0.5)
+    assert interrupts
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_written_is_read(store):
@@ -66,7 +96,7 @@ def test_what_is_written_is_read(store):
         assert store.read("zeros", start, stop).tobytes() == x[start:stop].tobytes()
     for start, stop in ((-3, None), (290, 400), (50, 20), (400, 500)):
         assert np.array_equal(store.read("original", start, stop), x[start:stop])
-    assert store.settings("zeros") == SETTINGS
+    assert store.settings("zeros") == {"wavelet": "haar"}
     assert store.provenance["weights"] == "w1"
 
 
