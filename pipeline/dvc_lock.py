@@ -11,29 +11,37 @@ from pipeline.errors import InputError
 from pipeline.write_aside import write_text
 
 LOCK = Path("dvc.lock")
+RESTORE = "restore it with git checkout HEAD -- dvc.lock"
 
 Stages = dict[str, dict[str, Any]]
 
 
 def read_stages(file: Path = LOCK) -> Stages:
     """Return what is recorded of every stage; before the first run nothing."""
-    return parse_stages(_text(file), str(file))
+    return parse_stages(_bytes(file), str(file))
 
 
-def parse_stages(text: str, name: str) -> Stages:
-    """Return the stages of a dvc.lock that messages call ``name``; of an empty one none."""
-    if re.search(r"^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE):
-        raise InputError(f"{name}: git left a conflict in it; referee merge-lock")
+def parse_stages(content: bytes, name: str, *, resolve: str = "referee merge-lock") -> Stages:
+    """Return the stages of a dvc.lock that messages call ``name``; of an empty one none.
+
+    ``resolve`` is what resolves a conflict that git left in it.
+    """
+    _refuse_conflict(content, name, resolve)
     try:
-        return {stage: dict(entry) for stage, entry in (YAML(typ="safe").load(text) or {}).get("stages", {}).items()}
+        stages: Stages = (YAML(typ="safe").load(content.decode()) or {}).get("stages", {})
+        if all("path" in end for entry in stages.values() for key in ("deps", "outs") for end in entry.get(key, ())):
+            return stages
     except (YAMLError, AttributeError, TypeError, ValueError):
-        raise InputError(f"{name}: not a dvc.lock; restore it with git checkout --ours dvc.lock") from None
+        pass
+    raise InputError(f"{name}: not a dvc.lock; {RESTORE}")
 
 
 def read_stage(name: str) -> dict[str, Any]:
     """Return what is recorded of one stage, {} if nothing is; parsing all of 21 problems would take seconds."""
-    block = re.search(rf"^  {re.escape(name)}:\n(?:    .*\n?)*", _text(LOCK), re.MULTILINE)
-    return parse_stages(f"stages:\n{block[0]}", str(LOCK))[name] if block else {}
+    content = _bytes(LOCK)
+    _refuse_conflict(content, str(LOCK), "referee merge-lock")
+    block = re.search(rb"^  %s:\n(?:    .*\n?)*" % re.escape(name.encode()), content, re.MULTILINE)
+    return parse_stages(b"stages:\n" + block[0], str(LOCK))[name] if block else {}
 
 
 def write_stages(stages: Stages, file: Path = LOCK) -> None:
@@ -43,5 +51,10 @@ def write_stages(stages: Stages, file: Path = LOCK) -> None:
     write_text(file, dumps_yaml({"schema": "2.0", "stages": stages}))
 
 
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+def _bytes(file: Path) -> bytes:
+    return file.read_bytes() if file.is_file() else b""
+
+
+def _refuse_conflict(content: bytes, name: str, resolve: str) -> None:
+    if re.search(rb"^(<<<<<<<|=======|>>>>>>>)", content, re.MULTILINE):
+        raise InputError(f"{name}: git left a conflict in it; {resolve}")

@@ -21,11 +21,12 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.dvc_lock import LOCK, Stages, parse_stages, read_stages, write_stages
-from pipeline.errors import InputError, counted
+from pipeline.dvc_lock import LOCK, RESTORE, Stages, parse_stages, write_stages
+from pipeline.errors import InputError, counted, listed
 
 ATTRIBUTES = Path(".gitattributes")
 DRIVER = "dvc.lock merge=referee-lock"
+SIDES = ("ancestor", "ours", "theirs")
 
 
 def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]]:
@@ -51,10 +52,16 @@ def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]
 
 def conflicted() -> tuple[Stages, Stages, Stages]:
     """Return the stages of the ancestor and of both sides, as git keeps them of a conflict."""
-    shown = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]  # ancestor, ours, theirs
+    shown = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]
     if any(side.returncode for side in shown[1:]):
+        parse_stages(LOCK.read_bytes() if LOCK.is_file() else b"", str(LOCK), resolve=RESTORE)
         raise InputError("dvc.lock: git has no conflict in it; merge a branch first")
-    base, ours, theirs = (parse_stages(side.stdout, f"dvc.lock, side {n}") for n, side in enumerate(shown, start=1))
+    return parsed(*((f"dvc.lock of {side}", git.stdout) for side, git in zip(SIDES, shown, strict=True)))
+
+
+def parsed(*sides: tuple[str, bytes]) -> tuple[Stages, Stages, Stages]:
+    """Return the stages of three files, given their names and contents; none may have a conflict in it."""
+    base, ours, theirs = (parse_stages(content, name, resolve=RESTORE) for name, content in sides)
     return base, ours, theirs
 
 
@@ -67,8 +74,8 @@ def install_driver() -> None:
     _git("config", "merge.referee-lock.driver", "referee merge-lock %O %A %B")
 
 
-def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=check)  # noqa: S603, S607
+def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", *arguments], capture_output=True, check=check)  # noqa: S603, S607
 
 
 def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:
@@ -78,9 +85,11 @@ def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:
         yield f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}"
         return
     if files:
+        if len(files) != len(SIDES):
+            raise InputError(f"merge-lock: {counted(len(files), 'file')}; name those of {listed(SIDES)}, or none")
         if absent := [file for file in files if not file.is_file()]:
-            raise InputError(f"{absent[0]}: no such file; name those of ancestor, ours and theirs")
-        base, ours, theirs = map(read_stages, files)
+            raise InputError(f"{absent[0]}: no such file; name those of {listed(SIDES)}")
+        base, ours, theirs = parsed(*((str(file), file.read_bytes()) for file in files))
         path = files[1]  # where git expects the result
     else:
         (base, ours, theirs), path = conflicted(), LOCK
