@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import digits_project
-from small_project import ROOT, SmallProject, small_params
+from small_project import ROOT, SmallProject, make_once, small_params
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +34,7 @@ def project_copy(finished: Path, tmp_path: Path) -> SmallProject:
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the shipped default in small, run by DVC; read it, do not change it."""
-    return digits_project.shared(tmp_path_factory.getbasetemp())
+    return make_once(tmp_path_factory.getbasetemp(), "digits", digits_project.make)
 
 
 @pytest.fixture

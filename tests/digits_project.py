@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from small_project import ROOT, SmallProject, make_once, stages_of
+from small_project import ROOT, SmallProject, stages_of
 
 PER_CLASS = 12
 PROBLEM = "mnist-uci"
@@ -38,8 +38,3 @@ def make(folder: Path) -> SmallProject:
     project.run_here(*stages_of(params))
     project.commit_stages()
     return project
-
-
-def shared(base: Path) -> Path:
-    """Make the project once for all tests; return its folder, to be read or copied only."""
-    return make_once(base, "digits", make)

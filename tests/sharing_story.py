@@ -11,7 +11,6 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from documented_commands import commands_of
-from servers.counting_relay import Counts
 from small_project import SmallProject, stages_run
 
 PAGE = "docs/how-to/sharing.md"
@@ -30,7 +29,6 @@ class SharedRemote:
     instead: dict[str, str]  # of the page's example addresses, users and keys
     environment: dict[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()  # what must not be in anything that git tracks
-    relay: Counts | None = None  # who counts the bytes
 
     def recipe(self) -> list[str]:
         """Return the section's commands, three of A's and two of B's, for this server."""

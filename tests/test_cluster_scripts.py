@@ -61,30 +61,28 @@ def test_without_a_gpu_the_script_asks_what_is_meant():
     assert done.returncode == 2
 
 
-def job(*arguments):
-    done = run(*script("on_slurm", "--jobs", "4", *arguments, "--print-job"))
+@pytest.mark.parametrize(
+    ("arguments", "directives", "threads", "end"),
+    [
+        ((), ("--gres=gpu:1", "-t 12:00:00"), 1, ""),  # a GPU takes one block at a time
+        (("--gpus", "0", "--lifetime", "3h", "--directive=-w n1"), ("-w n1",), 12, "--lifetime 3h"),
+    ],
+)
+def test_a_slurm_job_is_one_worker_with_one_gpu_or_all_its_cores(folder, arguments, directives, threads, end):
+    always = ("--jobs", "4", "--partition", "gpu", "--cores", "12", "--memory", "64GB", "--print-job")
+    done = run(*script("on_slurm", *always, *arguments))
     assert done.returncode == 0, done.stderr
     parsed = run("bash", "-n", text=done.stdout)
     assert (parsed.returncode, parsed.stderr) == (0, "")
-    return done.stdout.splitlines()
-
-
-def test_a_slurm_job_is_one_worker_with_one_gpu(folder):
-    lines = job("--partition", "gpu", "--cores", "12", "--memory", "64GB")
-    for line in ("-p gpu", "-n 1", "--cpus-per-task=12", "--gres=gpu:1", "-t 12:00:00"):
+    lines = done.stdout.splitlines()
+    for line in ("-p gpu", "-n 1", "--cpus-per-task=12", *directives):
         assert f"#SBATCH {line}" in lines
+    assert ("gres" in done.stdout) == (threads == 1)
     assert f"cd {folder}" in lines
     worker = lines[-1]
     assert worker.startswith(f"{sys.executable} -m distributed.cli.dask_worker tcp://")
-    assert "--nthreads 1 " in worker  # a GPU takes one block at a time
-
-
-def test_a_slurm_job_without_gpu_uses_all_its_cores():
-    lines = job("--gpus", "0", "--cores", "12", "--lifetime", "3h", "--directive=-w n1")
-    assert not [line for line in lines if "gres" in line]
-    assert "#SBATCH -w n1" in lines
-    assert "--nthreads 12 " in lines[-1]
-    assert lines[-1].endswith("--lifetime 3h")
+    assert f"--nthreads {threads} " in worker
+    assert worker.endswith(end)
 
 
 def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_submitted():

@@ -15,13 +15,15 @@ ROOT = Path(__file__).parents[1]
 PARAMS, SUITE = read_yaml(ROOT / "params.yaml"), read_yaml(ROOT / "suite.yaml")
 
 
-def changed(*path, value):
-    """Return both files' content with one value changed."""
+def changed(values):
+    """Return both files' content with values changed, by their dotted keys."""
     files = copy.deepcopy(PARAMS), copy.deepcopy(SUITE)
-    here = files[path[0] in Suite.model_fields]
-    for key in path[:-1]:
-        here = here[key]
-    here[path[-1]] = value
+    for path, value in values.items():
+        section, *keys = path.split(".")
+        here, key = files[section in Suite.model_fields], section
+        for inner in keys:
+            here, key = here[key], inner
+        here[key] = value
     return files
 
 
@@ -50,9 +52,9 @@ def test_dvc_overrides_change_nothing_else_of_params_yaml(shipped):
 def test_class_names_may_be_a_block_of_text():
     names = SUITE["datasets"]["digits"]["class_names"]
     text = "".join(f'"{folder}": {name}  # a comment\n' for folder, name in names.items())
-    params = parse_params(*changed("datasets", "digits", "class_names", value=text))
+    params = parse_params(*changed({"datasets.digits.class_names": text}))
     assert params == parse_params(PARAMS, SUITE)
-    empty = parse_params(*changed("datasets", "digits", "class_names", value=""))
+    empty = parse_params(*changed({"datasets.digits.class_names": ""}))
     assert empty.datasets["digits"].class_names == {}
 
 
@@ -97,7 +99,7 @@ def test_class_names_may_be_a_block_of_text():
 )  # fmt: skip
 def test_a_mistake_is_named_by_file_and_key(path, value, remedy):
     file = "suite.yaml" if path.split(".")[0] in Suite.model_fields else "params.yaml"
-    lines = refused(*changed(*path.split("."), value=value))
+    lines = refused(*changed({path: value}))
     assert any(line.startswith(f"{file}: {path}") and remedy in line for line in lines), lines
 
 
@@ -115,33 +117,29 @@ def test_a_mistake_is_named_by_file_and_key(path, value, remedy):
 def test_a_bad_label_space_is_one_line(lists, words):
     names = {name: name for name in ("bike", "mug", "pen")}
     dataset = {"classes_per_task": 1, "class_names": names, "label_spaces": {"mine": lists}}
-    (line,) = refused(*changed("datasets", "digits", value=dataset))
+    (line,) = refused(*changed({"datasets.digits": dataset}))
     assert line.startswith("suite.yaml: datasets.digits.label_spaces.mine")
     assert all(word in line for word in words)
 
 
-def test_joined_models_are_not_refined():
-    params, suite = changed("joined", value=[{"name": "both", "first": "vit", "second": "other"}])
-    suite |= {"models": suite["models"] | {"other": suite["models"]["vit"]}, "vision": "both"}
-    params["refinement"]["steps"] = 1
-    (line,) = refused(params, suite)
-    assert line.startswith("params.yaml: refinement: ")
-
-
-def test_mistakes_of_both_files_are_listed_together():
-    params, _ = changed("rff", "D", value=0)
-    _, suite = changed("vision", value="vitt")
-    first, second = refused(params, suite)
-    assert first.startswith("params.yaml: rff.D: ")
-    assert second.startswith("suite.yaml: vision: ")
-
-
-def test_domains_of_a_problem_must_have_tasks_of_one_size():
-    params, suite = changed("datasets", "halves", value={"classes_per_task": 5, "class_names": {}})
-    suite["domains"]["uci"]["dataset"] = "halves"
-    (line,) = refused(params, suite)
-    assert line.startswith("suite.yaml: problems.mnist-uci: classes_per_task is 2 in 'mnist', 5 in")
-    assert "make classes_per_task" in line
+@pytest.mark.parametrize(
+    ("values", "starts"),
+    [
+        (
+            {"joined": [{"name": "both", "first": "vit", "second": "other"}], "models.other": SUITE["models"]["vit"]}
+            | {"vision": "both", "refinement.steps": 1},
+            ["params.yaml: refinement: "],
+        ),
+        (
+            {"datasets.halves": {"classes_per_task": 5, "class_names": {}}, "domains.uci.dataset": "halves"},
+            ["suite.yaml: problems.mnist-uci: classes_per_task is 2 in 'mnist', 5 in 'uci'"],
+        ),
+        ({"rff.D": 0, "vision": "vitt"}, ["params.yaml: rff.D: ", "suite.yaml: vision: "]),
+    ],
+)
+def test_values_that_do_not_fit_each_other_and_mistakes_of_both_files_have_a_line_each(values, starts):
+    lines = refused(*changed(values))
+    assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))
 
 
 @pytest.mark.parametrize("section", sorted({*PARAMS, *SUITE} - {"runtime", "published"}))
@@ -179,7 +177,7 @@ def test_a_file_that_cannot_be_used_is_one_line_with_the_remedy(shipped):
 
 
 def test_section_defaults_are_those_that_an_empty_section_gets():
-    assert section_defaults("refinement") == parse_params(*changed("refinement", value={})).refinement.model_dump()
+    assert section_defaults("refinement") == parse_params(*changed({"refinement": {}})).refinement.model_dump()
     assert section_defaults("data")["seeds"] == [0]
     assert section_defaults("generated") == {"seed": 0}  # what may be absent has no default
     assert section_defaults("compare") == section_defaults("swept") == {}

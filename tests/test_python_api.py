@@ -14,7 +14,6 @@ from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_tasks
 from pipeline.errors import RefereeError
 from pipeline.store.embedding_store import open_embeddings
-from servers.seaweedfs import running_s3
 
 pytestmark = pytest.mark.slow
 
@@ -82,24 +81,17 @@ def test_methods_are_compared_as_the_stage_does(cache, finished):
     assert cache.compare(always_the_first_class, "left-right").loc["left-right", "A_T"] == 25
 
 
-def pushed(project, tmp_path, remote, **settings):
-    """Push a project to a remote and to a bare git repository, and remove it; return the repository's URL."""
-    project.run("dvc", "remote", "add", "--default", "store", str(remote))
-    for key, value in settings.items():
-        project.run("dvc", "remote", "modify", "store", key, value)
+def test_a_git_url_and_a_remote_are_all_that_is_needed(project_copy, cache, tmp_path, monkeypatch):
+    project, bare = project_copy, tmp_path / "team.git"
+    project.run("dvc", "remote", "add", "--default", "store", str(tmp_path / "remote"))
     project.commit("remote")
     project.run("dvc", "push", "--quiet")
     project.run("git", "tag", "v1")
     project.change_params(rff={"D": 51})
     project.commit("later")
-    bare = tmp_path / "team.git"
     project.run("git", "clone", "--quiet", "--bare", str(project.folder), str(bare))
     shutil.rmtree(project.folder)
-    return f"file://{bare}"
-
-
-def test_a_git_url_and_a_remote_are_all_that_is_needed(project_copy, cache, tmp_path, monkeypatch):
-    url = pushed(project_copy, tmp_path, tmp_path / "remote")
+    url = f"file://{bare}"
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     there = pipeline.open_cache(url, rev="v1")
@@ -112,21 +104,6 @@ def test_a_git_url_and_a_remote_are_all_that_is_needed(project_copy, cache, tmp_
     with pytest.raises(RefereeError, match=r"D = 50, but params\.yaml says 51"):
         pipeline.open_cache(url).model("left-right")
     assert not list((tmp_path / "empty").iterdir())
-
-
-@pytest.mark.long
-def test_an_s3_remote_is_read_likewise(project_copy, cache, tmp_path, monkeypatch):
-    (tmp_path / "s3").mkdir()
-    with running_s3(tmp_path / "s3") as server:
-        for key, value in server.credentials().items():
-            monkeypatch.setenv(key, value)
-        url = pushed(
-            project_copy, tmp_path, f"s3://{server.bucket}/features", endpointurl=server.endpoint, region="us-east-1"
-        )
-        rows = pipeline.open_cache(url, rev="v1").rows("left", "clip")
-        np.testing.assert_array_equal(rows.numpy(), cache.rows("left", "clip").numpy())
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-        refused(pipeline.open_cache(url, rev="v1").rows, "left", "vit")
 
 
 def refused(ask, *arguments, **settings):

@@ -1,6 +1,5 @@
 """`referee export`: with the lines of docs/how-to/prediction.md alone, the file gives what `predict` gives."""
 
-import contextlib
 import json
 import re
 import shutil
@@ -67,12 +66,20 @@ def exported(folder, *arguments):
     return path
 
 
-@pytest.mark.parametrize("choice", [(), ("--after-task", "2", "--seed", "1")])
-def test_plain_torch_gives_what_predict_gives(here, tmp_path, capsys, choice):
+EARLY = ("--after-task", "2", "--seed", "1")
+
+
+@pytest.mark.parametrize(
+    ("variant", "choice", "views"),
+    [("calibrated", (), 3), ("calibrated", EARLY, 3), ("no_clip", EARLY, 3)]
+    + [(variant, EARLY, 1) for variant in ("released", "source_only", "clip_zero_shot")],
+)
+def test_plain_torch_gives_what_predict_gives(adapted_as, tmp_path, capsys, variant, choice, views):
+    adapted_as({"variant": variant})
     path = exported(tmp_path, *choice)
     vit, clip = embeddings()
     rows = {view: vit.read(view) for view in about(path)["views"]}
-    assert list(rows) == ["original", "zeros", "rand"]
+    assert list(rows) == ["original", "zeros", "rand"][:views]
     np.savez(tmp_path / "rows.npz", clip=clip.read("original"), **rows)
     python(PLAIN.format(example=CLASSIFY), tmp_path)
     p = np.load(tmp_path / "p.npy")
@@ -81,8 +88,8 @@ def test_plain_torch_gives_what_predict_gives(here, tmp_path, capsys, choice):
     assert classes == list("0123" if choice else "0123456789")
     assert len(output) == len(p) == 120
     expected = np.array([[image[name] for name in classes] for image in output])
-    np.testing.assert_allclose(p, expected, atol=2e-6)
-    np.testing.assert_array_equal(p.argmax(axis=1), expected.argmax(axis=1))
+    # one row of `released` was seen 8e-6 apart; the cause is not traced
+    np.testing.assert_allclose(p, expected, atol=2e-6 if variant == "calibrated" else 2e-5)
 
 
 def test_from_a_photo_with_timm_and_open_clip(adapted_as, tmp_path, capsys):
@@ -125,24 +132,6 @@ def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
     assert other.read_bytes() == mine
     for folder in (ROOT, tmp_path, here):
         assert str(folder).encode() not in mine
-
-
-@pytest.mark.parametrize("variant", ["no_clip", "released", "source_only", "clip_zero_shot"])
-def test_other_variants_give_what_predict_gives(adapted_as, tmp_path, capsys, variant):
-    folder, early = adapted_as({"variant": variant}), ("--after-task", "3")
-    path = exported(tmp_path, *early)
-    vit, clip = embeddings()
-    views = [torch.from_numpy(vit.read(view)[:30]) for view in about(path)["views"]]
-    assert len(views) == (3 if variant == "no_clip" else 1)
-    names = {}
-    with contextlib.chdir(tmp_path):
-        exec(CLASSIFY, names)
-    images = sorted((folder / "data/digits/uci").rglob("*.png"))[:30]
-    output = predicted(capsys, *early, *map(str, images))
-    expected = np.array([[image[name] for name in about(path)["classes"]] for image in output])
-    # `released` was seen 8e-6 apart in one row; the cause is not traced
-    rows = torch.from_numpy(clip.read("original")[:30])
-    np.testing.assert_allclose(names["classify"](views, rows), expected, atol=2e-5)
 
 
 def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, refused):

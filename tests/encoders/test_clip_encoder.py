@@ -95,7 +95,6 @@ MARKS = {key: torch.tensor(32) for key in ("input_resolution", "context_length",
         ("plain", "w", {}, {}, True, QUICK),  # the user says so
         ("clip_openai", "w", {}, {}, "auto", QUICK),
         ("plain", "vit_b.openai", {}, {}, "auto", QUICK),
-        ("plain", "w", MARKS, {}, "auto", QUICK),  # OpenAI's own settings are in the file
         ("plain", "w", {}, {"quick_gelu": True}, "auto", QUICK),
         ("plain", "w", MARKS, {"quick_gelu": True}, False, torch.nn.GELU),
     ],

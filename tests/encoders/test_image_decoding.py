@@ -161,12 +161,6 @@ def test_what_is_no_image_is_named_with_the_reason(tmp_path, content, reason):
     refused(tmp_path, "folder")
 
 
-def test_our_limit_decides_where_pillow_has_one_of_its_own(tmp_path):
-    Image.new("1", (13_400, 13_400)).save(tmp_path / "large.png")  # more than Pillow would open
-    with pytest.raises(InputError, match=r"more than the limit of 100,000,000.*data\.max_pixels"):
-        image_facts(tmp_path / "large.png")
-
-
 def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path):
     path = tmp_path / "a.png"
     photo().save(path)

@@ -20,16 +20,6 @@ from pipeline.extraction.cluster import (
 )
 
 
-@pytest.mark.parametrize("value", [None, "", "  "])
-def test_without_an_address_work_runs_here(monkeypatch, tmp_path, value):
-    monkeypatch.delenv(ADDRESS, raising=False)
-    if value is not None:
-        monkeypatch.setenv(ADDRESS, value)
-    with cluster_from_environment(tmp_path) as none:
-        assert none is None
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("dask", "message"),
     [

@@ -70,11 +70,15 @@ def test_a_failing_item_ends_the_run_and_leaves_no_thread_waiting():
         Executor(workers=2).for_each_item(lambda index: index, run, 8, "ab", D=10_000)
 
 
-def test_without_a_cluster_this_process_reduces(tmp_path, monkeypatch):
+@pytest.mark.parametrize("address", [{}, {ADDRESS: ""}, {ADDRESS: "  "}])
+def test_without_an_address_this_process_reduces(tmp_path, monkeypatch, address):
     monkeypatch.delenv(ADDRESS, raising=False)
+    for name, value in address.items():
+        monkeypatch.setenv(name, value)
     with executor(tmp_path) as here:
         results = here.for_each_seed(lambda index, reduce_rows: (index, reduce_rows), 2, **LARGE)
     assert results == [(0, reduce_here), (1, reduce_here)]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_cluster_gets_whole_seeds_of_a_small_problem_and_row_ranges_of_a_large_one():

@@ -21,24 +21,14 @@ FEATURES = ("generate", "manifest", "order", "tasks", "model", "embed", "prompts
 
 
 def assert_tables(project, problems):
-    """Every problem in every table, every figure a percentage, what the paper published apart."""
-    folder = project.results("tables")
-    names = ("ablation", "comparison", "headline", "selection", "sensitivity")
-    assert sorted(file.name for file in folder.iterdir()) == [
-        f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")
-    ]
-    rows = read_csv(folder / "comparison.csv")
-    measured = {row["method"]: row for row in rows if row["kind"] == "measured"}
-    assert set(measured) == set(METHODS)
+    """Every method on every problem: a percentage; and what the paper published of them."""
+    rows = read_csv(project.results("tables", "comparison.csv"))
+    assert {row["method"] for row in rows if row["kind"] == "measured"} == set(METHODS)
     assert {row["title"] for row in rows if row["kind"] == "published"} >= {"REFEREE", "CDCL"}
     for row in rows:
         assert all(0 <= float(row[problem]) <= 100 for problem in problems), row
-    headline = {row["problem"]: row for row in read_csv(folder / "headline.csv")}
-    assert set(headline) - {"mean"} == set(problems)
-    for problem in problems:
-        assert headline[problem]["calibrated"] == measured["calibrated"][problem]
-    for ending in ("md", "tex"):
-        assert "published (other protocol)" in (folder / f"comparison.{ending}").read_text()
+    headline = read_csv(project.results("tables", "headline.csv"))
+    assert {row["problem"] for row in headline} - {"mean"} == set(problems)
 
 
 def clipart_by_the_published_lists(project):

@@ -12,11 +12,6 @@ from small_project import stages_run
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 OF_ALL = {"evaluate@all@toy", "tables", "report"}  # read the figures of all problems
-PLOTS = (
-    *("accuracy after each task", "accuracy per class", "confusion after the last task"),
-    *("accuracy of every task after every task", "accuracy over confidence"),
-    *("accuracy over D", "accuracy over sigma"),
-)
 
 
 def test_every_command_of_the_page(project_copy):
@@ -27,7 +22,8 @@ def test_every_command_of_the_page(project_copy):
         found[command] = project.run("bash", "-c", command).stdout
         if command.startswith("dvc plots"):
             page = (project.folder / "dvc_plots/index.html").read_text()
-            assert all(f"{title}, left-right" in page for title in PLOTS), command
+            for title in ("accuracy per class", "accuracy over sigma"):  # all of them: test_dvc_plots.py
+                assert f"{title}, left-right" in page, command
 
     def one(start):
         """Return what the one command that begins so printed."""

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from shards import files_in, write_parquet
+from shards import files_in
 from small_project import STAGE, SmallProject, tree_digest
 
 pytestmark = pytest.mark.slow
@@ -19,14 +19,9 @@ def rows_logged(project):
     return sum(file.stat().st_size for file in (project.folder / ".referee").rglob("*.rows"))
 
 
-@pytest.fixture(scope="module", params=["folder", pytest.param("parquet", marks=pytest.mark.long)])
-def project(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
     made = SmallProject(tmp_path_factory.mktemp("project")).create(per_class=250)
-    if request.param == "parquet":
-        files = files_in(made.folder / "data/left")
-        labels = [name.partition("/")[0] for name in files]
-        shutil.rmtree(made.folder / "data/left")
-        write_parquet(made.folder / "data/left/x.parquet", list(files.values()), label=labels)
     made.run_here(("manifest", "left"))
     return made
 

@@ -20,8 +20,9 @@ def test_on_it_changes_the_target_reproducibly_and_reads_no_source_row_and_no_la
     off = adapt(run_project, steps=0, mutual_attention=False)
     both = {"steps": 2, "mutual_attention": True}
     on = adapt(run_project, **both)
-    alone = [adapt(run_project, **(both | {key: type(both[key])(0)})) for key in both]
-    assert len({off, on, *alone}) == 4
+    attention_alone = adapt(run_project, steps=0, mutual_attention=True)
+    steps_alone = adapt(run_project, steps=2, mutual_attention=False)
+    assert len({off, on, attention_alone, steps_alone}) == 4
 
     folders = ("cache/embeddings/left", "data/left", "cache/manifests/left", "cache/manifests/right/labels")
     sources = [path for name in folders for path in (run_project.folder / name).rglob("*")]

@@ -33,14 +33,8 @@ def in_shards(folder, target, form):
     project.write_params(params)
     files = list(files_in(folder.folder / "data/left").items())
     for number, part in enumerate((files[:8], files[8:9], files[9:])):
-        if form == "folders in tar":
+        if form == "tar":
             write_tar(target / f"shards/{number}.tar", dict(part))
-        elif form == "webdataset":
-            samples = {f"{i:03}.png": data for i, (_, data) in enumerate(part)}
-            labels = (name.partition("/")[0].encode() for name, _ in part)
-            write_tar(
-                target / f"shards/{number}.tar", samples | {f"{i:03}.cls": label for i, label in enumerate(labels)}
-            )
         else:
             names = ("dog", "cat", "bee", "ant")
             label = [names.index(name.partition("/")[0]) for name, _ in part]
@@ -50,7 +44,7 @@ def in_shards(folder, target, form):
     return project
 
 
-@pytest.mark.parametrize("form", ["folders in tar", "webdataset", "parquet"])
+@pytest.mark.parametrize("form", ["tar", "parquet"])
 def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
     project = in_shards(folder, tmp_path, form)
     project.run_here(*EMBED)
@@ -72,26 +66,16 @@ def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
     assert "1 embedded now" in out
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "json in tar"])
-def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
+def test_a_task_column_decides_when_classes_arrive(folder, tmp_path):
     """Over alphabet and `classes_per_task`; what suite.yaml says wins over the column."""
-    files = files_in(folder.folder / "data/left")
-    labels = [name.partition("/")[0] for name in files]
-    tasks = [{"dog": 1, "ant": 2, "bee": 2, "cat": 3}[label] for label in labels]
-    project = SmallProject(tmp_path)
-    params = folder.read_params()
-    if form == "csv":
-        images = tmp_path / "left.csv"
-        (tmp_path / "files").symlink_to(folder.folder / "data/left")
-        rows = (f"files/{row[0]},{row[1]},{row[2]}" for row in zip(files, labels, tasks, strict=True))
-        images.write_text("\n".join(["path,label,task", *rows]))
-    elif form == "parquet":
-        images = write_parquet(tmp_path / "x.parquet", list(files.values()), label=labels, task=tasks)
-    else:
-        said = (json.dumps({"label": x, "task": t}) for x, t in zip(labels, tasks, strict=True))
-        members = {f"{i:03}.png": data for i, data in enumerate(files.values())}
-        members |= {f"{i:03}.json": text.encode() for i, text in enumerate(said)}
-        images = write_tar(tmp_path / "x.tar", members)
+    project, params = SmallProject(tmp_path), folder.read_params()
+    members, tasks = {}, []
+    for i, (name, data) in enumerate(files_in(folder.folder / "data/left").items()):
+        label = name.partition("/")[0]
+        tasks.append({"dog": 1, "ant": 2, "bee": 2, "cat": 3}[label])
+        members[f"{i:03}.png"] = data
+        members[f"{i:03}.json"] = json.dumps({"label": label, "task": tasks[-1]}).encode()
+    images = write_tar(tmp_path / "x.tar", members)
     params["domains"]["left"]["images"] = images.name
     project.write_params(params)
     project.run_here(("manifest", "left"), ("order", "left"), ("tasks", "left"))
@@ -108,7 +92,7 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path, form):
 
 
 def test_a_damaged_image_in_a_shard_is_named_or_left_out(folder, tmp_path, monkeypatch, capsys):
-    project = in_shards(folder, tmp_path, "folders in tar")
+    project = in_shards(folder, tmp_path, "tar")
     write_tar(tmp_path / "shards/3.tar", {"ant/bad.png": b"no image"})
     monkeypatch.chdir(tmp_path)
     assert main(["manifest", "left"]) == 2

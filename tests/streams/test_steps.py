@@ -51,15 +51,6 @@ def test_the_past_may_be_gone(stepped):
     assert outputs(stepped) == whole
 
 
-def test_classes_are_numbered_as_the_stream_meets_them(weeks):
-    change_step(weeks, "camera-week1", classes=["dog", "cat"])
-    change_step(weeks, "camera-week2", classes=["ant", "dog"])
-    run(weeks, "step camera-week1", "step camera-week2")
-    after = state(weeks, "camera-week2")
-    assert after.classes == ("cat", "dog", "ant")
-    assert after.classifier.W.shape == (50, 3)
-
-
 def test_corrections_enter_as_certain_rows(stepped):
     plain, before = state(stepped, "camera-week1"), answers(stepped, "camera-week1")
     doubtful = list(before)[:2]

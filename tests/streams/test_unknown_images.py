@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from pipeline import open_cache
@@ -53,16 +52,3 @@ def test_a_corrected_image_is_never_unknown(rejecting):
     row = answers(rejecting, "camera-week1")[name]
     assert (row["class"], row["corrected"]) == ("bee", "yes")
     assert float(row["weight"]) > 0
-
-
-def test_classes_that_arrive_later_leave_the_sums_of_rejection_as_they_are(rejecting):
-    """They are by all the source's classes from the first step on, whatever classes its images may have."""
-    known = state(rejecting, "camera-week2")
-    change_step(rejecting, "camera-week1", classes=["dog"])
-    change_step(rejecting, "camera-week2", classes="all")
-    run(rejecting, "step camera-week1", "step camera-week2")
-    later = state(rejecting, "camera-week2")
-    assert later.classes == ("dog", "ant", "bee", "cat")
-    columns = [later.rejecting_classes.index(name) for name in known.rejecting_classes]
-    np.testing.assert_allclose(later.rejection.moments[:, columns], known.rejection.moments, rtol=1e-12)
-    np.testing.assert_array_equal(later.rejection.histogram, known.rejection.histogram)

@@ -11,7 +11,6 @@ from pipeline.cli.use import use
 from pipeline.config.params import load_params
 from pipeline.datasets.kept_order import order_of_arrival
 from pipeline.datasets.label_spaces import PARTS, parts_of
-from pipeline.datasets.prompts import prompts
 
 ROOT = Path(__file__).parents[2]
 SUITES = sorted(file.stem for file in (ROOT / "suites").glob("*.yaml"))
@@ -104,12 +103,3 @@ def test_all21_is_the_others_together(params_of):
         for section in ("datasets", "domains", "problems"):
             assert getattr(part, section).items() <= getattr(whole, section).items()
     assert len(whole.domains) == sum(len(part.domains) for part in parts) == 11
-
-
-def test_prompts_are_good_english(params_of):
-    params = params_of("domainnet")
-    names = params.datasets["domainnet"].class_names
-    clipart = params.domains["domainnet_clipart"].templates
-    assert prompts(names["The_Eiffel_Tower"], clipart)[0] == "a clipart of the Eiffel Tower"
-    assert prompts(names["aircraft_carrier"], clipart)[0] == "a clipart of an aircraft carrier"
-    assert prompts(names["scissors"], clipart)[0] == "a clipart of a pair of scissors"
