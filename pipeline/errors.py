@@ -70,10 +70,11 @@ def counted(n: int, thing: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "copy"), counted(2, "copy"), counted(1000, "class"), counted(0, "image")
-    ('1 copy', '2 copies', '1,000 classes', '0 images')
+    >>> counted(1, "copy"), counted(2, "copy"), counted(3, "key"), counted(1000, "class"), counted(0, "image")
+    ('1 copy', '2 copies', '3 keys', '1,000 classes', '0 images')
     """
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("ss") else f"{thing}s"
+    ies = thing.endswith("y") and thing[-2] not in "aeiou"
+    plural = f"{thing[:-1]}ies" if ies else f"{thing}es" if thing.endswith("ss") else f"{thing}s"
     return f"{n:,} {thing if n == 1 else plural}"
 
 

@@ -26,7 +26,7 @@ from pipeline.write_aside import write_json
 MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB
 
 Count = Annotated[int, Field(gt=0, le=MAX_NUMBERS)]
-SeedNumber = Annotated[int, Field(ge=0)]
+SeedNumber = Annotated[int, Field(ge=0, lt=2**63)]
 Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

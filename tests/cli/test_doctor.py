@@ -121,6 +121,11 @@ def test_values_that_cannot_be(project, capsys, changes, message):
     assert message in out
 
 
+def test_a_broken_lock_is_found(project, capsys):
+    Path("dvc.lock").write_text("stages: {")
+    assert "git checkout HEAD -- dvc.lock" in screen(capsys)[1]
+
+
 def test_a_machine_with_a_conflict_no_git_no_dvc_and_no_such_device(project, capsys):
     Path("dvc.lock").write_text("stages:\n<<<<<<< HEAD\n  a: 1\n=======\n  a: 2\n>>>>>>> theirs\n")
     Path(".git").rmdir()  # someone unpacked an archive

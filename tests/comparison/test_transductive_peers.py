@@ -54,7 +54,7 @@ def test_zlap_agrees_with_one_graph_of_all_tasks(space):
     given = space(seed)
     tasks = [(task.classes, task.rows, task.prior) for task in given.tasks]
     predictions = run("zlap" if space is clip_space else "zlap-pseudo", seed)
-    for t, scores in enumerate(zlap.test_scores(space(seed))):
+    for t, scores in enumerate(zlap.scores_of_tests(space(seed))):
         expected = zlap_oracle.scores(tasks[: t + 1], given.test, given.text)
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(predictions[t], expected.argmax(axis=1))

@@ -13,7 +13,7 @@ from encoders.small_models import encoder_of
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ModelError
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.image_embedder import Batch, ImageEmbedder, plan_batches
+from pipeline.extraction.image_embedder import CPU_ROWS, Batch, ImageEmbedder, plan_batches
 from pipeline.extraction.images import Image
 from pipeline.method.frequency_views import ViewSettings, frequency_views
 from pipeline.method.views import VIEWS
@@ -111,6 +111,12 @@ def test_every_view_goes_through_the_model():
         expected = torch.nn.functional.adaptive_avg_pool2d(pixels, 2).flatten(1).numpy()
         assert np.array_equal(got[view], expected)
         assert got[view].dtype == np.float32
+
+
+def test_on_the_cpu_every_pass_has_the_same_rows():
+    encoder, n = Encoder(), CPU_ROWS + 3
+    assert start(embedder(encoder), crops_of(n), range(n))()["original"].shape == (n, 12)
+    assert encoder.passes == [CPU_ROWS, CPU_ROWS]
 
 
 def test_an_image_has_the_same_row_in_a_full_and_in_a_padded_pass():

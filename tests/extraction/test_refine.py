@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +13,23 @@ from encoders import small_models
 from encoders.small_models import encoder_of
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.clip_encoder import ClipEncoder
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, ParamsError
 from pipeline.extraction.embedding_settings import EmbeddingSettings
 from pipeline.extraction.images import Image
-from pipeline.extraction.refine import BatchToRefine, TaskToRefine, TokenModel, ViewRefiner, attend, mutual_attention
+from pipeline.extraction.refine import (
+    BatchToRefine,
+    TaskToRefine,
+    TokenModel,
+    ViewRefiner,
+    attend,
+    mutual_attention,
+    refined_problem,
+)
 from pipeline.method.adversarial_refinement import Ascent, SourceBranch
 from pipeline.method.frequency_views import ViewSettings
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.random_fourier_features import draw_basis
+from pipeline.method.variants import MethodOptions
 from reference import mutual_attention as oracle
 
 VIEWS = ("zeros", "rand")
@@ -99,6 +109,18 @@ def test_a_transformer_comes_apart_into_tokens_and_pooling(pooling):
     plain = refined(encoder, 3, Ascent(0, 0.1, 0.1))
     assert all(rows[view].shape == (3, 48) for view in VIEWS)
     assert not any(np.allclose(rows[view], plain[view]) for view in VIEWS)
+
+
+@pytest.mark.parametrize(
+    ("target", "reject"), [({"hidden": True}, "none"), ({"label_space": "open"}, "none"), ({}, "joint")]
+)
+def test_views_are_refined_on_the_closed_set_alone(target, reject):
+    target = SimpleNamespace(**{"hidden": False, "label_space": None} | target)
+    how = {"ascent": None, "attention": False, "for_each_seed": None, "scratch": None}
+    problem = SimpleNamespace(name="left-right", target=target)
+    refining = refined_problem(problem, MethodOptions(reject=reject), [], [], None, **how)
+    with pytest.raises(ParamsError, match=r"refinement\.steps: 0"), refining:
+        pass
 
 
 def test_a_model_without_patch_tokens_is_named_with_the_remedy():

@@ -68,6 +68,12 @@ def test_rounds_in_row_space_handle_an_empty_class(monkeypatch, case):
     assert 1 not in first.labels.label
 
 
+def test_row_space_is_chosen_where_it_takes_fewer_multiplications():
+    assert relabelling.cheaper(400, 6000, 3)
+    assert not relabelling.cheaper(6000, 6000, 3)
+    assert not relabelling.cheaper(10, 6000, 0)
+
+
 def test_a_class_that_comes_back_takes_the_general_path(monkeypatch):
     seed, options = ShiftedDomains(1, n=70).build(D=24), replace(CALIBRATED, arithmetic="float64")
     source, referee = sources_of(seed, options)[0], Referee(seed.basis, options, seed.target.clip_scale)

@@ -47,6 +47,15 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
     assert found.scatter.flags.f_contiguous
 
 
+def test_float64_statistics_stay_off_the_device():
+    domains = ShiftedDomains(1)
+    basis = draw_basis(domains.x.shape[1], 20, 1e-2, "gamma", 0)
+    rows = LabelledRows({"original": domains.x}, domains.y, np.ones(len(domains.y)))
+    expected = sum_rows(basis, rows, 7, "float64").to_arrays()
+    for name, found in sum_rows(basis, rows, 7, "float64", ON_CPU).to_arrays().items():
+        np.testing.assert_array_equal(found, expected[name])
+
+
 def test_a_whole_problem_is_the_same_on_a_device():
     seed, options = ShiftedDomains(0).build(D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
     on_device, here = (adapted_to(seed, options, reduce_rows=by) for by in (ON_CPU, reduce_here))

@@ -1,4 +1,4 @@
-"""The two text-only steps, end to end: off they cost nothing, on they change the target and read no label."""
+"""The two text-only steps, end to end: they change the target and read no label."""
 
 import pytest
 

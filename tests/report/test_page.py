@@ -89,6 +89,11 @@ def test_confusion_adds_up_and_lists_the_worst_and_of_very_many_the_rarest_are_n
     assert few.rows == chart.rows  # the table is of all
 
 
+def test_axes_of_many_classes_have_no_names():
+    axes = [confusion(results).spec["encoding"]["x"]["axis"] for results in (problem("left-many", MANY, 60), THREE)]
+    assert [axis.get("labels", True) for axis in axes] == [False, True]
+
+
 def test_names_on_the_map_do_not_cover_each_other_and_of_very_many_classes_there_are_none():
     given = {"monitor": (100.0, 50.0), "keyboard": (110.0, 52.0), "laptop": (105.0, 60.0), "mug": (400.0, 51.0)}
     placed = spread_labels(given)
@@ -163,3 +168,6 @@ def test_views_are_kept_until_the_settings_or_the_code_change(tmp_path, monkeypa
         read(albums[-1], level=level, code=code)
     assert len(drawn) == 4
     assert albums[0] == albums[1] == albums[3] == albums[4] != albums[2]
+    pictures = read({}, code="a", views=("original",))
+    assert [*pictures.views["data/0.png"]] == ["original", "removed"]
+    assert "zeros: " not in pictures.views_note

@@ -32,10 +32,10 @@ TERMS = 30  # 0.3³⁰ is 2e-16
 
 def run(space: Space) -> list[Labels]:
     """Return the class (n,) of each test row after each task."""
-    return [scores.argmax(axis=1) for scores in test_scores(space)]
+    return [scores.argmax(axis=1) for scores in scores_of_tests(space)]
 
 
-def test_scores(space: Space) -> Iterator[Matrix64]:
+def scores_of_tests(space: Space) -> Iterator[Matrix64]:
     """Yield the scores (n, C) of the test rows after each task."""
     text = space.text
     C = space.test_logits.shape[1]

@@ -134,10 +134,11 @@ class Collected:
     def found(self, source: Path, classes: Sequence[str] = (), *, has_bytes: bool = True) -> FoundImages:
         """Return what was found; a source that has other domains only is refused by its name."""
         if not self._images and self._other_domains:
+            others = listed(" ".join(name.split()) for name in sorted(self._other_domains))
             raise InputError(
-                f"{source}: none of its images is of domain {self.settings.domain} (there are: "
-                f"{listed(sorted(self._other_domains))}); the domain's key in suite.yaml must be one of these, "
-                "or name the column in datasets.*.columns.domain ('' for none)"
+                f"{source}: none of its images is of domain {self.settings.domain} (there are: {others}); the "
+                "domain's key in suite.yaml must be one of these, or name the column in datasets.*.columns.domain "
+                "('' for none)"
             )
         images = sorted(self._images.values(), key=lambda image: image.path.as_posix())
         return FoundImages(images, dict(sorted(self.ignored.items())), tuple(classes), has_bytes)
