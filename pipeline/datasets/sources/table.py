@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,9 +26,13 @@ IMAGE_COLUMNS = ("image", "path", "file_name")  # the last as in Hugging Face's 
 
 
 class CsvFile:
-    """A CSV file in UTF-8 (a .tsv with tabs), with what is read here of a `ParquetFile` as well."""
+    """A CSV file in UTF-8, a .tsv with tabs; like a `ParquetFile` it has ``path`` and these:
 
-    names: Mapping[str, list[str]] = {}  # of classes that are given by number: the file has none
+    ``columns``: kind by name, "image" for the bytes of images, "text" for paths; ``names``: the names of classes or
+    domains by column, where rows have numbers in their place; ``rows``: values by column, row after row.
+    """
+
+    names: Mapping[str, list[str]] = {}
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,11 +61,7 @@ class CsvFile:
 
 
 Table = CsvFile | ParquetFile
-
-
-def open_table(file: Path) -> Table:
-    """Open a file by its suffix, those of `choose.find_in`."""
-    return open_parquet(file) if file.suffix.lower() == PARQUET else CsvFile(file)
+TABLES: dict[str, Callable[[Path], Table]] = {".csv": CsvFile, ".tsv": CsvFile, PARQUET: open_parquet}
 
 
 def find_in_tables(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
@@ -69,7 +69,7 @@ def find_in_tables(files: Sequence[Path], settings: DomainSettings) -> FoundImag
     collected = Collected(settings)
     classes: dict[str, None] = {}
     for file in files:
-        table = open_table(file)
+        table = TABLES[file.suffix.lower()](file)
         column = _columns(table, settings)
         held = table.columns[column["image"]] == "image"
         names = {role: table.names.get(name, []) for role, name in column.items()}
@@ -120,8 +120,9 @@ def _domain(value: object, names: Sequence[str]) -> object:
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
 
 
-def find_in_npz(file: Path, settings: DomainSettings) -> FoundImages:
+def find_in_npz(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
     """Return the ``paths`` of an .npz, DOMAIN/CLASS/FILE, that stand in for absent images; those of this domain."""
+    (file,) = files
     paths = read_paths(file)
     if paths is None:
         raise InputError(f"{file}: has no array 'paths'; add one of DOMAIN/CLASS/FILE strings")
@@ -143,11 +144,12 @@ def find_in_npz(file: Path, settings: DomainSettings) -> FoundImages:
     return collected.found(file, has_bytes=False)
 
 
-def find_in_list(file: Path, settings: DomainSettings) -> FoundImages:
+def find_in_list(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
     """Return the images of ``path label`` lines, as VisDA and DomainNet ship them: exactly the listed ones.
 
     Paths start from the list's folder and may hold spaces; one may be listed twice.
     """
+    (file,) = files
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
