@@ -23,7 +23,10 @@ WITHOUT_EFFECT = frozenset(
 )
 # Modules behind what a stage takes from its context instead of importing it. The executor imports what sums on a GPU
 # and on a cluster.
-GIVEN = {"context.project": PACKAGE / "problem/problem.py", "context.executor": PACKAGE / "extraction/executor.py"}
+OPENED_BY_RUNNER = {
+    "context.project": PACKAGE / "problem/problem.py",
+    "context.executor": PACKAGE / "extraction/executor.py",
+}
 # Files of the package that a module uses without importing them: compared methods, which are found by their names, and
 # files that are not Python.
 FILES = {
@@ -40,7 +43,7 @@ def fingerprints(stage_name: str) -> dict[str, str]:
     found: set[Path] = set()
     stage = PACKAGE / "stages" / f"{stage_name}.py"
     attributes = {ast.unparse(node) for node in ast.walk(_parsed(stage)) if isinstance(node, ast.Attribute)}
-    waiting = [stage, *(path for asked, path in GIVEN.items() if asked in attributes)]
+    waiting = [stage, *(path for asked, path in OPENED_BY_RUNNER.items() if asked in attributes)]
     while waiting:
         path = waiting.pop()
         if path not in found | WITHOUT_EFFECT:

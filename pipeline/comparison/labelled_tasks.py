@@ -1,6 +1,6 @@
 """The rows that a peer is fitted to, task by task: the source's with true labels, or the target's with pseudo-labels.
 
-Both are generators: a method folds a task in and cannot look back. Embeddings are those of the original view, as
+Both are generators: a method reads tasks in order, each once. Embeddings are those of the original view, as
 the backbone gave them.
 """
 

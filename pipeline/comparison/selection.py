@@ -95,10 +95,10 @@ def neighbourhood_density(p: Matrix64) -> float:
 
 
 def information(p: Matrix64) -> float:
-    """Return the mutual information between image and prediction: sure of each image, and of many classes.
+    """Return the mutual information between image and prediction.
 
-    H(mean of p) − mean of H(p), with p (n, C); used to choose and to train models by information maximisation. It
-    prefers balanced predictions.
+    It is high if each prediction is certain and all classes occur equally often: H(mean of p) − mean of H(p), with p
+    (n, C). Others use it to choose and to train models ("information maximisation").
     """
     return float(entropies(p.mean(axis=0, keepdims=True))[0] - entropies(p).mean())
 

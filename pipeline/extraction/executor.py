@@ -1,4 +1,4 @@
-"""Who computes a stage's statistics: this process, its GPU, or a Dask cluster.
+"""Where a stage's statistics are computed: this process, its GPU, or a Dask cluster.
 
 Seeds are independent: they run side by side in threads, with one BLAS thread each. OpenBLAS's products and factors have
 other last bits with every number of threads, and bytes must not depend on the number of cores. NumPy lets go of
@@ -30,8 +30,8 @@ Opened = TypeVar("Opened")
 Item = TypeVar("Item")
 
 MEMORY = 3 * 2**29  # per thread, for the matrices of the seeds that are under way: enough for float64 at D = 6000
-MATRICES = 5  # of width × width float64 that a seed has at once, at most
-PER_THREAD = 2  # ranges of rows on a cluster: a slow worker takes one where the others take three
+MATRICES_PER_SEED = 5  # of width × width float64 that a seed has at once, at most
+PER_THREAD = 2  # ranges of rows on a cluster: several, so that fast workers can do more
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def in_threads(function: Callable[[int], Result], count: int, *, D: int, workers
 def seeds_at_once(D: int, workers: int) -> int:
     """Return how many seeds may be under way: as many as there are threads, or as their matrices fit into memory."""
     threads = worker_count(workers)
-    return max(1, min(threads, threads * MEMORY // (MATRICES * 8 * D * D)))
+    return max(1, min(threads, threads * MEMORY // (MATRICES_PER_SEED * 8 * D * D)))
 
 
 def keep_freed_memory() -> None:

@@ -64,7 +64,7 @@ class ClassStatistics:
         return float(self.weight.sum())
 
     def update(
-        self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None, counted: Vector64 | None = None
+        self, deviations: Matrix, labels: Shares, weights: Vector64 | None = None, in_scatter: Vector64 | None = None
     ) -> "ClassStatistics":
         """Add rows z − pivot (n, D) in place, without a D×D matrix per batch, and return the statistics.
 
@@ -74,7 +74,7 @@ class ClassStatistics:
             Class of each row, 0 to C − 1; or the share of each row in the first K classes, which sum to 1.
         weights : ndarray of shape (n,), optional
             Weights from 0 on. Ones if omitted.
-        counted : ndarray of shape (n,), optional
+        in_scatter : ndarray of shape (n,), optional
             Weights with which the rows are in the scatter already, but in nothing else: the difference is added to it.
 
         Examples
@@ -96,13 +96,13 @@ class ClassStatistics:
             self.weight[present] += weighted.sum(axis=0)
             self.squared_weight[present] += (weighted**2).sum(axis=0)
             self.sums[present] += weighted.T.astype(deviations.dtype) @ deviations[block]
-        if counted is None:
+        if in_scatter is None:
             add_product(self.scatter, deviations, None if weights is None else omega)
             return self
-        moved = omega.astype(deviations.dtype) != counted.astype(deviations.dtype)
-        for more, less in ((omega, counted), (counted, omega)):
+        moved = omega.astype(deviations.dtype) != in_scatter.astype(deviations.dtype)
+        for more, less in ((omega, in_scatter), (in_scatter, omega)):
             index = np.flatnonzero(moved & (more > less))
-            add_product(self.scatter, deviations[index], (more - less)[index], take_away=more is counted)
+            add_product(self.scatter, deviations[index], (more - less)[index], take_away=more is in_scatter)
         return self
 
     def __add__(self, other: "ClassStatistics") -> "ClassStatistics":

@@ -78,15 +78,15 @@ def reduced(basis: Basis, options: MethodOptions) -> Basis:
     return replace(basis, directions=nested_directions(kernel, [basis.D])[basis.D])
 
 
-def lifted(basis: Basis, classifier: Classifier) -> Classifier:
-    """Return a classifier of the directions for all D features: whoever scores with it needs no directions."""
+def in_all_features(basis: Basis, classifier: Classifier) -> Classifier:
+    """Return a classifier of the kept directions as one of all D features, which scores without directions."""
     if basis.directions is None:
         return classifier
     return Classifier(basis.directions.Q.astype(np.float64) @ classifier.W, classifier.b)
 
 
-def lowered(basis: Basis, classifier: Classifier) -> Classifier:
-    """Return the classifier that `lifted` lifted."""
+def in_kept_directions(basis: Basis, classifier: Classifier) -> Classifier:
+    """Return a classifier of all D features as one of the kept directions: the inverse of `in_all_features`."""
     if basis.directions is None:
         return classifier
     return Classifier(basis.directions.Q.T.astype(np.float64) @ classifier.W, classifier.b)

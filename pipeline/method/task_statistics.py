@@ -272,7 +272,7 @@ def sum_rows(
 
 
 def sum_part(
-    common: Summation, rows: LabelledRows, onto: ClassStatistics | None = None, counted: Vector64 | None = None
+    common: Summation, rows: LabelledRows, onto: ClassStatistics | None = None, in_scatter: Vector64 | None = None
 ) -> ClassStatistics:
     """Return the statistics of a part of the rows, added ``onto`` others in place; see `ClassStatistics.update`."""
     views = list(rows.views.values())
@@ -285,6 +285,6 @@ def sum_part(
         z = np.concatenate(features, dtype=common.arithmetic)
         part = rows.labels[index]
         labels = np.tile(part, (len(views), *[1] * (part.ndim - 1)))
-        earlier = None if counted is None else np.tile(counted[index], len(views))
+        earlier = None if in_scatter is None else np.tile(in_scatter[index], len(views))
         statistics.update(z, labels, np.tile(rows.weights[index], len(views)), earlier)
     return statistics

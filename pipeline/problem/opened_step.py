@@ -16,7 +16,7 @@ from pipeline import paths
 from pipeline.datasets.manifest_files import is_private
 from pipeline.errors import ParamsError, did_you_mean, listed
 from pipeline.method.adaptation import Referee
-from pipeline.method.kernel_directions import lowered
+from pipeline.method.kernel_directions import in_kept_directions
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rows import Index, RowReduction, TargetTask, as_array, take
 from pipeline.method.source_model import SourceModel
@@ -156,7 +156,7 @@ class OpenedStep:
         if self.before is not None:  # a new class keeps the mean with which it began
             met = absent[absent < len(self.before.classes)]
             means[met] = self.before.statistics.prior_means[met]
-        classifier = lowered(self.basis, Classifier(W, b))
+        classifier = in_kept_directions(self.basis, Classifier(W, b))
         scatter = model.scatter if self.options.source_covariance else None
         return replace(model, means=means, classifier=classifier, embedding_means=embedding_means, scatter=scatter)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.method.adaptation import Referee, adapt_task, pseudo_label
-from pipeline.method.kernel_directions import lifted, lowered
+from pipeline.method.kernel_directions import in_all_features, in_kept_directions
 from pipeline.method.rejection import PreparedTask, prepared_tasks
 from pipeline.method.rows import Index, RowReduction
 from pipeline.method.task_statistics import empty_statistics
@@ -58,7 +58,7 @@ def adapt_seed(
             images = replace(images, views={**images.views, **used})
             labels = refined.first_labels[index][number][1]
         statistics, adapted = adapt_task(referee, images, task.source, statistics, labels)
-        seed.classifiers.append(lifted(referee.basis, adapted.classifier))
+        seed.classifiers.append(in_all_features(referee.basis, adapted.classifier))
         seed.labels.append((rows, adapted.labels))
         if task.rejection is not None:
             seed.rejections.append(task.rejection)
@@ -79,7 +79,7 @@ def _tasks(
     prepared = prepared_tasks(
         referee,
         (target.task(seed, task, views) for task in tasks),
-        (replace(model, classifier=lowered(referee.basis, model.classifier)) for model in models),
+        (replace(model, classifier=in_kept_directions(referee.basis, model.classifier)) for model in models),
         directions=None if referee.options.reject == "none" else problem.class_directions(index),
         estimate_classes=target.estimate_classes,
     )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from pipeline.method.backbone_weights import chosen_weights, column_factors
-from pipeline.method.kernel_directions import lifted
+from pipeline.method.kernel_directions import in_all_features
 from pipeline.method.random_fourier_features import Convention, KernelError, kernel_error, median_bandwidth
 from pipeline.method.rows import Matrix, RowReduction, as_array, take, unit_rows
 from pipeline.method.source_model import SourceModel, fit_source
@@ -103,5 +103,5 @@ def fit_seed(
         clip=take(domain.clip_rows, train),
         reduce_rows=reduce_rows,
     )
-    lifted_models = (replace(model, classifier=lifted(basis, model.classifier)) for model in models)
-    return write_scatters(scatters, index, lifted_models)
+    written = (replace(model, classifier=in_all_features(basis, model.classifier)) for model in models)
+    return write_scatters(scatters, index, written)

@@ -1,9 +1,9 @@
 """A step of a stream: its images are added to the statistics of all earlier ones, and labelled.
 
 Classes that the stream meets and its source never had start from their CLIP name. The source has neither a mean nor a
-discriminant of such a class, so CLIP speaks in its place: in the first labels the class has CLIP's probability, and the
-source divides the rest among its own classes; the prior mean of the class is that of the images which CLIP takes for
-it. From then on it has statistics like any other class.
+discriminant of such a class. In the first labels it therefore has CLIP's probability, and the source divides the rest
+among its own classes; its prior mean is that of the images which CLIP takes for it. From then on it has statistics like
+any other class.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.method.adaptation import PseudoLabels, Referee, adapt_task, fused_labels, labelled_task
 from pipeline.method.fusion import fuse
-from pipeline.method.kernel_directions import lifted
+from pipeline.method.kernel_directions import in_all_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, klda_probabilities
 from pipeline.method.rejection import RejectionState, class_directions, empty_state, reject, rejector
@@ -132,7 +132,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         prompts=step.prompts,
         origin=step.origin,
         statistics=statistics,
-        classifier=lifted(step.basis, adapted.classifier),
+        classifier=in_all_features(step.basis, adapted.classifier),
         summary={},
         rejection=rejection,
         directions=None if rejection is None else directions,

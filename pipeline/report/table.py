@@ -1,6 +1,6 @@
 """A table before it has a format: blocks of rows, cells with a mean and a deviation, notes below.
 
-Here, and only here, a value and its standard deviation become text.
+All figures and their standard deviations are formatted here.
 """
 
 from collections.abc import Mapping, Sequence

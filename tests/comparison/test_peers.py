@@ -211,8 +211,8 @@ def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
     if name.startswith("fecam"):
         rows, test = fecam.features(rows, nonnegative), fecam.features(test, nonnegative)
     if name.startswith("ranpac"):  # which has the largest ridge, as no row is held out
-        lifted = [ranpac.random_features(x, ranpac.RANPAC.projection(seed)) for x in (rows, test)]
-        expected = [(lifted[1] @ lifted[0][:C].T).argmax(axis=1) for C in range(1, 7)]
+        random_features = [ranpac.random_features(x, ranpac.RANPAC.projection(seed)) for x in (rows, test)]
+        expected = [(random_features[1] @ random_features[0][:C].T).argmax(axis=1) for C in range(1, 7)]
     else:
         expected = [mean_oracle.predict(test, [mean_oracle.unit(row) for row in rows[:C]]) for C in range(1, 7)]
     np.testing.assert_array_equal(run(name, seed), expected)

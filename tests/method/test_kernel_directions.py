@@ -10,7 +10,7 @@ from comparison.shifted_domains import ShiftedDomains, adapted_to
 from pipeline.comparison import referee_variants
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
 from pipeline.method.backbone_weights import weighted
-from pipeline.method.kernel_directions import directions_kept, left_out, lifted, lowered, reduced
+from pipeline.method.kernel_directions import directions_kept, in_all_features, in_kept_directions, left_out, reduced
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.source_model import fit_source
@@ -70,7 +70,7 @@ def final_scores(seed, basis, options):
         return classifier.scores(rows.deviations("original", np.arange(len(test))))
 
     scores = scores_under(basis, classifier)
-    lifted_scores = scores_under(replace(basis, directions=None), lifted(basis, classifier))
+    lifted_scores = scores_under(replace(basis, directions=None), in_all_features(basis, classifier))
     np.testing.assert_allclose(lifted_scores, scores, atol=1e-4 * scores.std())
     labels = np.concatenate([task.labels.label for task in adapted])
     return labels, scores - scores.mean(axis=1, keepdims=True)
@@ -111,5 +111,5 @@ def test_all_seeds_keep_the_same_directions_in_the_stages_and_in_compare(sigmas,
 def test_lowering_undoes_lifting():
     basis = reduced(draw_basis(30, D, GAMMA, "gamma", 0), CALIBRATED)
     (model,) = fit_source(basis, {"original": unit(60, 30)}, np.arange(60) % 2, [np.arange(2)], CALIBRATED)
-    again = lowered(basis, lifted(basis, model.classifier))
+    again = in_kept_directions(basis, in_all_features(basis, model.classifier))
     np.testing.assert_allclose(again.W, model.classifier.W, atol=1e-5 * np.abs(again.W).max())

@@ -10,7 +10,7 @@ from pipeline.method.continual_metrics import Answers, label_space_scores, score
 from pipeline.method.rejection import (
     EDGES,
     ITERATIONS,
-    LEAST,
+    LEAST_SHARE,
     RejectionState,
     class_directions,
     empty_state,
@@ -78,7 +78,7 @@ def test_the_classes_that_are_there_are_those_of_the_naive_em():
     for true in ([1, 4], [0, 1, 2, 3, 4, 5], [3]):
         logits = 2 * np.eye(6)[rng.choice(true, 60)] + 0.7 * rng.normal(size=(60, 6))
         p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        assert present_classes(p).tolist() == oracle.present(p.tolist(), LEAST, ITERATIONS) == true
+        assert present_classes(p).tolist() == oracle.present(p.tolist(), LEAST_SHARE, ITERATIONS) == true
     assert present_classes(p[:0]).tolist() == [0, 1, 2, 3, 4, 5]
 
 

@@ -14,9 +14,9 @@ MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP
 BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
 GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods of the overview
 NAMED_CLASSES = 40  # up to so many classes, axes and the map carry the classes' names
-LISTED = 10  # confusions in the table
-DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single images, are left out
-FEW = 20  # test images; a bin of confidences with fewer is drawn paler
+MOST_LISTED = 10  # confusions in the table
+MOST_DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single images, are left out
+FEW_IMAGES = 20  # test images; a bin of confidences with fewer is drawn paler
 PIXELS = (560, 340)  # of the map on a desktop
 LETTER, LINE = 8, 16  # pixels of a letter and of a line of text
 
@@ -77,9 +77,9 @@ def confusion(results: ProblemResults) -> Chart:
     names = _names_of(results, {*cells["actual"], *cells["predicted"]})
     return draw(
         "confusion",
-        cells.sort_values("images", ascending=False, kind="stable")[:DRAWN].sort_index(),
+        cells.sort_values("images", ascending=False, kind="stable")[:MOST_DRAWN].sort_index(),
         results.origin("confusion"),
-        rows=wrong[:LISTED],
+        rows=wrong[:MOST_LISTED],
         names=names,
         many=len(names) > NAMED_CLASSES,
         cells=len(cells),
@@ -162,13 +162,13 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
     bins = table["from"].map("{:.0f}".format) + "–" + table["to"].map("{:.0f}".format)
     return draw(
         "reliability",
-        table.assign(enough=table["images"] >= FEW, bin=bins),
+        table.assign(enough=table["images"] >= FEW_IMAGES, bin=bins),
         results.origin("reliability"),
         key=f"reliability-{branch}",
         branch=BRANCHES[branch],
         ece=results.metrics.ece.get(branch),
         guesses=branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")),
-        few=FEW,
+        few=FEW_IMAGES,
     )
 
 
