@@ -14,6 +14,7 @@ import numpy as np
 from pipeline.errors import ParamsError, did_you_mean
 from pipeline.method.kernel_lda import Regularisation
 from pipeline.method.rows import Vector64
+from pipeline.method.views import VIEWS
 from pipeline.method.within_scatter import SHRINKAGES, Shrinkage
 
 Predictor = Literal["adapted", "source", "clip", "nearest_mean"]
@@ -83,6 +84,8 @@ class MethodOptions:
             _check(field.name, getattr(self, field.name), field.type, type(field.default))
         if not self.views or self.views[0] != "original":
             raise ParamsError(f"views: 'original' must come first, not {self.views!r}")
+        if unknown := [view for view in self.views if view not in VIEWS]:
+            raise ParamsError(f"views: no view {unknown[0]!r}{did_you_mean(unknown[0], VIEWS)}")
         if self.weight_floor > 1:
             raise ParamsError(f"weight_floor: a number from 0 to 1, not {self.weight_floor!r}")
         if isinstance(self.shrinkage, str) and self.shrinkage not in SHRINKAGES:

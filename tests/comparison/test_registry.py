@@ -22,7 +22,8 @@ def test_every_file_exports_methods_whose_names_lead_back_to_it(module):
         assert isinstance(method, ComparedMethod)
         assert compared_method(name) is method
     described = (ROOT / "docs/peers.md").read_text()
-    assert all(f"`{name.removesuffix('-pseudo')}`" in described for name in exported)
+    absent = [name for name in exported if f"`{name.removesuffix('-pseudo')}`" not in described]
+    assert not absent, "docs/peers.md needs a row of them"
     titles = [method.title for method in exported.values()]
     assert len(set(titles)) == len(titles)
 

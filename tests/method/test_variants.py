@@ -37,6 +37,7 @@ def test_an_ablation_differs_from_calibrated_in_what_its_name_says():
         ("fusion_test", "product", ""),
         ("views", ("zeros", "original"), ""),
         ("views", (), ""),
+        ("views", ("original", "zeroes"), "zeros"),
         *(("ridge", value, "") for value in (-1.0, float("nan"))),
         ("rounds", -1, ""),
         ("weight_floor", 1.5, ""),

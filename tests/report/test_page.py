@@ -81,7 +81,7 @@ def test_confusion_adds_up_and_lists_the_worst_and_of_very_many_the_rarest_are_n
     assert shares == pytest.approx(dict.fromkeys(("ant", "bee", "cat"), 100), abs=0.02)
     # images 0, 5, 10 are taken for ant: of 12 images in turns, these are ant, cat, bee
     assert chart.rows == [["bee", "ant", 1, 25.0], ["cat", "ant", 1, 25.0]]
-    monkeypatch.setattr(charts_of, "DRAWN", 3)
+    monkeypatch.setattr(charts_of, "MOST_DRAWN", 3)
     few = confusion(THREE)
     cells = {(c["actual"], c["predicted"]): c["images"] for c in few.spec["data"]["values"]}
     assert cells == {("ant", "ant"): 4, ("bee", "bee"): 3, ("cat", "cat"): 3}
