@@ -11,7 +11,7 @@ from pipeline.report.page.content import read_problem
 from pipeline.report.results import read_comparison, read_evaluation, read_result_table, read_sweeps
 from report_content import problem, write_results
 
-ENTRY = ProblemEntry(source="left", target="right")
+PROBLEM = ProblemEntry(source="left", target="right")
 NAME = "left-right"
 ENTRY = {"title": "EWC", "group": "peer", "source_samples": True, "A_T": 50, "A_T_sd": 1.5, "A_T_per_seed": [49, 51.0]}
 
@@ -42,7 +42,7 @@ def refused(path, content, stage, read, *arguments):
 
 
 def test_results_are_read_as_they_were_written(written):
-    read = read_problem("toy", NAME, ENTRY, read_comparison("toy", NAME), swept=True)
+    read = read_problem("toy", NAME, PROBLEM, read_comparison("toy", NAME), swept=True)
     assert (read.metrics, read.comparison) == (written.metrics, written.comparison)
     for one, other in ((read.tables, written.tables), (read.sweeps.accuracy, written.sweeps.accuracy)):
         assert one.keys() == other.keys()
@@ -62,7 +62,7 @@ def test_results_are_read_as_they_were_written(written):
 def test_a_missing_file(written, missing, stage):
     missing.unlink()
     with pytest.raises(StoreError, match=rf"^{missing}: no such file; run dvc repro {stage}@{NAME},"):
-        read_problem("toy", NAME, ENTRY, read_comparison("toy", NAME), swept=True)
+        read_problem("toy", NAME, PROBLEM, read_comparison("toy", NAME), swept=True)
 
 
 @pytest.mark.parametrize(
