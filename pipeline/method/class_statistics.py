@@ -125,10 +125,9 @@ class ClassStatistics:
 
     def grown(self, C: int, scatter: Matrix64 | None = None) -> "ClassStatistics":
         """Return a copy with ``C`` classes, the new ones without rows; a ``scatter`` that is given is not copied."""
-        new = (0, C - self.C)
-        count, weight, squared_weight = (np.pad(x, new) for x in (self.count, self.weight, self.squared_weight))
-        scatter = self.scatter.copy(order="F") if scatter is None else scatter
-        return ClassStatistics(count, weight, squared_weight, np.pad(self.sums, (new, (0, 0))), scatter)
+        of_classes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scatter"}
+        wider = {name: np.pad(x, [(0, C - self.C), *[(0, 0)] * (x.ndim - 1)]) for name, x in of_classes.items()}
+        return ClassStatistics(**wider, scatter=self.scatter.copy(order="F") if scatter is None else scatter)
 
     def means(self) -> Matrix64:
         """Return Σωδ / Σω, (C, D): class means less the pivot, eqs. (9), (16); NaN for a class without weight."""
