@@ -137,7 +137,7 @@ class SuiteResults:
         figures = (one for methods in self.results.values() for one in methods.values() if not one.failed)
         seeds = sorted({len(one.A_T_per_seed) for one in figures})
         spread = f"mean ± standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds != [1] else "one seed"
-        return f"A_T in percent: mean accuracy over all tasks after the last one, no task id given; {spread}"
+        return f"A_T in percent: accuracy averaged over all tasks after the last one, no task id; {spread}"
 
     def settings(self) -> str:
         """Return the D and sigma that the figures were made with, of each problem where they differ."""
