@@ -6,14 +6,16 @@ from typing import Any
 
 from pipeline.comparison.compared_method import ComparedMethod, Group, rejecting_method
 from pipeline.errors import InputError, listed
-from pipeline.method.adaptation import PseudoLabels, Referee, adapt_tasks, pseudo_label
+from pipeline.method.adaptation import Referee, adapt_tasks, pseudo_label
 from pipeline.method.continual_metrics import Answers
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import kept_in_memory, not_shared
 from pipeline.method.prediction import Prediction, predict
+from pipeline.method.prepared_tasks import PreparedTask, prepared_tasks
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rejection import PreparedTask, class_directions, prepared_tasks, rejector
+from pipeline.method.rejection import class_directions, rejector
 from pipeline.method.rows import Labels, UnlabelledRows
 from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import CALIBRATED, VARIANTS, MethodOptions

@@ -9,10 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.method import kernel_lda, relabelling
-from pipeline.method.fusion import aligned, entropy_weights, expected_shares, fuse, gate, nearest_neighbours, smoothed
+from pipeline.method.fusion import (
+    PseudoLabels,
+    aligned,
+    entropy_weights,
+    expected_shares,
+    fuse,
+    gate,
+    nearest_neighbours,
+    smoothed,
+)
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
 from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, not_shared
 from pipeline.method.prediction import klda_scores, voted
@@ -55,16 +63,6 @@ class Referee:
     def clip(self, cosines: Rows, classes: Labels) -> Matrix64:
         """Return p_VLM (n, c) over ``classes`` (c,), eq. (1), of cosines (n, C)."""
         return clip_probabilities(cosines, self.options.clip_logit_scale(self.clip_scale), classes)
-
-
-@dataclass(frozen=True, eq=False)
-class PseudoLabels:
-    """What a task's n images are taken for."""
-
-    label: npt.NDArray[np.intp]  # (n,) class of each image
-    fused: Matrix64  # (n, c) p̂ over the task's classes, eq. (14)
-    weight: Vector64  # (n,) ω, eq. (18)
-    kept: npt.NDArray[np.bool_]  # (n,) whether the image passed the gate and enters the statistics
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels, Referee
+from pipeline.method.adaptation import Referee
 from pipeline.method.continual_metrics import accuracy_matrix, calibration_error, per_class_accuracy
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import not_shared
 from pipeline.method.prediction import predict

@@ -13,6 +13,7 @@
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,16 @@ from pipeline.method.variants import FusionKind
 
 MARGIN_RANGE = (0.2, 0.8)
 AT_ONCE = 2**22  # cosines in memory, 16 MB, and their order, 32: a task may have 100,000 images
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoLabels:
+    """What a task's n images are taken for."""
+
+    label: npt.NDArray[np.intp]  # (n,) class of each image
+    fused: Matrix64  # (n, c) p̂ over the task's classes, eq. (14)
+    weight: Vector64  # (n,) ω, eq. (18)
+    kept: npt.NDArray[np.bool_]  # (n,) whether the image passed the gate and enters the statistics
 
 
 def expected_shares(p_vlm: Matrix64) -> Vector64:

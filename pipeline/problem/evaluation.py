@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels, Referee
+from pipeline.method.adaptation import Referee
 from pipeline.method.continual_metrics import Answers, LabelSpaceScores, scores_after_tasks
 from pipeline.method.evaluation import Scores, pseudo_label_quality, score
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.rejection import rejector

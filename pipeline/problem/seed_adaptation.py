@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.method.adaptation import Referee, adapt_task, pseudo_label
 from pipeline.method.kernel_directions import in_all_features, in_kept_directions
-from pipeline.method.rejection import PreparedTask, prepared_tasks
+from pipeline.method.prepared_tasks import PreparedTask, prepared_tasks
 from pipeline.method.rows import Index, RowReduction
 from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.variants import MethodOptions

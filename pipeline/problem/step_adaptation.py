@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels, Referee, adapt_task, fused_labels, labelled_task
-from pipeline.method.fusion import fuse
+from pipeline.method.adaptation import Referee, adapt_task, fused_labels, labelled_task
+from pipeline.method.fusion import PseudoLabels, fuse
 from pipeline.method.kernel_directions import in_all_features
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.prediction import Prediction, klda_probabilities

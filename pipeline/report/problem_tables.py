@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
-from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.continual_metrics import (
     BINS,
     accuracy_after_each_task,
@@ -22,6 +21,7 @@ from pipeline.method.continual_metrics import (
     weight_bins,
 )
 from pipeline.method.evaluation import BRANCHES, Scores
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.principal_plane import evenly, principal_plane
 from pipeline.method.rows import Labels, Vector64
 from pipeline.report.made_with import MadeWith

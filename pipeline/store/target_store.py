@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.rejection import RejectionState
 from pipeline.method.rows import Index

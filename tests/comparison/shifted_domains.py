@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels, Referee, adapt_tasks
+from pipeline.method.adaptation import Referee, adapt_tasks
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
 from pipeline.method.random_fourier_features import draw_basis

@@ -18,7 +18,7 @@ from pipeline.datasets.manifest_files import (
     write_manifest,
 )
 from pipeline.datasets.task_files import ClassRow, Tasks, read_classes, read_tasks, write_tasks
-from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.source_model import SourceModel, SourceScatter
 from pipeline.store import embedding_store, source_store

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from comparison.shifted_domains import ShiftedDomains, sources_of
-from pipeline.method.adaptation import PseudoLabels, Referee
+from pipeline.method.adaptation import Referee
 from pipeline.method.evaluation import pseudo_label_quality, score
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.rows import BLOCK_IMAGES, reduce_here, row_ranges
 from pipeline.method.variants import VARIANTS
 

@@ -7,16 +7,13 @@ import pytest
 
 from pipeline.method.adaptation import Referee
 from pipeline.method.continual_metrics import Answers, label_space_scores, scores_after_tasks
+from pipeline.method.prepared_tasks import ITERATIONS, LEAST_SHARE, prepared_tasks, present_classes
 from pipeline.method.rejection import (
     EDGES,
-    ITERATIONS,
-    LEAST_SHARE,
     RejectionState,
     class_directions,
     empty_state,
     otsu_threshold,
-    prepared_tasks,
-    present_classes,
     reject,
     rejector,
 )

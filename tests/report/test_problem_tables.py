@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.method.adaptation import PseudoLabels
 from pipeline.method.evaluation import BRANCHES, BranchOutcome, Scores
+from pipeline.method.fusion import PseudoLabels
 from pipeline.report.problem_tables import (
     MISTAKES,
     EvaluatedProblem,

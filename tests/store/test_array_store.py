@@ -5,7 +5,7 @@ import pytest
 import zarr
 
 from pipeline.errors import StoreError
-from pipeline.method.adaptation import PseudoLabels
+from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
 from pipeline.store.array_layout import DATA_TYPES
 from pipeline.store.array_store import open_arrays, write_arrays

@@ -14,7 +14,7 @@ from pipeline.method.adaptation import Referee, adapt_task
 from pipeline.method.class_statistics import ClassStatistics
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.prediction import predict
-from pipeline.method.rejection import prepared_tasks
+from pipeline.method.prepared_tasks import prepared_tasks
 from pipeline.method.task_statistics import empty_statistics
 from pipeline.method.zero_shot import cosines
 from pipeline.problem.method_options import method_options
