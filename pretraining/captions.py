@@ -1,13 +1,13 @@
-"""Classes of the pretraining, and what is said about an image of each.
+"""Define the classes of the pretraining and the captions of their images.
 
-62 characters make 48 classes, because print does not tell all of them apart: old-style figures
-draw zero like the letter o and one like a capital i, and many letters have one shape in two sizes.
+62 characters form 48 classes, because print does not distinguish all of them: old-style figures draw zero like the
+letter o and one like a capital i, and many letters have the same shape in both cases.
 """
 
 import torch
 
 _SPOKEN = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_SAME_SHAPE_IN_BOTH_CASES = "ckpsuvwxyz"  # besides o, which is drawn like zero
+_SAME_SHAPE_IN_BOTH_CASES = "ckpsuvwxyz"  # without o, which belongs to zero
 
 _DIGIT_TEMPLATES = (
     "a photo of the digit {name}",
@@ -36,7 +36,7 @@ _LETTER_TEMPLATES = (
 
 
 def _letter_classes() -> list[tuple[str, str]]:
-    """(spoken name, characters) of every class of letters."""
+    """Return (spoken name, characters) for every class of letters."""
     classes = []
     for letter in "abcdefghijklmnopqrstuvwxyz":
         if letter == "o":
@@ -53,7 +53,7 @@ def _letter_classes() -> list[tuple[str, str]]:
 
 LETTER_CLASSES = _letter_classes()
 CLASS_COUNT = len(_SPOKEN) + len(LETTER_CLASSES)
-# (character, class): zero is also drawn as o, one also as capital i and small l.
+# (character, class); zero is also drawn as o, one also as capital i and small l.
 CHARACTERS: list[tuple[str, int]] = [
     *((str(digit), digit) for digit in range(10)),
     *(("o", 0), ("O", 0), ("l", 1), ("I", 1)),
@@ -66,18 +66,17 @@ CHARACTERS: list[tuple[str, int]] = [
 
 
 def captions_of(class_index: int) -> list[str]:
-    """Every caption of a class."""
+    """Return all captions of a class."""
     if class_index < len(_SPOKEN):
         name = _SPOKEN[class_index]
-        return [t.format(name=name, sign=class_index) for t in _DIGIT_TEMPLATES]
+        return [template.format(name=name, sign=class_index) for template in _DIGIT_TEMPLATES]
     name, _ = LETTER_CLASSES[class_index - len(_SPOKEN)]
-    return [t.format(name=name) for t in _LETTER_TEMPLATES]
+    return [template.format(name=name) for template in _LETTER_TEMPLATES]
 
 
 def random_captions(generator: torch.Generator) -> list[str]:
-    """One caption for each class, in class order."""
-    chosen = []
-    for class_index in range(CLASS_COUNT):
-        captions = captions_of(class_index)
-        chosen.append(captions[int(torch.randint(0, len(captions), (1,), generator=generator))])
-    return chosen
+    """Return one random caption per class, in class order."""
+    return [
+        captions[int(torch.randint(0, len(captions), (1,), generator=generator))]
+        for captions in map(captions_of, range(CLASS_COUNT))
+    ]

@@ -1,8 +1,8 @@
-"""Print the figures of the model card from the shipped files.
+"""Print the accuracies in the model card, computed from the shipped weights.
 
     python -m pretraining.evaluate_digits_models
 
-The nearest-mean figures are means over five random 90/10 splits.
+The nearest-mean accuracies are means over five random 90/10 splits.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SPLITS = range(5)
 
 
 def main() -> None:
-    """Load both models strictly, embed the three domains, print one line for each."""
+    """Load both models strictly, embed the three domains and print the accuracies of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", type=Path, default=Path("weights/digits"))
     folder = parser.parse_args().weights
@@ -34,26 +34,26 @@ def main() -> None:
     print(f"logit scale {clip.logit_scale.exp().item():.1f}")
     for name in ("print", "mnist", "uci"):
         domain = load_domain(name)
-        by_vit = normalize(vit_features(vit, domain.images), dim=1)
-        by_clip = clip_embeddings(clip, domain.images)
-        scores = zero_shot_scores(clip, by_clip)
-        right = scores.argmax(1) == domain.labels
+        vit_rows = normalize(vit_features(vit, domain.images), dim=1)
+        clip_rows = clip_embeddings(clip, domain.images)
+        scores = zero_shot_scores(clip, clip_rows)
+        correct = scores.argmax(1) == domain.labels
         print(
-            f"{name:6s} zero-shot {_per_cent(right)}, "
+            f"{name:6s} zero-shot {_percentage(correct)}, "
             f"mean confidence {100 * scores.max(1).values.mean():.1f}, nearest mean "
-            f"vit {_over_splits(by_vit, domain.labels)} clip {_over_splits(by_clip, domain.labels)}"
+            f"vit {_mean_over_splits(vit_rows, domain.labels)} clip {_mean_over_splits(clip_rows, domain.labels)}"
         )
-        by_digit = " ".join(_per_cent(right[domain.labels == digit]) for digit in range(10))
-        print(f"       zero-shot of each digit: {by_digit}", flush=True)
+        digits = " ".join(_percentage(correct[domain.labels == digit]) for digit in range(10))
+        print(f"       zero-shot per digit: {digits}", flush=True)
 
 
-def _per_cent(right: torch.Tensor) -> str:
-    return f"{100 * right.float().mean():.1f}"
+def _percentage(correct: torch.Tensor) -> str:
+    return f"{100 * correct.float().mean():.1f}"
 
 
-def _over_splits(embeddings: torch.Tensor, labels: torch.Tensor) -> str:
-    shares = [nearest_mean_accuracy(embeddings, labels, seed) for seed in SPLITS]
-    return f"{100 * statistics.mean(shares):.1f}"
+def _mean_over_splits(embeddings: torch.Tensor, labels: torch.Tensor) -> str:
+    accuracies = [nearest_mean_accuracy(embeddings, labels, seed) for seed in SPLITS]
+    return f"{100 * statistics.mean(accuracies):.1f}"
 
 
 if __name__ == "__main__":

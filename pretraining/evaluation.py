@@ -1,4 +1,4 @@
-"""How good the models are on the domains of `digits`: for the model card, never for training."""
+"""Evaluate the models on the domains of `digits`, for the model card and never for training."""
 
 from dataclasses import dataclass
 
@@ -15,15 +15,15 @@ SPOKEN_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "
 
 @dataclass(frozen=True)
 class Domain:
-    """images: (n, 1, h, w) in [0, 1]; labels: (n,)."""
+    """Images of a domain with their digits."""
 
     name: str
-    images: torch.Tensor
-    labels: torch.Tensor
+    images: torch.Tensor  # (n, 1, h, w) in [0, 1]
+    labels: torch.Tensor  # (n,)
 
 
 def load_domain(name: str, per_class: int | None = None) -> Domain:
-    """Make the images that `digits.generate` would write."""
+    """Return the images that `digits.generate` would write."""
     collection = {"mnist": digits.mnist, "uci": digits.uci, "print": digits.printed}[name]
     items = list(collection(0, per_class))
     pixels = np.stack([item.pixels for item in items]).astype(np.float32) / 255
@@ -32,7 +32,7 @@ def load_domain(name: str, per_class: int | None = None) -> Domain:
 
 
 def resize(images: torch.Tensor, size: int) -> torch.Tensor:
-    """As the models' own transforms: bicubic with antialiasing, values kept in [0, 1]."""
+    """Resize as in the models' own transforms: bicubic with antialiasing, clamped to [0, 1]."""
     if images.shape[-1] == size:
         return images
     resized = interpolate(images, size=(size, size), mode="bicubic", antialias=True, align_corners=False)
@@ -41,71 +41,65 @@ def resize(images: torch.Tensor, size: int) -> torch.Tensor:
 
 @torch.no_grad()
 def vit_features(vit: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """(n, d) pooled features, before the classifier."""
-    parts = []
-    for part in images.split(256):
-        x = as_input(resize(part, VIT_SIZE), VIT_MEAN_STD)
-        parts.append(vit.forward_head(vit.forward_features(x), pre_logits=True))
-    return torch.cat(parts)
+    """Return the pooled features (n, d) before the classifier."""
+    batches = (as_input(resize(batch, VIT_SIZE), VIT_MEAN_STD) for batch in images.split(256))
+    return torch.cat([vit.forward_head(vit.forward_features(batch), pre_logits=True) for batch in batches])
 
 
 @torch.no_grad()
 def clip_embeddings(clip: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """(n, d), L2-normalised image embeddings."""
-    parts = [
-        clip.encode_image(as_input(resize(part, CLIP_SIZE), CLIP_MEAN_STD), normalize=True)
-        for part in images.split(256)
-    ]
-    return torch.cat(parts)
+    """Return the L2-normalised image embeddings (n, d)."""
+    batches = (as_input(resize(batch, CLIP_SIZE), CLIP_MEAN_STD) for batch in images.split(256))
+    return torch.cat([clip.encode_image(batch, normalize=True) for batch in batches])
 
 
 @torch.no_grad()
 def zero_shot_scores(clip: nn.Module, embeddings: torch.Tensor) -> torch.Tensor:
-    """(n, 10) probabilities over the digits, prompt "a photo of the digit {name}"."""
+    """Return the probabilities (n, 10) of the digits for the prompt "a photo of the digit {name}"."""
     prompts = [f"a photo of the digit {name}" for name in SPOKEN_NAMES]
     texts = clip.encode_text(tokenize(prompts), normalize=True)
     return (embeddings @ texts.T * clip.logit_scale.exp()).softmax(1)
 
 
 def nearest_mean_accuracy(embeddings: torch.Tensor, labels: torch.Tensor, seed: int = 0) -> float:
-    """Class means of a random 90% of each class, tested on the other 10%."""
+    """Return the accuracy of class means of a random 90% of each class on the other 10%."""
     rng = np.random.default_rng(seed)
     test = torch.zeros(len(labels), dtype=torch.bool)
     for digit in range(10):
         members = np.flatnonzero(labels.numpy() == digit)
         test[rng.permutation(members)[: len(members) // 10]] = True
     means = torch.stack([embeddings[~test & (labels == d)].mean(0) for d in range(10)])
-    return _share(torch.cdist(embeddings[test], means).argmin(1), labels[test])
+    return _accuracy(torch.cdist(embeddings[test], means).argmin(1), labels[test])
 
 
 def evaluate_vit(vit: nn.Module, domain: Domain) -> dict[str, float]:
-    """Accuracies in per cent."""
+    """Return accuracies in per cent."""
     vit.eval()
     features = vit_features(vit, domain.images)
-    figures = {"nearest_mean": nearest_mean_accuracy(normalize(features, dim=1), domain.labels)}
+    accuracies = {"nearest_mean": nearest_mean_accuracy(normalize(features, dim=1), domain.labels)}
     if vit.num_classes:
         scores = vit.head(features)[:, :10]
-        figures["class_scores"] = _share(scores.argmax(1), domain.labels)
-    return _per_cent(figures)
+        accuracies["class_scores"] = _accuracy(scores.argmax(1), domain.labels)
+    return _percentages(accuracies)
 
 
 def evaluate_clip(clip: nn.Module, domain: Domain) -> dict[str, float]:
-    """Accuracies in per cent, and the mean confidence of the zero-shot scores."""
+    """Return accuracies and the mean confidence of the zero-shot scores in per cent."""
     clip.eval()
     embeddings = clip_embeddings(clip, domain.images)
     scores = zero_shot_scores(clip, embeddings)
-    return _per_cent(
+    return _percentages(
         {
-            "zero_shot": _share(scores.argmax(1), domain.labels),
+            "zero_shot": _accuracy(scores.argmax(1), domain.labels),
             "confidence": scores.max(1).values.mean().item(),
             "nearest_mean": nearest_mean_accuracy(embeddings, domain.labels),
         }
     )
 
 
-def _share(predicted: torch.Tensor, labels: torch.Tensor) -> float:
+def _accuracy(predicted: torch.Tensor, labels: torch.Tensor) -> float:
     return (predicted == labels).float().mean().item()
 
 
-def _per_cent(figures: dict[str, float]) -> dict[str, float]:
-    return {name: round(100 * value, 1) for name, value in figures.items()}
+def _percentages(shares: dict[str, float]) -> dict[str, float]:
+    return {name: round(100 * value, 1) for name, value in shares.items()}

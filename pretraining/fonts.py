@@ -1,9 +1,9 @@
-"""The print fonts that the pretraining draws from: matplotlib's, and those of Debian packages.
+"""List the print fonts of the pretraining, from matplotlib and Debian packages.
 
-`fonts.txt` lists the font files, relative to /usr/share/fonts; `font_packages.txt` the packages they
-come in. Chosen for variety of design; scripts, brush and casual faces that imitate handwriting were
-left out, and so were the relatives of the families held out for the domain ``print`` (Times designs
-such as Liberation Serif, Nimbus Roman, FreeSerif; Computer Modern designs).
+`fonts.txt` lists the font files relative to /usr/share/fonts, `font_packages.txt` their packages. The fonts were chosen
+for variety of design, without script, brush and casual faces that imitate handwriting. Also left out are relatives of
+the families held out for the domain ``print``: Times designs (Liberation Serif, Nimbus Roman, FreeSerif) and Computer
+Modern designs.
 """
 
 from pathlib import Path
@@ -21,10 +21,10 @@ PACKAGES = Path(__file__).with_name("font_packages.txt").read_text().split()
 
 
 def pretraining_fonts(*, matplotlib_only: bool = False) -> list[Path]:
-    """Every font file of the pretraining, in a fixed order; a missing one ends the run."""
-    own = [digits.font_path(name) for name in MATPLOTLIB_FONTS]
+    """Return all font files of the pretraining in a fixed order; exit if one is missing."""
+    bundled = [digits.font_path(name) for name in MATPLOTLIB_FONTS]
     if matplotlib_only:
-        return own
+        return bundled
     debian = [DEBIAN_FONTS / line for line in LIST.read_text().splitlines() if line]
     missing = [path for path in debian if not path.is_file()]
     if missing:
@@ -34,4 +34,4 @@ def pretraining_fonts(*, matplotlib_only: bool = False) -> list[Path]:
             f"Install them with: apt-get install --no-install-recommends {' '.join(PACKAGES)}\n"
             "or train with --matplotlib-fonts-only (weaker weights than the ones shipped)."
         )
-    return own + debian
+    return bundled + debian

@@ -1,13 +1,13 @@
-"""Distance fields of every glyph of every font: what random glyphs are cut from.
+"""Compute distance fields of all glyphs of all fonts, from which random glyphs are drawn.
 
-A glyph is kept twice, as numbers that can be thresholded at any level:
+Each glyph has two fields, which can be thresholded at any level:
 
-- its *outline* field, distance to the edge of the ink, positive inside: `field + r > 0` is the ink
-  thickened by r pixels (or thinned, r < 0);
-- its *skeleton* field, minus the distance to the thinned centre line: `field + r > 0` is the glyph
-  redrawn with a round pen of radius r.
+- The *outline* field is the distance to the edge of the ink, positive inside: `field + r > 0` is the ink thickened by r
+  pixels (or thinned, if r < 0).
+- The *skeleton* field is minus the distance to the thinned centre line: `field + r > 0` is the glyph redrawn with a
+  round pen of radius r.
 
-So stroke thickness costs one addition, for a whole batch at once.
+Changing the stroke thickness of a whole batch thus takes one addition.
 """
 
 from collections.abc import Sequence
@@ -23,20 +23,20 @@ from scipy.ndimage import distance_transform_edt
 from pipeline.datasets.digits import render_glyph
 
 FIELD_SIZE = 64
-FILL = 0.7  # the longer side of a glyph, as a share of the field
-FAR = 16.0  # distances are cut off here; no pen is that wide
+FILL = 0.7  # longer side of a glyph as a share of the field
+MAX_DISTANCE = 16.0  # distances are clipped here; no pen is that wide
 
 
 @dataclass(frozen=True)
 class GlyphBank:
-    """fields: (G, 2, 64, 64) outline and skeleton; classes: (G,) index into the class names."""
+    """Distance fields of G glyphs with their classes."""
 
-    fields: torch.Tensor
-    classes: torch.Tensor
+    fields: torch.Tensor  # (G, 2, 64, 64), outline and skeleton
+    classes: torch.Tensor  # (G,), indices of the class names
 
 
 def build_bank(fonts: Sequence[Path], characters: Sequence[tuple[str, int]]) -> GlyphBank:
-    """Draw each (character, class) with each font that has the character."""
+    """Draw every (character, class) in every font that has the character."""
     inks: list[NDArray[np.bool_]] = []
     classes: list[int] = []
     for font in fonts:
@@ -52,11 +52,11 @@ def build_bank(fonts: Sequence[Path], characters: Sequence[tuple[str, int]]) -> 
     for i, ink in enumerate(inks):
         fields[i, 0] = torch.from_numpy(_signed_distance(ink))
         fields[i, 1] = -torch.from_numpy(distance_transform_edt(~skeletons[i].numpy()))
-    return GlyphBank(fields.clamp_(-FAR, FAR), torch.tensor(classes))
+    return GlyphBank(fields.clamp_(-MAX_DISTANCE, MAX_DISTANCE), torch.tensor(classes))
 
 
 def _has(font: Path, character: str) -> bool:
-    """Whether the font draws this character differently from one it cannot have."""
+    """Return whether the font draws this character differently from a character that no font has."""
     face = ImageFont.truetype(str(font), 32)
     return bytes(face.getmask(character)) != bytes(face.getmask("\uffff"))
 
@@ -67,7 +67,7 @@ def _signed_distance(ink: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def thin(ink: torch.Tensor, chunk: int = 1024) -> torch.Tensor:
-    """Zhang and Suen's thinning (1984) of many images at once: (G, h, w) bool to (G, h, w) bool."""
+    """Thin many images (G, h, w) of bools at once by the algorithm of Zhang and Suen (1984)."""
     return torch.cat([_thin_chunk(part) for part in ink.split(chunk)])
 
 
@@ -85,7 +85,7 @@ def _thin_chunk(ink: torch.Tensor) -> torch.Tensor:
 
 
 def _removable(ink: torch.Tensor, first: bool) -> torch.Tensor:
-    """Border pixels that can go without breaking the line, on two of its four sides."""
+    """Return the border pixels on two of the four sides that can be removed without breaking the line."""
     padded = torch.nn.functional.pad(ink, (1, 1, 1, 1))
     h, w = ink.shape[1:]
     # The eight neighbours, clockwise from north: p2 .. p9 in the paper.

@@ -1,4 +1,4 @@
-"""The two models: how they are built, averaged and saved."""
+"""Build, average and save the two models."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 CLIP_CONFIG = Path(__file__).parents[1] / "weights" / "digits" / "clip" / "open_clip_config.json"
-# Below weights/digits, under the names that the hubs use.
+# Relative to weights/digits, named as on the hubs.
 FILES = {"vit": "vit/model.safetensors", "clip": "clip/open_clip_model.safetensors"}
 VIT_NAME = "vit_tiny_patch16_224"
 VIT_KWARGS: dict[str, Any] = {
@@ -32,9 +32,9 @@ CLIP_MEAN_STD = (open_clip.OPENAI_DATASET_MEAN, open_clip.OPENAI_DATASET_STD)
 
 
 def create_vit(classes: int) -> nn.Module:
-    """Build a classifier over `classes`; its pooled features are the embedding that ships.
+    """Build a vision transformer, whose pooled features are the shipped embedding.
 
-    Without classes it has no classifier, as shipped.
+    With 0 `classes` it has no classifier, as shipped.
     """
     model: nn.Module = timm.create_model(VIT_NAME, num_classes=classes, **VIT_KWARGS)
     initialise_vit(model)
@@ -43,11 +43,11 @@ def create_vit(classes: int) -> nn.Module:
 
 @torch.no_grad()
 def initialise_vit(model: nn.Module) -> None:
-    """Start where a small transformer learns at once, not after hundreds of steps.
+    """Initialise a small transformer so that it learns at once, not only after hundreds of steps.
 
-    timm's start (all weights of deviation 0.02) suits wide models: here the places of the patches
-    would drown in what a black patch (-1 in every pixel) adds to each of them. So a black patch is
-    made to add nothing, places are waves in both directions, and weights suit their layer's size.
+    timm's initialisation (all weights of deviation 0.02) suits wide models. In a small one, the embedding of a black
+    patch (-1 in every pixel) would hide the position embeddings. Here a black patch is embedded as zero, positions are
+    waves in both directions, and weights scale with the size of their layer.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):
@@ -61,13 +61,13 @@ def initialise_vit(model: nn.Module) -> None:
 
 
 def waves(side: int, width: int) -> torch.Tensor:
-    """(1, side * side, width): sines and cosines of both coordinates at width / 4 frequencies."""
+    """Return sines and cosines (1, side * side, width) of both coordinates at width / 4 frequencies."""
     axis = torch.arange(side).float()
     y, x = torch.meshgrid(axis, axis, indexing="ij")
     count = width // 4
     frequency = math.pi / side * (torch.arange(count) / count * 5 + 0.5)
     angles = [coordinate.reshape(-1, 1) * frequency for coordinate in (x, y)]
-    return torch.cat([f(a) for a in angles for f in (torch.sin, torch.cos)], dim=1).unsqueeze(0)
+    return torch.cat([wave(angle) for angle in angles for wave in (torch.sin, torch.cos)], dim=1).unsqueeze(0)
 
 
 def create_clip() -> nn.Module:
@@ -78,25 +78,25 @@ def create_clip() -> nn.Module:
 
 @cache
 def _tokenizer() -> open_clip.SimpleTokenizer:
-    """Make the tokenizer once: it reads its vocabulary for half a second."""
+    """Build the tokenizer once, because reading its vocabulary takes half a second."""
     length = json.loads(CLIP_CONFIG.read_text())["text_cfg"]["context_length"]
     return open_clip.SimpleTokenizer(context_length=length)
 
 
 def tokenize(captions: list[str]) -> torch.Tensor:
-    """(n, context length) token numbers."""
+    """Return token numbers (n, context length)."""
     tokens: torch.Tensor = _tokenizer()(captions)
     return tokens
 
 
 def as_input(grey: torch.Tensor, mean_std: tuple[Any, Any]) -> torch.Tensor:
-    """Grey images (n, 1, h, w) in [0, 1] to what a model wants: three channels, normalised."""
-    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in mean_std)
+    """Convert grey images (n, 1, h, w) in [0, 1] to a model's input: three channels, normalised."""
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in mean_std)
     return (grey - mean) / std
 
 
 class Average:
-    """Exponential moving average of a model's weights, and a copy of its other buffers."""
+    """Exponential moving average of a model's weights, with a copy of its other buffers."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -105,7 +105,7 @@ class Average:
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Move towards the model; faster in the first steps, when the start still weighs."""
+        """Move towards the model, faster in the first steps to forget the initial weights."""
         self.steps += 1
         decay = min(self.decay, self.steps / (self.steps + 10))
         for key, value in model.state_dict().items():
@@ -116,22 +116,22 @@ class Average:
 
 
 def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
-    """Write float16 safetensors aside, then rename: a reader never sees half a file."""
+    """Write float16 safetensors atomically, by renaming a complete temporary file."""
     half = {k: (v.half() if v.is_floating_point() else v).contiguous() for k, v in state.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial")
-    save_file(half, aside)
-    aside.chmod(0o644)
-    aside.replace(path)
+    temporary = path.with_name(f".{path.name}.partial")
+    save_file(half, temporary)
+    temporary.chmod(0o644)
+    temporary.replace(path)
 
 
 def shipped_vit(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Without the classifier: the class scores of the pretraining are of no use to the method."""
+    """Remove the classifier, because the method does not use the class scores of the pretraining."""
     return {k: v for k, v in state.items() if not k.startswith("head.")}
 
 
 def shipped_clip(state: dict[str, torch.Tensor], used_tokens: torch.Tensor) -> dict[str, torch.Tensor]:
-    """With zeros for the words no caption used: they are still random, and would not compress."""
+    """Set the embeddings of words that no caption uses to zero: they are still random and do not compress."""
     embedding = torch.zeros_like(state["token_embedding.weight"])
     embedding[used_tokens] = state["token_embedding.weight"][used_tokens]
     return {**state, "token_embedding.weight": embedding}

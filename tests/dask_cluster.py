@@ -1,7 +1,7 @@
-"""A real Dask cluster for tests: `dask scheduler` and `dask worker` as processes, each worker in a network of its own.
+"""Start a real Dask cluster for tests: `dask scheduler` and `dask worker` processes, if possible in separate networks.
 
-As root on Linux every worker gets a network namespace, joined to the scheduler's by a bridge: other addresses, no
-shared loopback, as on several machines. Elsewhere all share the loopback.
+As root on Linux every worker gets a network namespace, connected to the scheduler's by a bridge. Workers then have
+different addresses and no shared loopback, as on several machines. Otherwise all share the loopback.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ DASK = str(Path(sys.executable).parent / "dask")
 _numbers = itertools.count(1)
 
 
-def wait_until(condition: Any, what: str, seconds: float = 120.0) -> None:
-    """Wait for something to become true."""
-    end = time.monotonic() + seconds
+def wait_until(condition: Any, description: str, seconds: float = 120.0) -> None:
+    """Wait until a condition holds; fail after a timeout."""
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        assert time.monotonic() < deadline, f"waited {seconds} s for {description}"
         time.sleep(0.01)
 
 
@@ -36,12 +36,12 @@ def _ip(*command: str) -> None:
 
 
 class Networks:
-    """Network namespaces on one bridge; without the right to make them, the loopback."""
+    """Network namespaces on one bridge, or the loopback without the right to create namespaces."""
 
     def __init__(self) -> None:
         self.tag = f"rf{os.getpid() % 100_000:x}{next(_numbers)}"
         self.subnet = f"10.{64 + os.getpid() % 128}.{next(_numbers) % 250}"
-        self.made: list[str] = []
+        self.namespaces: list[str] = []
         self.apart = os.geteuid() == 0 and shutil.which("ip") is not None and self._make_bridge()
 
     def _make_bridge(self) -> bool:
@@ -49,7 +49,7 @@ class Networks:
             _ip("link", "add", f"b{self.tag}", "type", "bridge")
             _ip("addr", "add", f"{self.subnet}.1/24", "dev", f"b{self.tag}")
             _ip("link", "set", f"b{self.tag}", "up")
-            self.prefix(2)  # can namespaces be made at all?
+            self.prefix(2)  # check that namespaces can be created
         except (subprocess.SubprocessError, OSError):
             self.close()
             return False
@@ -57,15 +57,15 @@ class Networks:
 
     @property
     def host(self) -> str:
-        """The address of this process's side."""
+        """The address of this process."""
         return f"{self.subnet}.1" if self.apart else "127.0.0.1"
 
     def prefix(self, number: int) -> list[str]:
-        """Make a namespace; return what to put before a command that runs in it."""
+        """Create a namespace if needed; return the prefix of a command that runs in it."""
         name, inner, outer = f"{self.tag}n{number}", f"i{self.tag}{number}", f"o{self.tag}{number}"
-        if name not in self.made:
+        if name not in self.namespaces:
             _ip("netns", "add", name)
-            self.made.append(name)
+            self.namespaces.append(name)
             _ip("link", "add", outer, "type", "veth", "peer", "name", inner)
             _ip("link", "set", outer, "master", f"b{self.tag}", "up")
             _ip("link", "set", inner, "netns", name)
@@ -75,12 +75,12 @@ class Networks:
         return ["ip", "netns", "exec", name]
 
     def cut(self, number: int) -> None:
-        """Pull the plug of a namespace: packets vanish, nobody is told."""
+        """Disconnect a namespace: packets are lost without any error."""
         _ip("link", "set", f"o{self.tag}{number}", "down")
 
     def close(self) -> None:
-        """Remove all of it."""
-        for name in self.made:
+        """Remove the namespaces and the bridge."""
+        for name in self.namespaces:
             with contextlib.suppress(subprocess.SubprocessError, OSError):
                 _ip("netns", "del", name)
         with contextlib.suppress(subprocess.SubprocessError, OSError):
@@ -94,19 +94,19 @@ class Worker:
         self.process, self.log = process, log
 
     def is_connected(self) -> bool:
-        """Say whether the scheduler has it; it must be alive."""
+        """Return whether the worker is registered at the scheduler; fail if it has ended."""
         text = self.log.read_text(errors="replace")
         assert self.process.poll() is None, text
         return "Starting established connection" in text
 
     def kill(self) -> None:
-        """SIGKILL, as the kernel does when memory runs out; it must still have been alive."""
+        """Send SIGKILL, like the kernel when memory runs out; fail if the worker has already ended."""
         assert self.process.poll() is None, self.log.read_text()
         self.process.kill()
         self.process.wait()
 
     def slow_down(self) -> None:
-        """Stop and continue it again and again, until it ends: it gets a small part of the time."""
+        """Pause the process repeatedly, so that it gets only a small share of the time."""
 
         def throttle() -> None:
             while self.process.poll() is None:
@@ -120,7 +120,7 @@ class Worker:
 
 
 class RealCluster:
-    """A scheduler and its workers; a context manager that ends them all."""
+    """Scheduler and workers; a context manager that kills them at the end."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
@@ -128,11 +128,11 @@ class RealCluster:
         self.workers: list[Worker] = []
         self._file = folder / "scheduler.json"
         folder.mkdir(parents=True, exist_ok=True)
-        starts = (DASK, "scheduler", "--no-show", "--host", self.networks.host, "--port", "0")
-        self.scheduler = self._start("scheduler", *starts, **environment)
-        wait_until(self._known, "the scheduler")
+        command = (DASK, "scheduler", "--no-show", "--host", self.networks.host, "--port", "0")
+        self.scheduler = self._start("scheduler", *command, **environment)
+        wait_until(self._has_address, "the scheduler")
 
-    def _known(self) -> bool:
+    def _has_address(self) -> bool:
         assert self.scheduler.poll() is None, (self.folder / "scheduler.log").read_text()
         with contextlib.suppress(OSError, ValueError, KeyError):
             self.address = json.loads(self._file.read_text())["address"]
@@ -140,15 +140,15 @@ class RealCluster:
         return False
 
     def _start(self, name: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
-        environ = {k: v for k, v in os.environ.items() if k != "DASK_SCHEDULER_ADDRESS"}
+        environ = {name: value for name, value in os.environ.items() if name != "DASK_SCHEDULER_ADDRESS"}
         environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment}
         command = (*command, "--no-dashboard", "--scheduler-file", str(self._file))
         with (self.folder / f"{name}.log").open("wb") as log:
-            # not in the project's folder: paths must hold wherever a worker was started
+            # not in the project's folder: paths must be valid whatever a worker's folder
             return subprocess.Popen(command, cwd=self.folder, env=environ, stdout=log, stderr=log)
 
     def add_worker(self, *, before: tuple[str, ...] = (), **environment: str) -> Worker:
-        """Start a worker and wait until the scheduler has it; ``before``: a command that starts it."""
+        """Start a worker and wait until it is registered; ``before`` is a command that runs the worker's command."""
         number = len(self.workers) + 2
         name = f"w{number}"
         prefix = self.networks.prefix(number) if self.networks.apart else []

@@ -1,4 +1,4 @@
-"""Weights from local files, without ever executing what is in the file."""
+"""Load weights from local files without executing any code in them."""
 
 import hashlib
 import pickle
@@ -15,9 +15,9 @@ from pipeline.encoders.origin import CHECKPOINT_SUFFIXES
 from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
 from pipeline.errors import ModelError, counted, listed
 
-# What a library's conversion of foreign key names raises on weights of another model.
+# Raised by a library's conversion of foreign key names on weights of another model.
 FILTER_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
-# What the readers of torch and safetensors raise on files that are cut short or damaged.
+# Raised by the readers of torch and safetensors on truncated or damaged files.
 _DAMAGED = (
     *(safetensors.SafetensorError, pickle.UnpicklingError, zipfile.BadZipFile, struct.error),
     *(OSError, EOFError, OverflowError, MemoryError, *FILTER_ERRORS),
@@ -28,8 +28,9 @@ _REFUSED = re.compile(r"(?:GLOBAL|global|function|class) [`']?([A-Za-z_][\w.]*\.
 def load_state_dict(path: Path) -> dict[str, torch.Tensor]:
     """Return the tensors of a checkpoint file, without the wrappers and prefixes of training scripts.
 
-    Read by timm: safetensors, or torch's ``weights_only`` reader, which builds tensors and plain containers and refuses
-    everything else. A TorchScript archive is refused: ``torch.jit.load`` would run the ``__setstate__`` methods in it.
+    timm reads the file, either with safetensors or with torch's ``weights_only`` reader, which refuses everything but
+    tensors and plain containers. TorchScript archives are refused because ``torch.jit.load`` would run the
+    ``__setstate__`` methods in them.
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such checkpoint file")
@@ -41,7 +42,7 @@ def load_state_dict(path: Path) -> dict[str, torch.Tensor]:
     try:
         _refuse_torchscript(path)
         with warnings.catch_warnings():
-            # our own line says what is wrong with a pickle that torch would not have written
+            # the ModelError below already explains what is wrong with such a pickle
             warnings.filterwarnings("ignore", message="Detected pickle protocol")
             state = timm.models.load_state_dict(str(path), weights_only=True)
     except _DAMAGED as error:
@@ -52,7 +53,7 @@ def load_state_dict(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _refuse_torchscript(path: Path) -> None:
-    """Refuse OpenAI's original CLIP files and their like, with the ways around."""
+    """Raise ModelError for a TorchScript archive, such as OpenAI's original CLIP files, and name the alternatives."""
     if path.suffix == ".safetensors" or not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
@@ -60,7 +61,7 @@ def _refuse_torchscript(path: Path) -> None:
     if is_torchscript:
         raise ModelError(
             f"{path}: a TorchScript archive, which loading would execute; use the hub's .safetensors of the "
-            "same weights (for OpenAI's CLIP: pretrained: openai), or, where you trust the file, save "
+            "same weights (for OpenAI's CLIP: pretrained: openai) or, if you trust the file, save "
             'torch.jit.load(FILE, map_location="cpu").state_dict() with safetensors.torch.save_file'
         )
 
@@ -73,44 +74,44 @@ def _no_state_dict(path: Path) -> ModelError:
 
 
 def _unreadable(path: Path, error: BaseException) -> ModelError:
-    """Return the error of a file that would run code, holds something else, or is damaged."""
+    """Return the error for a file that would run code, has no state dict, or is damaged."""
     cause = error.__cause__ if isinstance(error.__cause__, pickle.UnpicklingError) else error
     if isinstance(cause, pickle.UnpicklingError) and (refused := _REFUSED.search(str(cause))):
         return ModelError(
             f"{path}: refused, because loading it would run pickled code ({refused[1]}); "
-            "save the bare state dict as .safetensors where you trust the file"
+            "save the bare state dict as .safetensors if you trust the file"
         )
-    if isinstance(error, AttributeError):  # what was read is no mapping of strings
+    if isinstance(error, AttributeError):  # the content is not a mapping with string keys
         return _no_state_dict(path)
     reason = (str(cause).strip().splitlines() or [type(error).__name__])[0][:200]
     return ModelError(f"{path}: damaged or truncated checkpoint ({reason}); copy or download it again")
 
 
-def load_strictly(model: torch.nn.Module, state: dict[str, torch.Tensor], what: str, checkpoint: Path) -> None:
-    """Load ``state`` into ``model``; every key and every shape must agree.
+def load_strictly(model: torch.nn.Module, state: dict[str, torch.Tensor], model_label: str, checkpoint: Path) -> None:
+    """Load ``state`` into ``model``; raise ModelError unless every key and every shape agrees.
 
-    ``what`` (the model) and ``checkpoint`` (where the weights come from) are named in the `ModelError`.
+    The error names the model (``model_label``) and the file that the weights come from (``checkpoint``).
     """
     try:
         missing, unknown = model.load_state_dict(state, strict=False)
     except RuntimeError as error:  # shapes differ
-        raise misfit(checkpoint, what, error) from error
-    counts = {"missing": missing, "unknown": unknown}
-    parts = [f"{counted(len(k), 'key')} {how}: {listed(k, most=3)}" for how, k in counts.items() if k]
+        raise misfit(checkpoint, model_label, error) from error
+    mismatches = {"missing": missing, "unknown": unknown}
+    parts = [f"{counted(len(keys), 'key')} {kind}: {listed(keys, most=3)}" for kind, keys in mismatches.items() if keys]
     if parts:
-        raise misfit(checkpoint, what, "; ".join(parts))
+        raise misfit(checkpoint, model_label, "; ".join(parts))
 
 
-def misfit(checkpoint: Path, what: str, reason: object) -> ModelError:
+def misfit(checkpoint: Path, model_label: str, reason: object) -> ModelError:
     """Return the error for a checkpoint that belongs to another model."""
     return ModelError(
-        f"{checkpoint} is not a checkpoint of {what} ({' '.join(str(reason).split())[:300]}); "
+        f"{checkpoint} is not a checkpoint of {model_label} ({' '.join(str(reason).split())[:300]}); "
         "check the model's name and its arguments or config"
     )
 
 
 def state_fingerprint(module: torch.nn.Module) -> str:
-    """Return the SHA-256 over (name, dtype, shape, bytes) of a module's state."""
+    """Return the SHA-256 of a module's state: the name, dtype, shape and bytes of every tensor."""
     digest = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())

@@ -1,4 +1,4 @@
-"""Any open_clip model: an `ImageEncoder` for its image tower, and its text tower beside it."""
+"""Build any open_clip model as an `ImageEncoder` that also embeds texts."""
 
 import copy
 import json
@@ -21,14 +21,14 @@ from pipeline.errors import ModelError, did_you_mean, listed, one_line
 TEXTS_PER_BATCH = 16
 HUB_PREFIX = "hf-hub:"
 HUB_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-# Entries of OpenAI's original files, and of no other checkpoint: settings stored as tensors.
+# Settings stored as tensors, which only OpenAI's original checkpoints have.
 OPENAI_MARKS = frozenset({"input_resolution", "context_length", "vocab_size"})
 
 
 class ClipEncoder(ImageEncoder):
-    """Both towers of an open_clip ``module``, which was built from a config with this ``text_cfg``.
+    """Both towers of an open_clip ``module``; ``text_config`` is the ``text_cfg`` of its model config.
 
-    ``logit_scale`` is the factor on cosines, exp of the model's parameter.
+    ``logit_scale`` is the factor on cosines: the exponential of the model's parameter.
     """
 
     def __init__(self, module: Any, *, text_config: Mapping[str, Any], **settings: Any) -> None:
@@ -39,11 +39,11 @@ class ClipEncoder(ImageEncoder):
 
     @cached_property
     def tokenizer(self) -> Any:
-        """open_clip's tokenizer for the model, built on first use: images need none."""
+        """open_clip's tokenizer for the model, built on first use because images do not need it."""
         return _tokenizer(str(self.description["name"]), self._text_config)
 
     def embed_texts(self, texts: Sequence[str]) -> torch.Tensor:
-        """Return rows (n, d) of L2 norm 1; every pass has as many rows, so that none depends on its neighbours."""
+        """Return embeddings (n, d) of L2 norm 1; passes of constant size make a row independent of its neighbours."""
         padding = [""] * (-len(texts) % TEXTS_PER_BATCH)
         tokens = self.tokenizer([*texts, *padding]).to(self.device)
         parts = [
@@ -54,13 +54,13 @@ class ClipEncoder(ImageEncoder):
 
 
 def build(backbone: Backbone, device: str) -> ClipEncoder:
-    """Build an open_clip model with its weights on a device, see `device.choose_device`.
+    """Build an open_clip model with its weights on a device; see `device.choose_device`.
 
-    Its name is one of open_clip's, ``hf-hub:owner/repository``, or any if the origin holds an open_clip_config.json.
-    Beside a checkpoint, the tag still says how the weights want their images normalised and which activation they were
-    trained with, which weights alone do not show. ``quick_gelu: auto`` follows, in this order: open_clip's record of
-    the tag; the model config (all of open_clip's ``-quickgelu`` names); the settings among the weights of OpenAI's
-    original files; "openai" in the name of the checkpoint file or its folder.
+    The name is one of open_clip's, ``hf-hub:owner/repository``, or any if the origin holds an open_clip_config.json.
+    The tag also applies to a local checkpoint: it determines the normalisation and the activation, which weights alone
+    do not show. ``quick_gelu: auto`` uses the first of these that applies: open_clip's record of the tag, the model
+    config (all of open_clip's ``-quickgelu`` names), the settings among the weights of OpenAI's original files, and
+    "openai" in the name of the checkpoint file or its folder.
     """
     chosen, name, origin = choose_device(device), backbone.name, Path(backbone.origin)
     name = name if name.startswith(HUB_PREFIX) else name.replace("/", "-")
@@ -90,7 +90,7 @@ def build(backbone: Backbone, device: str) -> ClipEncoder:
 
 
 def _open_clip() -> Any:
-    """Import open_clip where torchvision's compiled operators may not load."""
+    """Import open_clip even if torchvision's compiled operators do not load."""
     ensure_torchvision_ops()
     import open_clip  # after the operators are declared
 
@@ -98,7 +98,7 @@ def _open_clip() -> Any:
 
 
 def read_configs(name: str, origin: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return (model config, preprocessing config): the file beside the weights, the hub's, or open_clip's own."""
+    """Return (model config, preprocessing config) from the file beside the weights, the hub, or open_clip."""
     if (origin / CLIP_CONFIG).is_file():
         return _read_config(origin / CLIP_CONFIG)
     if name.startswith(HUB_PREFIX):
@@ -118,33 +118,33 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: the model config is not valid JSON ({error})") from error
     model_config = content.get("model_cfg", content) if isinstance(content, dict) else {}
-    kinds = {"embed_dim": int, "vision_cfg": dict, "text_cfg": dict}
-    for key, kind in kinds.items():
-        if not isinstance(model_config, dict) or not isinstance(model_config.get(key), kind):
+    types = {"embed_dim": int, "vision_cfg": dict, "text_cfg": dict}
+    for key, type_ in types.items():
+        if not isinstance(model_config, dict) or not isinstance(model_config.get(key), type_):
             raise ModelError(
                 f"{path}: the model config must be a JSON object with a number embed_dim and the objects "
-                f"vision_cfg and text_cfg; {key} is missing or something else"
+                f"vision_cfg and text_cfg; {key} is missing or of another type"
             )
     preprocess_config = content.get("preprocess_cfg") or {} if model_config is not content else {}
     return dict(model_config), dict(preprocess_config)
 
 
 def _tag_config(name: str, pretrained: str) -> dict[str, Any]:
-    """Return open_clip's record of a tag (repository, normalisation, activation); {} without a tag."""
+    """Return open_clip's record of a tag (repository, normalisation, activation), or {} without a tag."""
     if not pretrained:
         return {}
-    known = _open_clip().pretrained
-    found = dict(known.get_pretrained_cfg(name, pretrained))
-    if not found:
-        tags = known.list_pretrained_tags_by_model(name)
+    registry = _open_clip().pretrained
+    record = dict(registry.get_pretrained_cfg(name, pretrained))
+    if not record:
+        tags = registry.list_pretrained_tags_by_model(name)
         raise ModelError(
             f"open_clip model {name!r} has no pretrained tag {pretrained!r}{did_you_mean(pretrained, tags)}"
         )
-    return found
+    return record
 
 
 def _download(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) -> Path:
-    """Return the hub's checkpoint for the tag."""
+    """Return the path of the hub's checkpoint for the tag."""
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name.removeprefix(HUB_PREFIX), HUB_FILES, repr(name), origin)
     if not tag_config:
@@ -159,36 +159,35 @@ def _download(name: str, origin: Path, tag: str, tag_config: Mapping[str, Any]) 
 
 
 def _load_weights(model: Any, state: dict[str, torch.Tensor], name: str, checkpoint: Path) -> None:
-    """Load ``state`` strictly, after open_clip's own conversions of older and foreign layouts."""
+    """Load ``state`` strictly after open_clip's own conversions of older and foreign layouts."""
     from open_clip import convert
     from open_clip import model as layout
 
-    what = f"open_clip model {name!r}"
-    # Masks and the like, which the state dict of a TorchScript archive keeps.
+    model_label = f"open_clip model {name!r}"
+    # Non-persistent buffers such as masks, which the state dict of a TorchScript archive contains.
     transient = {key for key, _ in model.named_buffers()} - set(model.state_dict())
     state = {key: t for key, t in state.items() if key not in transient | OPENAI_MARKS}
     try:
         state = convert.convert_state_dict(model, state)
         if "positional_embedding" in state and not hasattr(model, "positional_embedding"):
             state = layout.convert_to_custom_text_state_dict(state)
-        for key in ("logit_scale", "logit_bias"):  # a number or one element
+        for key in ("logit_scale", "logit_bias"):  # scalar in some files, of shape (1,) in others
             parameter = getattr(model, key, None)
             if key in state and parameter is not None:
                 state[key] = state[key].reshape(parameter.shape)
-        # a buffer of old transformers versions
-        state.pop("text.transformer.embeddings.position_ids", None)
+        state.pop("text.transformer.embeddings.position_ids", None)  # buffer of old transformers versions
         layout.resize_pos_embed(state, model)
         layout.resize_text_pos_embed(state, model)
     except FILTER_ERRORS as error:
-        raise misfit(checkpoint, what, error) from error
-    load_strictly(model, state, what, checkpoint)
+        raise misfit(checkpoint, model_label, error) from error
+    load_strictly(model, state, model_label, checkpoint)
 
 
 def _create(name: str, model_config: Mapping[str, Any]) -> Any:
-    """Build the module that open_clip's factory would build for this config, weights apart."""
+    """Build the module that open_clip's factory would build for this config, without weights."""
     open_clip = _open_clip()
     settings = copy.deepcopy(dict(model_config))
-    # The checkpoint brings the weights of both towers: nothing else is to be downloaded.
+    # The checkpoint has the weights of both towers, so nothing else need be downloaded.
     if "timm_model_name" in settings["vision_cfg"]:
         settings["vision_cfg"]["timm_model_pretrained"] = False
     if "hf_model_name" in settings["text_cfg"]:
@@ -200,20 +199,20 @@ def _create(name: str, model_config: Mapping[str, Any]) -> Any:
     except (*FILTER_ERRORS, ArithmeticError) as error:
         reason = one_line(error)[:200]
         raise ModelError(f"open_clip model {name!r} cannot be built from its config ({reason})") from error
-    except OSError as error:  # transformers' way to say that the hub does not answer
+    except OSError as error:  # raised by transformers if the hub does not answer
         raise ModelError(
             f"open_clip model {name!r} needs files of its text tower from the hub ({str(error).splitlines()[0]})"
         ) from error
 
 
 def _preprocessing(model: Any, settings: Mapping[str, Any]) -> Preprocessing:
-    """Return open_clip's evaluation transform: its defaults, ``settings``, the tower's size."""
+    """Return open_clip's evaluation transform with ``settings`` over its defaults, at the tower's image size."""
     from open_clip.transform import PreprocessCfg, merge_preprocess_dict
 
     merged = merge_preprocess_dict(PreprocessCfg(), dict(settings))
     size = model.visual.image_size
     height, width = (size, size) if isinstance(size, int) else size
-    # open_clip forgets the interpolation where it scales the short side for a crop that is not square.
+    # open_clip ignores the interpolation if it scales the short side for a crop that is not square.
     oblong = merged["resize_mode"] == "shortest" and height != width
     return Preprocessing(
         height=height,
@@ -228,7 +227,7 @@ def _preprocessing(model: Any, settings: Mapping[str, Any]) -> Preprocessing:
 
 
 def _tokenizer(name: str, text_config: Mapping[str, Any]) -> Any:
-    """Return what ``open_clip.get_tokenizer`` would, for a config that need not be registered."""
+    """Return the tokenizer of ``open_clip.get_tokenizer`` for a config that need not be registered."""
     tokenizers = _open_clip().tokenizer
     length = text_config.get("context_length", tokenizers.DEFAULT_CONTEXT_LENGTH)
     options = dict(text_config.get("tokenizer_kwargs") or {})

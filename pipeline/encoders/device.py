@@ -1,4 +1,4 @@
-"""Which device runs the encoders, and at which precision it can."""
+"""Choose the device and the precision of the encoders."""
 
 import subprocess
 import sys
@@ -18,10 +18,10 @@ with torch.inference_mode(), torch.autocast("cpu", dtype=torch.{precision}):
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device called auto (a GPU if there is one), cpu, cuda, cuda:N or mps; an absent one is refused."""
+    """Return the device named auto (a GPU if available), cpu, cuda, cuda:N or mps; raise ModelError if it is absent."""
     if name == "auto":
-        metal = torch.backends.mps.is_available()
-        return torch.device("cuda" if torch.cuda.is_available() else "mps" if metal else "cpu")
+        has_metal = torch.backends.mps.is_available()
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if has_metal else "cpu")
     kind, _, index = name.partition(":")
     if kind == "cuda":
         _check_cuda(name, int(index or 0))
@@ -31,7 +31,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """Return a device's name and its memory or threads, for people."""
+    """Return a device's name and its memory or threads for display."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return f"{device} ({properties.name}, {properties.total_memory / GIGABYTE:.1f} GB)"
@@ -42,10 +42,10 @@ def describe_device(device: torch.device) -> str:
 
 
 def fast_precision(device: torch.device) -> str:
-    """Return what ``precision: auto`` means on a device: float16 where tensor cores have it, else float32.
+    """Return the precision chosen by ``precision: auto``: float16 if tensor cores support it, else float32.
 
-    bfloat16 is as fast and moves rows more: cosines to float32 of EfficientNet-lite0 on photos, autocast on the CPU,
-    are at least 0.9947 with bfloat16 and 0.99997 with float16. A model that overflows float16 ends with an error.
+    bfloat16 is as fast but less accurate. Cosines to float32 embeddings (EfficientNet-lite0 on photos, autocast on the
+    CPU) are at least 0.9947 with bfloat16 and 0.99997 with float16. A model that overflows float16 ends with an error.
 
     Examples
     --------
@@ -59,24 +59,24 @@ def fast_precision(device: torch.device) -> str:
 
 @cache
 def check_on_cpu(precision: str) -> None:
-    """Raise a `ModelError` with the remedy if a product in half precision kills its process: asked in one of its own.
+    """Raise ModelError if a half-precision product kills the process; it is tried in a subprocess.
 
-    Some virtual machines announce instructions (AMX) that they cannot execute. oneDNN believes them, and a first
-    product in bfloat16 ends the process with an illegal instruction: no exception, no message.
+    Some virtual machines announce instructions (AMX) that they cannot execute. oneDNN relies on them, and the first
+    product in bfloat16 then ends the process with an illegal instruction, without exception or message.
     """
     probe = [sys.executable, "-c", PROBE.format(precision=precision)]
-    ended = subprocess.run(probe, capture_output=True, check=False).returncode  # noqa: S603  our own text
-    if ended < 0:
+    code = subprocess.run(probe, capture_output=True, check=False).returncode  # noqa: S603
+    if code < 0:
         raise ModelError(
-            f"precision {precision!r}: this processor announces instructions that it cannot execute (signal {-ended}); "
+            f"precision {precision!r}: this processor announces instructions that it cannot execute (signal {-code}); "
             "use precision: float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 in the environment"
         )
 
 
 def _check_cuda(name: str, index: int) -> None:
     if not torch.cuda.is_available():
-        why = "this build of torch has no CUDA" if torch.version.cuda is None else "no NVIDIA GPU is visible"
-        raise ModelError(f"device {name!r}: {why}; use auto or cpu, or install a CUDA build of torch")
+        reason = "this build of torch has no CUDA" if torch.version.cuda is None else "no NVIDIA GPU is visible"
+        raise ModelError(f"device {name!r}: {reason}; use auto or cpu, or install a CUDA build of torch")
     count = torch.cuda.device_count()
     if index >= count:
         raise ModelError(f"device {name!r}: there are {count} CUDA devices, cuda:0 to cuda:{count - 1}")

@@ -1,10 +1,8 @@
-"""Image files to RGB pixels, or one line that says which file is wrong and why.
+"""Decode image files to RGB, or raise InputError naming the file and the reason.
 
-Pixels only: embedded colour profiles are ignored, as timm's and open_clip's own loaders do.
-Transparency is composited over white: product shots and clip art (Office-31 amazon, Office-Home,
-DomainNet) are drawn for a white page, whereas dropping the alpha channel, as a bare
-``convert("RGB")`` does, uncovers whatever colour the drawing program left under transparent pixels,
-often black.
+Embedded colour profiles are ignored, as in timm's and open_clip's own loaders. Transparent pixels are composited over
+white, because product shots and clip art (Office-31 amazon, Office-Home, DomainNet) are drawn for a white page. A bare
+``convert("RGB")`` drops the alpha channel and uncovers the hidden colour of transparent pixels, often black.
 """
 
 import functools
@@ -22,13 +20,13 @@ from PIL import ExifTags, Image, UnidentifiedImageError, features
 
 from pipeline.image_files.read import read_bytes, unreadable
 
-# Only these decoders may run on a file, whatever its suffix: Pillow also opens formats that start
-# other programs (EPS) or that nobody keeps photos in.
+# Decoders that may run on a file, whatever its suffix. Pillow also opens formats that start other programs (EPS) or are
+# not used for photos.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 
 MAX_PIXELS = 100_000_000
 
-# What Pillow raises on malformed files: its parsers index, unpack, divide and assert on bytes of the file.
+# Raised by Pillow on malformed files: its parsers index, unpack, divide and assert on bytes of the file.
 MALFORMED = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
     *(AssertionError, RuntimeError, EOFError, MemoryError, struct.error, zlib.error),
@@ -36,7 +34,7 @@ MALFORMED = (
 )
 
 _SIXTEEN_BIT = frozenset({"I;16", "I;16L", "I;16B", "I;16N", "I"})
-_UNTURN = {
+_UPRIGHT = {  # by EXIF orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -46,15 +44,15 @@ _UNTURN = {
     8: Image.Transpose.ROTATE_90,
 }
 
-# Process-wide and once: images are decoded in threads. Our own limit replaces Pillow's, which no parameter could raise;
-# its warnings (odd EXIF, odd TIFF tags) never name the file.
+# Set once for the process, because images are decoded in threads. Our own limit replaces Pillow's, which is not
+# configurable; Pillow's warnings (odd EXIF, odd TIFF tags) never name the file.
 Image.MAX_IMAGE_PIXELS = None
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What the manifest keeps of an image file: sha256, width and height of the upright image."""
+    """Facts about an image file for the manifest: sha256, and width and height of the upright image."""
 
     sha256: str
     width: int
@@ -64,11 +62,11 @@ class ImageFacts:
 def decode(
     path: Path, *, max_pixels: int = MAX_PIXELS, expected_sha256: str | None = None, upright: bool = True
 ) -> Image.Image:
-    """Return an image file, which may be inside a shard, in mode RGB; of several frames the first.
+    """Return an image file, possibly inside a shard, in mode RGB; only the first frame of an animation.
 
-    What cannot be decoded is an `InputError` that names the file. Images larger than ``max_pixels`` are refused by the
-    size in the header, before any pixel is decoded; not where ``expected_sha256``, of the manifest, shows that it was
-    looked at before. ``upright`` turns the image as its EXIF orientation says, as every viewer does.
+    Raise InputError if the file cannot be decoded. Images larger than ``max_pixels`` are refused by the size in the
+    header, before any pixel is decoded. This limit does not apply if ``expected_sha256`` is given: the manifest has
+    already checked the file. ``upright`` rotates the image by its EXIF orientation, as every viewer does.
     """
     data = read_bytes(path)
     if expected_sha256 is not None:
@@ -79,14 +77,14 @@ def decode(
 
 
 def image_facts(path: Path, *, max_pixels: int = MAX_PIXELS) -> ImageFacts:
-    """Hash and decode an image from one read of the file, so that both concern the same bytes."""
+    """Hash and decode an image from one read of the file, so that both see the same bytes."""
     data = read_bytes(path)
     width, height = _decode_bytes(data, path, max_pixels).size
     return ImageFacts(hashlib.sha256(data).hexdigest(), width, height)
 
 
 def _formats(data: bytes, path: Path) -> tuple[str, ...]:
-    """Return the decoders that may run on a file; HEIC and AVIF, which begin alike, each have one of their own."""
+    """Return the decoders that may run on a file; HEIC and AVIF share a header but have separate decoders."""
     if data[4:8] != b"ftyp":
         return FORMATS
     brands = data[8 : int.from_bytes(data[:4], "big")]
@@ -103,7 +101,7 @@ def _formats(data: bytes, path: Path) -> tuple[str, ...]:
 
 @functools.cache
 def _register_heif() -> bool:
-    """Make Pillow open HEIC, if the optional decoder is there."""
+    """Make Pillow open HEIC if the optional decoder is installed."""
     try:
         import pillow_heif
     except ImportError:
@@ -114,7 +112,7 @@ def _register_heif() -> bool:
 
 def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = True) -> Image.Image:
     try:
-        image = Image.open(io.BytesIO(data), formats=_formats(data, path))  # in memory: nothing to close
+        image = Image.open(io.BytesIO(data), formats=_formats(data, path))
         width, height = image.size
         if width * height > max_pixels:
             raise unreadable(
@@ -123,11 +121,10 @@ def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = T
                 "shrink the image, or raise data.max_pixels if you trust the file",
             )
         image.load()
-        # After load(): the TIFF decoder turns the image itself then, and PNG may keep EXIF at
-        # its end.
+        # After load(): the TIFF decoder then rotates the image itself, and PNG may have EXIF at its end.
         orientation = _orientation(image) if upright else 1
         rgb = _to_rgb(image)
-        return rgb.transpose(_UNTURN[orientation]) if orientation in _UNTURN else rgb
+        return rgb.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else rgb
     except UnidentifiedImageError as error:
         raise unreadable(path, "not a JPEG, PNG, WebP, BMP, GIF, TIFF, HEIC or AVIF image") from error
     except MALFORMED as error:
@@ -136,7 +133,7 @@ def _decode_bytes(data: bytes, path: Path, max_pixels: int, *, upright: bool = T
 
 
 def _orientation(image: Image.Image) -> int:
-    """EXIF orientation, 1 where there is none: broken metadata must not cost a readable image."""
+    """Return the EXIF orientation, or 1 if it is absent or broken: bad metadata must not reject a readable image."""
     try:
         orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     except MALFORMED:
@@ -145,7 +142,7 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    """Convert any mode that `FORMATS` decode to, to RGB; an RGB image is returned as it is."""
+    """Return an image of any mode that `FORMATS` decode to in mode RGB."""
     if image.mode in _SIXTEEN_BIT:
         image = _from_sixteen_bits(image)
     elif image.mode == "F":
@@ -156,13 +153,13 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
-    """Scale 0..65535 to 0..255 (65535 = 255 · 257); ``convert`` would clip at 255."""
+    """Scale 0..65535 to 0..255 (65535 = 255 · 257), where ``convert`` would clip at 255."""
     values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
     return Image.fromarray(((values + 128) // 257).astype(np.uint8))
 
 
 def _from_floats(image: Image.Image) -> Image.Image:
-    """Scale [0, 1] to 0..255; with values outside, take them as 0..255 already, and clip."""
+    """Scale [0, 1] to 0..255; if any value lies outside, clip all to 0..255 instead."""
     values = np.nan_to_num(np.asarray(image, dtype=np.float64), nan=0.0)
     if values.min() >= 0.0 and values.max() <= 1.0:
         values = values * 255.0
@@ -170,7 +167,7 @@ def _from_floats(image: Image.Image) -> Image.Image:
 
 
 def _over_white(image: Image.Image) -> Image.Image:
-    if image.mode == "La":  # premultiplied grey has no direct way to RGBA
+    if image.mode == "La":  # Pillow cannot convert premultiplied grey to RGBA directly
         image = image.convert("LA")
     rgba = image.convert("RGBA")
     page = Image.new("RGBA", rgba.size, (255, 255, 255, 255))

@@ -1,4 +1,4 @@
-"""An image encoder: crops in [0, 1] in, embeddings out."""
+"""Embed image crops with a frozen model."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,10 +15,10 @@ class ImageEncoder:
     """A frozen module with its preprocessing.
 
     No operation mixes the images of a batch, so an embedding does not depend on its neighbours. The ``module`` is
-    frozen, moved to the device and kept in float32; ``precision`` is that of the forward pass (autocast), see
-    `fast_precision` for ``auto``. ``forward`` maps normalised images (n, 3, h, w) to embeddings (n, d); ``description``
-    is kept as provenance: plain JSON values, nothing of this machine. ``width`` is d, ``fingerprint`` the SHA-256 of
-    the weights.
+    frozen, moved to the device and kept in float32. ``precision`` applies to the forward pass (autocast); see
+    `fast_precision` for ``auto``. ``forward`` maps normalised images (n, 3, h, w) to embeddings (n, d).
+    ``description`` is stored as provenance: JSON values that do not depend on this machine. ``width`` is d,
+    ``fingerprint`` the SHA-256 of the weights.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ImageEncoder:
         module.float().eval().requires_grad_(requires_grad=False)
         self.fingerprint = state_fingerprint(module)
         self.module = module.to(device)
-        if device.type == "cuda":  # the layout in which tensor cores take convolutions
+        if device.type == "cuda":  # tensor cores are fastest at convolutions in this layout
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.preprocessing = preprocessing
         self.description = dict(description)
@@ -53,40 +53,40 @@ class ImageEncoder:
         self.width = self._probe()
 
     def compile(self) -> None:
-        """Let torch.compile fuse the image tower from now on: faster on a GPU, other last bits."""
+        """Compile the image tower by torch.compile: faster on a GPU, but with different last bits."""
         self._forward = torch.compile(self._forward)
 
     def embed(self, images: torch.Tensor) -> torch.Tensor:
-        """Embed images (n, 3, h, w) in [0, 1], in inference mode; (n, d) float32, not normalised."""
+        """Embed images (n, 3, h, w) in [0, 1] in inference mode; (n, d) float32, not normalised."""
         return self.run(self._forward, self.normalise(images))
 
     def normalise(self, images: torch.Tensor) -> torch.Tensor:
-        """Return images (n, 3, h, w) in [0, 1] with the model's mean and standard deviation taken out."""
-        # One layout whatever the input's: convolutions round differently in another.
+        """Standardise images (n, 3, h, w) in [0, 1] by the model's mean and standard deviation."""
+        # The same layout whatever the input's, because rounding in convolutions depends on it.
         layout = torch.channels_last if self.device.type == "cuda" else torch.contiguous_format
         return ((images - self._mean) / self._std).contiguous(memory_format=layout)
 
     def run(self, function: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:
-        """Apply ``function`` in inference mode at the encoder's precision; the result is float32."""
+        """Apply ``function`` in inference mode at the encoder's precision; return float32."""
         with torch.inference_mode(), self.autocast():
             outputs = function(inputs)
-        # Outside inference mode, a clone is an ordinary tensor, which callers may change in place.
+        # A clone made outside inference mode is an ordinary tensor, which callers may change in place.
         return outputs.clone().float()
 
     def differentiable(self, images: torch.Tensor) -> torch.Tensor:
         """Embed as `embed` does, but keep gradients with respect to the images.
 
-        The same arithmetic, last bits apart: torch may take another path.
+        The last bits may differ, because torch may choose other kernels.
         """
         with self.autocast():
             return self._forward(self.normalise(images)).float()
 
     def autocast(self) -> torch.autocast:
-        """Return the context of the encoder's precision."""
+        """Return a context manager that applies the encoder's precision."""
         return torch.autocast(self.device.type, getattr(torch, self.precision), enabled=self.precision != "float32")
 
     def _probe(self) -> int:
-        """Embed a black image: the width d, or a readable error where the settings disagree."""
+        """Embed a black image and return the width d; raise ModelError if the settings do not fit the model."""
         size = (self.preprocessing.height, self.preprocessing.width)
         name = self.description.get("name")
         try:

@@ -1,4 +1,4 @@
-"""Where a model's numbers come from: a file, a folder that holds one, or the Hugging Face hub."""
+"""Find a model's weights: a file, a folder with one, or the Hugging Face hub."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from pipeline.errors import ModelError, listed, one_line
 
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
-# The name that open_clip models have on the hub. Where a model's folder holds one, it describes the architecture;
-# beside the weights, so that DVC sees a change of either as a change of the model's origin.
+# Describes the architecture of an open_clip model, named as on the hub. It lies beside the weights, so that DVC sees a
+# change of either as a change of the model's origin.
 CLIP_CONFIG = "open_clip_config.json"
 TIMEOUT_SECONDS = 10.0
 
 
 def find_checkpoint(origin: Path) -> Path | None:
-    """Return the checkpoint file that ``origin`` is or holds; None for a folder without one (hub download)."""
+    """Return the checkpoint that ``origin`` is or contains, or None for a folder without one (hub download)."""
     if origin.is_file():
         return origin
     if not origin.is_dir():
@@ -21,25 +21,25 @@ def find_checkpoint(origin: Path) -> Path | None:
             f"{origin}: no such file or folder; put the checkpoint there, or make an empty folder to have it "
             "downloaded from the hub (weights/README.md)"
         )
-    found = [path for path in sorted(origin.iterdir()) if path.suffix in CHECKPOINT_SUFFIXES]
-    if len(found) > 1:
-        names = listed(path.name for path in found)
-        raise ModelError(f"{origin}: holds {len(found)} checkpoints ({names}); name the file itself")
-    return found[0] if found else None
+    checkpoints = [path for path in sorted(origin.iterdir()) if path.suffix in CHECKPOINT_SUFFIXES]
+    if len(checkpoints) > 1:
+        names = listed(path.name for path in checkpoints)
+        raise ModelError(f"{origin}: holds {len(checkpoints)} checkpoints ({names}); name the file itself")
+    return checkpoints[0] if checkpoints else None
 
 
-def fetch_from_hub(repo: str, names: Sequence[str], what: str, origin: Path) -> Path:
-    """Return the first of several files that a repository of the hub has, cached or downloaded.
+def fetch_from_hub(repo: str, names: Sequence[str], model_label: str, origin: Path) -> Path:
+    """Return the path of the first of several files that a hub repository has, from the cache or downloaded.
 
-    `hf_hub_download` retries an unreachable hub for 23 seconds per file and logs every attempt, so a single request
-    asks first; a cached file is taken without asking. The `ModelError` names the model (``what``) and says which file
-    to put into ``origin``.
+    A cached file is used without any request. Otherwise a single request goes first, because `hf_hub_download` retries
+    an unreachable hub for 23 seconds per file and logs every attempt. The `ModelError` names ``model_label`` and the
+    file to put into ``origin``.
     """
     from huggingface_hub import hf_hub_download, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
     from huggingface_hub.file_download import get_hf_file_metadata
 
-    # connection errors are OSErrors in some HTTP libraries; in others they share a base with the hub's own
+    # Connection errors are OSErrors in some HTTP libraries; in others they share a base class with HfHubHTTPError.
     network_errors: tuple[type[BaseException], ...]
     network_errors = (OSError, HFValidationError, *HfHubHTTPError.__bases__)
     for name in names:
@@ -57,10 +57,10 @@ def fetch_from_hub(repo: str, names: Sequence[str], what: str, origin: Path) -> 
             text = one_line(error)
             reason = "HF_HUB_OFFLINE is set" if "offline mode" in text else text[:120]
             break
-    raise unavailable(what, reason, f"{names[0]} from https://huggingface.co/{repo}", names[0], origin)
+    raise unavailable(model_label, reason, f"{names[0]} from https://huggingface.co/{repo}", names[0], origin)
 
 
-def unavailable(what: str, reason: str, source: str, name: str, origin: Path) -> ModelError:
-    """Return the error that says which weights are missing, why, and which file to put where."""
+def unavailable(model_label: str, reason: str, source: str, name: str, origin: Path) -> ModelError:
+    """Return the error for missing weights: which, why, and which file to put where."""
     target = origin / name if origin.is_dir() else origin
-    return ModelError(f"weights of {what} cannot be downloaded ({reason}): get {source} and put it at {target}")
+    return ModelError(f"weights of {model_label} cannot be downloaded ({reason}): get {source} and put it at {target}")

@@ -1,13 +1,13 @@
-"""Resize and centre crop an image as a model's own evaluation transform does.
+"""Resize and centre crop images as a model's own evaluation transform does.
 
-Sizes and offsets are those of timm and open_clip, to the pixel. Bicubic and bilinear resampling of
-photos is torch's antialiased uint8 ``interpolate``: 0.43 ms where Pillow takes 2.38 ms (500 x 375 to
-a 224 crop, one thread). It is integer arithmetic, so the bytes of a crop depend on the image alone,
-and at most 1 of 255 away from Pillow's, which both libraries use (2 in rare pixels of white noise).
-Small images, where time does not matter, are left to Pillow and equal the libraries' to the bit.
+Sizes and offsets are those of timm and open_clip, to the pixel. Photos are resampled (bicubic, bilinear) by torch's
+antialiased uint8 ``interpolate`` in 0.43 ms instead of Pillow's 2.38 ms (500 x 375 to a 224 crop, one thread). It is
+integer arithmetic, so the bytes of a crop depend on the image alone. They differ by at most 1 of 255 from Pillow's,
+which both libraries use (2 in rare pixels of white noise). Small images, where time does not matter, are resampled by
+Pillow and equal the libraries' to the bit.
 
-A `Preprocessing` stops at the uint8 crop. The views are computed on that crop, in [0, 1], and the
-normalisation by mean and std comes after them, inside the encoder.
+A `Preprocessing` ends with the uint8 crop. The views are computed on that crop, in [0, 1]; the encoder then normalises
+them by mean and std.
 """
 
 import dataclasses
@@ -30,41 +30,39 @@ INTERPOLATIONS = {
     "lanczos": Image.Resampling.LANCZOS,
 }
 IN_TORCH = frozenset({"bicubic", "bilinear"})  # torch antialiases no other filter
-SMALL_PIXELS = 128 * 128  # images up to this size take Pillow 0.1 ms
+SMALL_PIXELS = 128 * 128  # up to this size, Pillow takes 0.1 ms per image
 Side = Annotated[int, Field(ge=1, le=16_384)]
 Positive = Annotated[float, Field(gt=0)]
 Level = Annotated[int, Field(ge=0, le=255)]
-# A 1 x 100,000 image whose short side becomes 256 would take 20 GB; beyond this only the crop is
-# computed.
+# Above this size only the crop is computed: scaling the short side of a 1 x 100,000 image to 256 would take 20 GB.
 MAX_RESIZED_PIXELS = 2**26
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, allow_inf_nan=False))
 class Preprocessing:
-    """How an image becomes the (height, width) crop that a model sees; every field is validated."""
+    """Settings of the (height, width) crop that a model sees; every field is validated."""
 
     height: Side  # of the crop in pixels
     width: Side
-    # part of the scaled image that the crop shows; above 1 the image is padded (timm's volo models use 1.15)
+    # share of the scaled image that the crop shows; above 1 the image is padded (timm's volo models use 1.15)
     crop_pct: Annotated[float, Field(gt=0, le=2)]
-    # ``shortest`` scales the short side to size / crop_pct and crops the centre;
-    # ``longest`` scales the long side and pads with `fill_color` (timm's "border"); ``squash`` scales both sides
-    # without keeping the aspect ratio, and crops the centre
+    # ``shortest`` scales the short side to size / crop_pct and crops the centre; ``longest`` scales the long side and
+    # pads with `fill_color` (timm's "border"); ``squash`` ignores the aspect ratio and crops the centre
     resize_mode: Literal["shortest", "longest", "squash"]
     interpolation: Literal["bicubic", "bilinear", "nearest", "lanczos"]
-    # normalisation of the values in [0, 1], done by the encoder; lists are fine
+    # normalisation of values in [0, 1], applied by the encoder; lists are accepted
     mean: Annotated[tuple[float, float, float], Strict(strict=False)]
     std: Annotated[tuple[Positive, Positive, Positive], Strict(strict=False)]
-    fill_color: Annotated[tuple[Level, Level, Level], Strict(strict=False)] = (0, 0, 0)  # of the padding
-    # ``library`` rounds the scaled size and the corner of the crop as torchvision, timm and
-    # open_clip do. ``nearest`` takes the nearest size and the upper left of two middle corners, to match features
-    # made by other code (one pixel of offset moves a cosine by up to 0.03 on small photos)
+    fill_color: Annotated[tuple[Level, Level, Level], Strict(strict=False)] = (0, 0, 0)  # padding
+    # ``library`` rounds the scaled size and the crop's corner as torchvision, timm and open_clip do. ``nearest`` rounds
+    # the size to nearest and the corner towards the upper left, to match features computed by other code (one pixel of
+    # offset changes a cosine by up to 0.03 on small photos)
     rounding: Literal["library", "nearest"] = "library"
-    # ``exif`` turns a photo upright first; ``stored`` takes the pixels as they lie in the file
+    # ``exif`` turns a photo upright first; ``stored`` keeps the orientation of the file
     orientation: Literal["exif", "stored"] = "exif"
 
     def crop(self, image: Image.Image) -> npt.NDArray[np.uint8]:
-        """Resize and centre crop an image of mode RGB; (height, width, 3) uint8."""
+        """Resize and centre crop an RGB image; (height, width, 3) uint8."""
         size = self._resized(image.width, image.height)
         left, top = self._corner(*size)
         if size[0] * size[1] > MAX_RESIZED_PIXELS:
@@ -84,7 +82,7 @@ class Preprocessing:
         small = image.width * image.height <= SMALL_PIXELS
         if small or self.interpolation not in IN_TORCH:
             return np.array(image.resize(size, INTERPOLATIONS[self.interpolation]))
-        import torch  # here: `referee check` validates preprocessing without it
+        import torch  # not at the top: `referee check` validates preprocessing without it
 
         pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None]
         scaled = torch.nn.functional.interpolate(pixels, size[::-1], mode=self.interpolation, antialias=True)
@@ -92,11 +90,11 @@ class Preprocessing:
 
     @property
     def upright(self) -> bool:
-        """Whether images are turned as their EXIF orientation says before they are cropped."""
+        """Whether images are rotated by their EXIF orientation before they are cropped."""
         return self.orientation == "exif"
 
     def override(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with these fields changed; an unknown field or a value that cannot be is a `ModelError`."""
+        """Return a copy with some fields changed; raise ModelError for an unknown field or invalid value."""
         known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             if name not in known:
@@ -104,29 +102,28 @@ class Preprocessing:
         try:
             return dataclasses.replace(self, **changes)
         except ValidationError as error:
-            wrong = error.errors()[0]
-            field = str(wrong["loc"][0])
-            raise ModelError(f"preprocessing.{field}: {wrong['msg']}, not {changes[field]!r}") from None
+            details = error.errors()[0]
+            field = str(details["loc"][0])
+            raise ModelError(f"preprocessing.{field}: {details['msg']}, not {changes[field]!r}") from None
 
     def _resized(self, width: int, height: int) -> tuple[int, int]:
-        """Size to scale a (width, height) image to, rounded as the libraries round it."""
+        """Return the size to scale a (width, height) image to, rounded as in the libraries."""
         scaled_width = math.floor(self.width / self.crop_pct)
         scaled_height = math.floor(self.height / self.crop_pct)
         if self.resize_mode == "squash":
             return scaled_width, scaled_height
         square = scaled_width == scaled_height
         if self.resize_mode == "shortest" and square and self.rounding == "library":
-            side = scaled_width  # torchvision truncates the long side ...
+            side = scaled_width  # torchvision truncates the long side
             if width <= height:
                 return side, int(side * height / width)
             return int(side * width / height), side
         pick = min if self.resize_mode == "shortest" else max
-        # ... timm and open_clip round it
-        ratio = pick(width / scaled_width, height / scaled_height)
+        ratio = pick(width / scaled_width, height / scaled_height)  # timm and open_clip round the long side
         return max(1, round(width / ratio)), max(1, round(height / ratio))
 
     def _corner(self, new_width: int, new_height: int) -> tuple[int, int]:
-        """Where the centre crop of a scaled image starts."""
+        """Return the upper left corner of the centre crop of a scaled image."""
         if self.rounding == "nearest":
             return (new_width - self.width) // 2, (new_height - self.height) // 2
         return _offset(new_width, self.width), _offset(new_height, self.height)
@@ -134,7 +131,7 @@ class Preprocessing:
     def _crop_of_giant(
         self, image: Image.Image, size: tuple[int, int], corner: tuple[int, int]
     ) -> npt.NDArray[np.uint8]:
-        """Resample only what the crop shows: bounded memory, a few grey levels off at the edges."""
+        """Resample only the part that the crop shows: bounded memory, a few grey levels off at the edges."""
         across, down = image.width / size[0], image.height / size[1]
         left, top = corner
         box = (
@@ -148,5 +145,5 @@ class Preprocessing:
 
 
 def _offset(length: int, crop: int) -> int:
-    """Where a centre crop starts, rounded as in torchvision; negative where the image is padded."""
+    """Return the start of a centre crop, rounded as in torchvision; negative if the image is padded."""
     return round((length - crop) / 2) if length >= crop else -((crop - length) // 2)

@@ -1,4 +1,4 @@
-"""Which weights a model has, and whether they are those that its features were made with."""
+"""Identify a model's weights and check that they match the cached features."""
 
 import hashlib
 import json
@@ -11,12 +11,12 @@ from pipeline.dvc_lock import read_stage
 from pipeline.encoders.origin import CLIP_CONFIG, find_checkpoint
 from pipeline.errors import ModelError
 
-NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to take other weights than those that the features were made with
+NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to extract features again with other weights
 
 
 def weights(origin: Path, library: str) -> dict[str, Any]:
-    """Return what tells one set of weights, or of imported files, from another."""
-    if library == "imported" and origin.is_dir():  # arrays, and stores of another project
+    """Return facts that identify a model's weights or imported files: names, sizes and digests."""
+    if library == "imported" and origin.is_dir():  # arrays and stores of another project
         files = sorted(file for file in origin.rglob("*") if file.is_file())
         return {"files": {file.relative_to(origin).as_posix(): _sha256(file) for file in files}}
     checkpoint = find_checkpoint(origin)
@@ -31,32 +31,32 @@ def weights(origin: Path, library: str) -> dict[str, Any]:
 
 
 def require_weights_of_features(name: str, origin: str, facts: dict[str, Any]) -> None:
-    """Refuse weights that changed while suite.yaml still names the same model at the same path."""
+    """Raise ModelError if the weights changed while suite.yaml still names the same model at the same path."""
     recorded = recorded_facts(name, origin)
     if recorded is None or recorded == facts:
         return
     if any(recorded.get(key) != facts[key] for key in ("library", "name")):
-        return  # another model, which suite.yaml says
+        return  # suite.yaml names another model
     raise ModelError(
         f"{origin}: {_described(facts)}, but the features that dvc.lock names were made with {_described(recorded)}; "
-        f"put those back, remove {origin} to go on without weights (dvc repro --allow-missing), or extract everything "
-        f"anew with these: {NEW_WEIGHTS}=1 dvc repro"
+        f"restore them, remove {origin} to continue without weights (dvc repro --allow-missing), or extract all "
+        f"features again with the new weights: {NEW_WEIGHTS}=1 dvc repro"
     )
 
 
 def recorded_facts(name: str, origin: str) -> dict[str, Any] | None:
-    """Return what dvc.lock records of a model at ``origin``; None where it records nothing."""
+    """Return the facts that dvc.lock records of a model at ``origin``, or None if it records none."""
     if origin not in (dependency["path"] for dependency in read_stage(f"model@{name}").get("deps", ())):
         return None
-    import dvc.api  # a second, where a model is recorded for another time only
+    import dvc.api  # takes a second; needed only if the model is recorded
     from dvc.exceptions import DvcException
 
     try:
         facts: dict[str, Any] = json.loads(dvc.api.read(str(paths.model_identity(name))))
     except (DvcException, OSError) as error:
         raise ModelError(
-            f"{paths.model_identity(name)}: dvc.lock names it, and neither cache nor remote has it ({error}), so "
-            f"the weights of the features are unknown; run dvc pull, or extract anew: {NEW_WEIGHTS}=1 dvc repro"
+            f"{paths.model_identity(name)}: dvc.lock names it, but neither cache nor remote has it ({error}), so the "
+            f"weights of the features are unknown; run dvc pull, or extract again: {NEW_WEIGHTS}=1 dvc repro"
         ) from None
     return facts
 
@@ -69,14 +69,14 @@ def _described(facts: dict[str, Any]) -> str:
 
 
 def require_same_in_clones(folder: Path) -> None:
-    """Refuse a folder of which git has a part: in a teammate's clone DVC would take it for changed weights."""
+    """Raise ModelError if git tracks only some files of a folder, which DVC sees as changed weights in a clone."""
     command = ("git", "ls-files", "--others", "--cached", "-t", "--", str(folder))
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    states = {line[:1] for line in listed.stdout.splitlines()}
-    if {"H", "?"} <= states:  # tracked by git, and not
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    states = {line[:1] for line in listing.stdout.splitlines()}
+    if {"H", "?"} <= states:  # H: tracked, ?: untracked
         raise ModelError(
-            f"{folder}: git has some of its files and not others, so that a clone has a folder without the weights; "
-            "let origin name the checkpoint file itself, or take the others out of git"
+            f"{folder}: git tracks some of its files and not others, so a clone has the folder without the weights; "
+            "let origin name the checkpoint file itself, or remove the other files from git"
         )
 
 

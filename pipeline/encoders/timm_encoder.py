@@ -1,4 +1,4 @@
-"""Any timm model as an `ImageEncoder`: pooled features before the classifier."""
+"""Build any timm model as an `ImageEncoder` of its pooled features, without the classifier."""
 
 import sys
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from pipeline.encoders.torchvision_ops import ensure_torchvision_ops
 from pipeline.errors import ModelError, did_you_mean, one_line
 
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")
-# Arguments of timm's factory that this module sets itself, or that change what the model returns.
+# Arguments of timm's factory that this module sets itself or that change the model's output.
 RESERVED = (
     *("num_classes", "pretrained", "pretrained_cfg", "pretrained_cfg_overlay", "checkpoint_path"),
     *("cache_dir", "features_only", "in_chans", "scriptable", "exportable"),
@@ -53,13 +53,12 @@ def _timm() -> Any:
 
 
 def parse_name(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
-    """Split ``architecture.tag``; check both against timm's lists, offline, and the arguments."""
+    """Split ``architecture.tag``; check both and the arguments, offline, against timm's lists."""
     timm = _timm()
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
         raise ModelError(f"timm has no model {architecture!r}{did_you_mean(architecture, timm.list_models())}")
-    listed = timm.list_models(f"{architecture}.*", pretrained=True)
-    tags = [full.partition(".")[2] for full in listed]
+    tags = [full.partition(".")[2] for full in timm.list_models(f"{architecture}.*", pretrained=True)]
     if tag and tag not in tags:
         raise ModelError(f"timm model {architecture!r} has no pretrained tag {tag!r}{did_you_mean(tag, tags)}")
     for argument, value in arguments.items():
@@ -77,51 +76,50 @@ def _create(full_name: str, arguments: Mapping[str, Any], *, num_classes: int) -
 
 
 def _download(full_name: str, origin: Path) -> tuple[Path, str]:
-    """Return the checkpoint from the hub and the tag it belongs to."""
-    what = f"timm model {full_name!r}"
+    """Return the path of the hub's checkpoint and its tag."""
+    model_label = f"timm model {full_name!r}"
     config = _timm().get_pretrained_cfg(full_name)
     if config is not None and config.hf_hub_id:
         names = [config.hf_hub_filename] if config.hf_hub_filename else HUB_FILES
-        return fetch_from_hub(config.hf_hub_id, names, what, origin), config.tag or ""
-    if config is not None and config.url:  # 19 old models are on web servers only
+        return fetch_from_hub(config.hf_hub_id, names, model_label, origin), config.tag or ""
+    if config is not None and config.url:  # 19 old models are only on web servers
         url = config.url
-        raise unavailable(what, "not on the hub", url, url.rpartition("/")[2], origin)
-    raise ModelError(f"{what}: timm publishes no weights for it; give your own checkpoint as origin")
+        raise unavailable(model_label, "not on the hub", url, url.rpartition("/")[2], origin)
+    raise ModelError(f"{model_label}: timm publishes no weights for it; give your own checkpoint as origin")
 
 
 def _load(
     model: Any, state: dict[str, torch.Tensor], full_name: str, arguments: Mapping[str, Any], checkpoint: Path
 ) -> None:
-    """Load ``state`` strictly, but for the classifier that ``num_classes=0`` takes away.
+    """Load ``state`` strictly, except for the classifier, which ``num_classes=0`` removes from the model.
 
-    timm's own filter for the architecture runs first: it renames keys of original checkpoints and
-    resamples position embeddings and patch kernels to the model's size.
+    timm's own filter for the architecture runs first: it renames keys of original checkpoints and resamples position
+    embeddings and patch kernels to the model's size.
     """
-    what = f"timm model {full_name!r}"
+    model_label = f"timm model {full_name!r}"
     entrypoint = _timm().models.model_entrypoint(full_name.partition(".")[0])
-    rename = getattr(sys.modules[entrypoint.__module__], "checkpoint_filter_fn", None)
+    convert = getattr(sys.modules[entrypoint.__module__], "checkpoint_filter_fn", None)
     try:
-        state = dict(rename(state, model)) if rename else state
+        state = dict(convert(state, model)) if convert else state
     except FILTER_ERRORS as error:
-        raise misfit(checkpoint, what, error) from error
-    own = set(model.state_dict())
+        raise misfit(checkpoint, model_label, error) from error
+    keys = set(model.state_dict())
     classifiers = model.pretrained_cfg.get("classifier") or ()
     names = [classifiers] if isinstance(classifiers, str) else classifiers
-    head = {f"{name}.{part}" for name in names for part in ("weight", "bias")} - own
-    # some heads have more layers: compare with a whole model
-    if not (own | head).issuperset(state):
-        head = set(_create(full_name, arguments, num_classes=2).state_dict()) - own
+    head = {f"{name}.{part}" for name in names for part in ("weight", "bias")} - keys
+    if not (keys | head).issuperset(state):  # a head of more layers: compare with a model that has one
+        head = set(_create(full_name, arguments, num_classes=2).state_dict()) - keys
     state = {key: tensor for key, tensor in state.items() if key not in head}
-    load_strictly(model, state, what, checkpoint)
+    load_strictly(model, state, model_label, checkpoint)
 
 
 def _preprocessing(model: Any, arguments: Mapping[str, Any]) -> Preprocessing:
-    """Return timm's evaluation transform for the model, at the size it was built for."""
+    """Return timm's evaluation transform for the model at its input size."""
     config = _timm().data.resolve_model_data_config(model)
     size = arguments.get("img_size") or config["input_size"][-2:]
     height, width = (size, size) if isinstance(size, int) else size
     mode = RESIZE_MODES[config["crop_mode"]]
-    # timm forgets the interpolation where it scales the short side for a crop that is not square.
+    # timm ignores the interpolation if it scales the short side for a crop that is not square.
     oblong = mode == "shortest" and height != width
     return Preprocessing(
         height=height,

@@ -1,15 +1,14 @@
-"""Let timm and open_clip import where torchvision's compiled operators do not load.
+"""Make timm and open_clip importable if torchvision's compiled operators do not load.
 
-PyPI's torchvision is compiled against CUDA builds of torch. Beside a CPU build its extension cannot
-load, and ``import torchvision`` then fails with "operator torchvision::nms does not exist". Neither
-timm's nor open_clip's frozen encoders call these operators, so declaring their signatures is enough.
-A healthy installation is left alone: its extension is loaded first and declares them itself.
+PyPI's torchvision is compiled against CUDA builds of torch. With a CPU build of torch its extension does not load, and
+``import torchvision`` fails with "operator torchvision::nms does not exist". The frozen encoders of timm and open_clip
+never call these operators, so declaring their signatures is enough. A working installation is not changed: its
+extension is loaded first and declares the operators itself.
 
-The package calls `ensure_torchvision_ops` before it imports timm or open_clip. For a plain
-``import timm`` in a notebook, ``python -m pipeline.encoders.torchvision_ops --install`` (a line of
-``make env``) copies this file into site-packages with a .pth line that runs `install_hook` when
-Python starts. The hook imports nothing; it acts when ``torchvision`` is first imported. This file
-must therefore import the standard library only.
+The package calls `ensure_torchvision_ops` before it imports timm or open_clip. For a plain ``import timm`` in a
+notebook, ``python -m pipeline.encoders.torchvision_ops --install`` (part of ``make env``) copies this file into
+site-packages with a .pth file that runs `install_hook` when Python starts. The hook imports nothing until
+``torchvision`` is first imported. This file must therefore import only the standard library at module level.
 """
 
 import importlib.abc
@@ -26,7 +25,7 @@ HOOK = "referee_torchvision_ops"  # name of the copy in site-packages
 
 
 def ensure_torchvision_ops() -> list[str]:
-    """Declare the torchvision operators that are missing, and return them: none beside a healthy torchvision."""
+    """Declare the missing torchvision operators and return their names (none if torchvision works)."""
     import torch
 
     if all(_is_declared(operator) for operator in OPERATORS):
@@ -46,7 +45,7 @@ def _is_declared(operator: str) -> bool:
 
 
 def _load_extension() -> None:
-    """Load torchvision's compiled operators as ``import torchvision`` would, if they load at all."""
+    """Load torchvision's compiled operators as ``import torchvision`` would, if possible."""
     import torch
 
     spec = importlib.util.find_spec("torchvision")
@@ -55,30 +54,30 @@ def _load_extension() -> None:
     for library in sorted(Path(spec.origin).parent.glob("_C*.so")):
         try:
             torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
-        except OSError:  # compiled for another build of torch: the case this module is for
+        except OSError:  # compiled for another build of torch
             continue
 
 
 class _Hook(importlib.abc.MetaPathFinder):
-    """Declares the operators when ``torchvision`` is about to be imported; finds no module itself."""
+    """Finder that declares the operators before ``torchvision`` is imported; it finds no module itself."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name == "torchvision":
             sys.meta_path.remove(self)
             try:
                 ensure_torchvision_ops()
-            except ImportError:  # no torch: torchvision's own message is the right one
+            except ImportError:  # no torch: leave the error message to torchvision
                 return
 
 
 def install_hook() -> None:
-    """Have the operators declared when ``torchvision`` is first imported in this process."""
+    """Declare the operators when ``torchvision`` is first imported in this process."""
     if "torchvision" not in sys.modules:
         sys.meta_path.insert(0, _Hook())
 
 
 def install(folder: Path) -> Path:
-    """Install the hook for every Python with this site-packages folder; deleting both files uninstalls it."""
+    """Install the hook into a site-packages folder; deleting both files uninstalls it."""
     shutil.copyfile(__file__, folder / f"{HOOK}.py")
     start = folder / f"{HOOK}.pth"
     start.write_text(f"import {HOOK}; {HOOK}.install_hook()\n", encoding="utf-8")

@@ -1,1 +1,1 @@
-"""From images to rows of embeddings, and who does the work: this process, a GPU or a Dask cluster."""
+"""Extract embeddings from images and run heavy work in this process, on a GPU or on a Dask cluster."""

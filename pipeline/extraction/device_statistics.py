@@ -1,7 +1,7 @@
-"""Statistics by torch, features and scatter both on one device: for a GPU, and the same code on the CPU.
+"""Compute statistics by torch, with features and scatter on one device, a GPU or the CPU.
 
-Embeddings go to the device, D×D sums come back; features, which are eight times as large, never leave it. float32
-products with TensorFloat-32 off, float64 sums, as in `add_product`: equal to it but for the order of summation.
+Embeddings are copied to the device and D×D sums back; features, which are eight times as large, never leave it. As in
+`add_product`, products are float32 (without TensorFloat-32) and sums float64; only the order of summation differs.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, row_blocks, unit_ro
 
 
 def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> ClassStatistics:
-    """Return the statistics of labelled rows, as `task_statistics.sum_rows` does."""
-    torch.backends.cuda.matmul.allow_tf32 = False  # its products have ten bits
+    """Return the statistics of labelled rows, like `task_statistics.sum_rows`."""
+    torch.backends.cuda.matmul.allow_tf32 = False  # which rounds products to a mantissa of ten bits
     frequencies = torch.from_numpy(np.ascontiguousarray(basis.omega)).to(device)
     beta = torch.from_numpy(np.ascontiguousarray(basis.beta)).to(device)
     directions = None if basis.directions is None else torch.from_numpy(basis.directions.Q).to(device)
@@ -23,14 +23,14 @@ def statistics_on(device: str, basis: Basis, rows: LabelledRows, C: int) -> Clas
     count, weight, squared = np.zeros(C), np.zeros(C), np.zeros(C)
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         part = rows.take(index)
-        present, own = class_shares(part.labels)
+        present, present_shares = class_shares(part.labels)
         omega, shares = part.weights, np.zeros((len(part), C))
-        shares[:, present] = own
+        shares[:, present] = present_shares
         weighted = omega[:, None] * shares
         selection = torch.from_numpy(weighted.T.astype(np.float32)).to(device)
         root = torch.from_numpy(np.sqrt(omega).astype(np.float32)).to(device)[:, None]
         for view in rows.views.values():
-            # z(x) − z(0) of eq. (7), as `random_fourier_features.deviations` has it
+            # z(x) − z(0) of eq. (7), as in `random_fourier_features.deviations`
             unit = torch.from_numpy(unit_rows(view[index]).astype(np.float32)).to(device)
             half = (unit @ frequencies).mul_(0.5)
             shifted = (half + beta).sin_()

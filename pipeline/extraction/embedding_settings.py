@@ -1,7 +1,6 @@
-"""What decides an embedding, as plain values: the backbone, the view's settings and the version of the extraction.
+"""Describe how embeddings are made: the backbone, the view's settings and the version of the extraction.
 
-Rows made in another way are never mixed: not in a progress log that is taken up again, and not between a store and new
-images.
+Rows made with different settings are never mixed, neither in a resumed progress log nor between a store and new images.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ if TYPE_CHECKING:
     from pipeline.encoders.image_encoder import ImageEncoder
     from pipeline.method.frequency_views import ViewSettings
 
-# The version of stage `embed` and of the rows in its progress log. Raise it when the same image, weights and settings
-# give other rows, by more than the rounding of another processor (tests/stages/record_golden.py): then, and only then,
-# features are extracted again.
+# Version of stage `embed` and of the rows in its progress log. Increase it if the same image, weights and settings give
+# rows that differ by more than the rounding of another processor (tests/stages/record_golden.py). Only then are
+# features extracted again.
 ROWS_VERSION = 3
 
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    """How images become rows: the first two decide the rows, the others only how fast they come."""
+    """Settings of an extraction: the first two determine the rows, the others only the speed."""
 
     backbone: Backbone
-    views: ViewSettings  # how the frequency-aware views are made
+    views: ViewSettings  # of the frequency-aware views
     device: str = "auto"  # ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``
-    batch_size: int = 64  # images of a forward pass on an accelerator
+    batch_size: int = 64  # images per forward pass on an accelerator
     workers: int = 0  # threads; 0: one per core
-    compile: bool = False  # by torch.compile, on an accelerator
+    compile: bool = False  # use torch.compile on an accelerator
 
 
 def views_in_both(domain: str, domain_views: Sequence[str], model: str, model_views: Sequence[str]) -> tuple[str, ...]:
-    """Return the views that a domain asks for and a model gives, in the domain's order.
+    """Return the views that both a domain and a model list, in the domain's order.
 
     Examples
     --------
@@ -59,15 +58,15 @@ def views_in_both(domain: str, domain_views: Sequence[str], model: str, model_vi
 
 
 def settings_of_view(view: str, settings: object) -> dict[str, Any]:
-    """Return the settings that a view depends on, and no others: a change of noise leaves ``zeros`` alone.
+    """Return only the settings that a view depends on: a change of noise does not affect ``zeros``.
 
-    ``settings`` are `ViewSettings`, or the section `views` of params.yaml.
+    ``settings`` are `ViewSettings` or the section `views` of params.yaml.
     """
     return {name: getattr(settings, name) for name in ABOUT[view].settings}
 
 
 def backbone_identity(encoder: ImageEncoder) -> Provenance:
-    """Return what a store keeps of its backbone: model, weights, preprocessing and precision."""
+    """Return the provenance of a backbone in a store: model, weights, preprocessing and precision."""
     return {
         "model": encoder.description,
         "weights": encoder.fingerprint,
@@ -77,32 +76,32 @@ def backbone_identity(encoder: ImageEncoder) -> Provenance:
 
 
 def row_key(encoder: ImageEncoder, settings: EmbeddingSettings, view: str) -> str:
-    """Return a name for rows of ``view`` made in exactly this way."""
-    how = {
+    """Return a key that is unique to rows of ``view`` made by this encoder with these settings."""
+    identity = {
         **backbone_identity(encoder),
         "view": view,
         "settings": settings_of_view(view, settings.views),
         "stored_as": settings.backbone.stored_as,
         "version": ROWS_VERSION,
     }
-    return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def require_rows_of(
+def require_matching_store(
     store: EmbeddingStore, encoder: ImageEncoder, settings: EmbeddingSettings, views: Sequence[str], model: str
 ) -> None:
-    """Raise a `StoreError` that names both sides where ``encoder`` and ``settings`` are not those that made a store."""
-    for key, today in backbone_identity(encoder).items():
+    """Raise StoreError if a store was made by another encoder or with other settings; name both in the message."""
+    for key, current in backbone_identity(encoder).items():
         stored = store.provenance.get(key)
-        if stored != json.loads(json.dumps(today)):
+        if stored != json.loads(json.dumps(current)):
             raise StoreError(
-                f"{model}: its {key} today ({short(today)}) differs from what {store.path} was made with "
-                f"({short(stored)}); put the former model back, or run dvc repro to make the features anew"
+                f"{model}: its current {key} ({short(current)}) differs from that of {store.path} ({short(stored)}); "
+                "put the former model back, or run dvc repro to extract the features again"
             )
     for view in views:
-        today = settings_of_view(view, settings.views)
-        if store.settings(view) != today:
+        current = settings_of_view(view, settings.views)
+        if store.settings(view) != current:
             raise StoreError(
                 f"{store.path}/{view}: made with {store.settings(view)}, but the section `views` of params.yaml "
-                f"says {today}; run dvc repro, or put the section back"
+                f"says {current}; run dvc repro, or put the section back"
             )

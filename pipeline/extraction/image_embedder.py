@@ -1,13 +1,13 @@
-"""One backbone that embeds image files: decode, crop, make the views, embed.
+"""Embed image files with one backbone: decode, crop, make the views, embed.
 
-This is the only implementation. Stage `embed` uses it here and on workers of a cluster, `referee predict` uses it for
-new images; an image therefore gets the same row from all of them.
+Stage `embed` (locally and on the workers of a cluster) and `referee predict` share this implementation, so an image
+gets the same row from all of them.
 
-On the CPU every forward pass has the same 16 rows (the last one padded) and one thread; parallelism is over passes.
-Measured: vision transformers give the same bits whatever the batch, convolutional networks (oneDNN) only at a fixed
-batch and thread count. An image's embedding is therefore a function of the image alone, and a resumed, extended or
-differently parallel run ends with the same bytes. On an accelerator the batch size is the user's, halved when memory
-runs out.
+On the CPU every forward pass has 16 rows (the last pass is padded) and one thread; passes run in parallel. Vision
+transformers were measured to give the same bits at any batch size, convolutional networks (oneDNN) only at a fixed
+batch size and thread count. With both fixed, an embedding depends on the image alone, and a resumed, extended or
+differently parallel run ends with the same bytes. On an accelerator the user sets the batch size, which is halved if
+memory runs out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ Loaded = list[Tensor]  # crops (n, h, w, 3) and words of noise (n, count)
 
 @dataclass(frozen=True)
 class Batch:
-    """Images that go through the model together, and the views of them to embed."""
+    """Images that pass through the model together, and their views to embed."""
 
     images: tuple[Image, ...]
     views: tuple[str, ...]
@@ -52,25 +52,25 @@ def plan_batches(
     size: int,
     is_done: Callable[[str, bytes], bool] = lambda _view, _digest: False,
 ) -> list[Batch]:
-    """Group images, at most ``size`` together, by the views for which ``is_done(view, digest)`` is false.
+    """Group images by their views for which ``is_done(view, digest)`` is false, in batches of at most ``size``.
 
-    Each content is taken once.
+    Images with the same content are embedded once.
     """
-    lacking: dict[tuple[str, ...], dict[bytes, Image]] = {}
+    by_views: dict[tuple[str, ...], dict[bytes, Image]] = {}
     for image in images:
         missing = tuple(view for view in views if not is_done(view, image.digest))
         if missing:
-            lacking.setdefault(missing, {}).setdefault(image.digest, image)
-    groups = ((missing, tuple(group.values())) for missing, group in lacking.items())
+            by_views.setdefault(missing, {}).setdefault(image.digest, image)
+    groups = ((missing, tuple(group.values())) for missing, group in by_views.items())
     return [
         Batch(group[start : start + size], missing) for missing, group in groups for start in range(0, len(group), size)
     ]
 
 
 class ImageEmbedder:
-    """Embeds batches of image files, ``batch_size`` in a forward pass.
+    """Embeds batches of image files, ``batch_size`` images per forward pass.
 
-    ``is_thread_parallel`` says whether several threads embed at once (the CPU) or one feeds the device.
+    ``is_thread_parallel`` is true if several threads embed at once (CPU), false if one thread feeds the device.
     """
 
     def __init__(self, encoder: ImageEncoder, settings: EmbeddingSettings) -> None:
@@ -82,45 +82,45 @@ class ImageEmbedder:
 
     @classmethod
     def build(cls, settings: EmbeddingSettings, *, device: str | None = None) -> Self:
-        """Build the backbone on ``device`` (by default that of the settings)."""
-        torch.set_num_threads(1)  # parallel over batches instead
+        """Build the backbone on ``device``, by default that of the settings."""
+        torch.set_num_threads(1)  # batches run in parallel instead
         encoder = build_image_encoder(settings.backbone, device or settings.device)
-        if settings.compile and encoder.device.type != "cpu":  # rows of a CPU are the same bytes everywhere
+        if settings.compile and encoder.device.type != "cpu":  # a CPU must give the same bytes everywhere
             encoder.compile()
         return cls(encoder, settings)
 
     def embed(self, batches: Iterable[Batch], *, workers: int | None = None) -> Iterator[tuple[Any, ViewEmbeddings]]:
-        """Yield every batch with its rows, in order; memory holds a few batches at a time.
+        """Yield pairs (batch, rows) in order, with only a few batches in memory at a time.
 
-        Decoding runs beside the model. On the CPU each thread loads a batch and embeds it itself (nothing to hand over,
-        no oversubscription). On an accelerator the threads load ahead and this thread keeps the device busy, one batch
-        ahead of the rows it waits for.
+        Decoding runs in parallel with the model. On the CPU each thread both loads and embeds its batches, without
+        handover or oversubscription. On an accelerator the threads load ahead, and this thread starts the next batch
+        before it waits for the rows of the last.
         """
         count = worker_count(self.settings.workers) if workers is None else workers
         threads = partial(ordered_map, workers=count, initializer=partial(torch.set_num_threads, 1))
         if self.is_thread_parallel:
             yield from threads(lambda batch: (batch, self.start(batch, self.load(batch))()), batches)
             return
-        started: list[tuple[Batch, Callable[[], ViewEmbeddings]]] = []
+        pending: list[tuple[Batch, Callable[[], ViewEmbeddings]]] = []
         failure: Exception | None = None
         try:
             for batch, loaded in threads(lambda batch: (batch, self.load(batch)), batches):
-                started.append((batch, self.start(batch, loaded)))
-                if len(started) > 1:  # the accelerator has its next batch before we wait for the last
-                    done, wait = started.pop(0)
-                    yield done, wait()
-        except Exception as error:  # noqa: BLE001  raised below: rows under way are not lost
+                pending.append((batch, self.start(batch, loaded)))
+                if len(pending) > 1:  # the accelerator already has its next batch
+                    previous, wait = pending.pop(0)
+                    yield previous, wait()
+        except Exception as error:  # noqa: BLE001  raised below, after the rows of started batches
             failure = error
-        yield from ((batch, wait()) for batch, wait in started)
+        yield from ((batch, wait()) for batch, wait in pending)
         if failure is not None:
             raise failure
 
     def load(self, batch: Batch) -> Loaded:
-        """Return what `start` takes of a batch; safe in any thread."""
+        """Return a batch's input for `start`; thread-safe."""
         return self.prepare(batch, load_crops(batch.images, self.encoder.preprocessing))
 
     def prepare(self, batch: Batch, crops: Crops) -> Loaded:
-        """Return crops (n, h, w, 3) and the noise of the view `rand`, from where a GPU copies while the CPU goes on."""
+        """Return crops (n, h, w, 3) and the noise of the view `rand`, in memory that a GPU copies asynchronously."""
         n, height, width, channels = crops.shape
         words = np.empty((n, 0), dtype=np.int16)
         if "rand" in batch.views:
@@ -130,9 +130,9 @@ class ImageEmbedder:
 
     @torch.no_grad()
     def start(self, batch: Batch, loaded: Loaded) -> Callable[[], ViewEmbeddings]:
-        """Start embedding a batch; the function that is returned waits for the rows (n, d) by view.
+        """Start embedding a batch; return a function that waits for the rows (n, d) by view.
 
-        On a GPU this queues copies and kernels and returns at once; on the CPU it does the work.
+        On a GPU this queues copies and kernels and returns at once; on the CPU it does all the work.
         """
         parts: list[dict[str, Callable[[], Matrix]]] = []
         done = 0
@@ -146,7 +146,7 @@ class ImageEmbedder:
                 done = part.stop
                 continue
             except torch.OutOfMemoryError:
-                pass  # halved below: the handler's traceback still holds the tensors
+                pass  # halved below, because the handler's traceback still holds the tensors
             self._halve()
         dtype = self.settings.backbone.stored_as
         return lambda: {
@@ -154,16 +154,16 @@ class ImageEmbedder:
         }
 
     def embed_part(self, batch: Batch, part: slice, images: Tensor, words: Tensor) -> Mapping[str, Tensor]:
-        """Return the rows (n, d) by view of the ``images`` (n, 3, h, w) that are a part of a batch."""
+        """Return the rows (n, d) by view of ``images`` (n, 3, h, w), a part of a batch."""
         views = frequency_views(images, batch.views, self.settings.views, batch.digests[part], words)
         return {view: self.encoder.embed(self.padded(pixels))[: len(pixels)] for view, pixels in views.items()}
 
     def padded(self, values: Tensor) -> Tensor:
-        """Return at most `batch_size` values as they are; on the CPU exactly as many, padded with zeros."""
-        lacking = self.batch_size - len(values)
-        if not self.is_thread_parallel or not lacking:
+        """Return values padded with zeros to `batch_size` on the CPU, unchanged on an accelerator."""
+        missing = self.batch_size - len(values)
+        if not self.is_thread_parallel or not missing:
             return values
-        return torch.cat([values, values.new_zeros(lacking, *values.shape[1:])])
+        return torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
 
     def _halve(self) -> None:
         if self.batch_size == 1:
@@ -177,16 +177,16 @@ class ImageEmbedder:
 
 
 def _transfer(rows: Tensor) -> Callable[[], Matrix]:
-    """Return a function that waits for rows on their way from the device, a GPU's into pinned memory."""
+    """Start copying rows from the device (a GPU's into pinned memory); return a function that waits for them."""
     if rows.device.type != "cuda":
         return lambda: rows.cpu().numpy()
-    here = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
-    here.copy_(rows, non_blocking=True)
-    arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    arrived.record()
+    pinned = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+    pinned.copy_(rows, non_blocking=True)
+    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record()
 
     def wait() -> Matrix:
-        arrived.synchronize()
-        return here.numpy()
+        copied.synchronize()
+        return pinned.numpy()
 
     return wait

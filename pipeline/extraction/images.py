@@ -1,4 +1,4 @@
-"""Image files to embed: named by a manifest, or found and read here."""
+"""Find the image files to embed, listed in a manifest or given as paths, and load their crops."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ Crops = npt.NDArray[np.uint8]  # (n, h, w, 3)
 class Image:
     """An image to embed."""
 
-    path: Path  # through a shard, if it is in one; see `pipeline.image_files.read`
-    digest: bytes  # sha256 of its content, 32 bytes; a file that has changed since is an error
+    path: Path  # possibly inside a shard; see `pipeline.image_files.read`
+    digest: bytes  # sha256 of the content, 32 bytes; a file that has changed since is an error
 
 
 def images_of(rows: Iterable[ImageRow]) -> list[Image]:
@@ -33,15 +33,15 @@ def images_of(rows: Iterable[ImageRow]) -> list[Image]:
 
 
 def find_images(paths: Iterable[Path]) -> list[Path]:
-    """Return the images that ``paths`` name, each once: files as they are, folders and shards with all in them."""
+    """Return the images named by ``paths``, each once: files, and all images in folders and shards."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir() or is_shard(path):
-            inside = find_in(path, DomainSettings(labelled=False)).images
-            if not inside:
+            contents = find_in(path, DomainSettings(labelled=False)).images
+            if not contents:
                 suffixes = " ".join(sorted(IMAGE_SUFFIXES))
                 raise InputError(f"{path}: no image in this folder or shard (looked for {suffixes})")
-            found += [image.path for image in inside]
+            found += [image.path for image in contents]
         elif file_of(path).exists():
             found.append(require_text(path))
         else:
@@ -50,9 +50,9 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
 
 
 def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> tuple[list[Image], dict[Path, str]]:
-    """Decode and hash every image once, so that all complaints come before any embedding.
+    """Decode and hash every image once, so that all errors are known before any embedding.
 
-    Return those that can be used, in the order given, and of the others a line each that says why not.
+    Return the readable images, in the given order, and the reasons why the others are not readable, by path.
     """
 
     def read(path: Path) -> Image | str:
@@ -67,7 +67,7 @@ def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> 
 
 
 def load_crops(images: Iterable[Image], preprocessing: Preprocessing) -> Crops:
-    """Decode and crop images as the model's preprocessing says; (n, height, width, 3), uint8."""
+    """Decode images and crop them by the model's preprocessing; (n, height, width, 3) uint8."""
     decoded = (
         decode(image.path, expected_sha256=image.digest.hex(), upright=preprocessing.upright) for image in images
     )

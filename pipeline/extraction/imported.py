@@ -1,8 +1,7 @@
-"""What was computed elsewhere (``library: imported``): a .npy in manifest order, an .npz, or stores of another project.
+"""Import embeddings computed elsewhere (``library: imported``) from .npy, .npz or stores of another project.
 
-Rows are matched to the manifest by the array ``paths`` (DOMAIN/CLASS/FILE: what follows the domain
-decides) where the file has one, else by order. Nothing is guessed: a wrong row count, an unknown
-path or a NaN is refused by name.
+An .npy is in manifest order. Rows of an .npz are matched to the manifest by its array ``paths`` (DOMAIN/CLASS/FILE, of
+which CLASS/FILE decides) or, without it, by order. A wrong number of rows, an unknown path or a NaN is an error.
 """
 
 import math
@@ -18,12 +17,12 @@ from pipeline.method.rows import Index, Matrix, unit_rows
 from pipeline.store.embedding_store import EmbeddedView, open_embeddings
 from pipeline.store.prompt_store import Prompts, open_prompts
 
-TEXTS = "text.npz"  # in a folder: the text embeddings
-STORE = ".zarr"  # a store that another project extracted
+TEXTS = "text.npz"  # file of the text embeddings in a folder
+STORE = ".zarr"  # suffix of a store of another project
 
 
 def embeddings_file(origin: Path, domain: str) -> Path:
-    """Return what holds a domain's embeddings: ``origin``, or DOMAIN.zarr, .npz or .npy in it."""
+    """Return the path of a domain's embeddings: ``origin``, or DOMAIN.zarr, .npz or .npy in it."""
     if not origin.is_dir() or origin.suffix == STORE:
         return origin
     for suffix in (STORE, ".npz", ".npy"):
@@ -35,9 +34,9 @@ def embeddings_file(origin: Path, domain: str) -> Path:
 def import_store(
     path: Path, rows_digest: str, views: Iterable[str]
 ) -> tuple[dict[str, EmbeddedView], dict[str, object]]:
-    """Return the views of a store that another project extracted, of the same images in the same order.
+    """Return (views, provenance) of another project's store of the same images in the same order.
 
-    ``rows_digest`` is that of the manifest here; the second result is the store's provenance.
+    ``rows_digest`` is the digest of this project's manifest.
     """
     store = open_embeddings(path)
     if store.provenance.get("rows_digest") != rows_digest:
@@ -45,9 +44,10 @@ def import_store(
             f"{path}: extracted from other images than those of the manifest ({store.rows} rows, rows_digest "
             f"{store.provenance.get('rows_digest')}, here {rows_digest}); images and their order must be the same"
         )
-    kept = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
+    provenance = {key: value for key, value in store.provenance.items() if key not in ("schema", "views")}
     shape = (store.rows, store.width)
-    return {v: EmbeddedView(*shape, str(store.dtype(v)), store.settings(v), store.blocks(v)) for v in views}, kept
+    imported = {v: EmbeddedView(*shape, str(store.dtype(v)), store.settings(v), store.blocks(v)) for v in views}
+    return imported, provenance
 
 
 def import_views(
@@ -60,15 +60,15 @@ def import_views(
     dtype: str,
     shared_by: Sequence[str] = (),
 ) -> dict[str, EmbeddedView]:
-    """Read embeddings computed by somebody else, in the order of the manifest's ``images``, to be stored as ``dtype``.
+    """Read embeddings from a file in the order of the manifest's ``images``, to be stored as ``dtype``.
 
-    An .npz has an array for each view; ``arrays`` names those that are not called as the view (or "paths") is. Without
-    paths it can hold one domain only: ``shared_by`` are the domains that have the same file.
+    An .npz has one array per view; ``arrays`` maps a view (or "paths") to its array if the names differ. A file without
+    paths can hold only one domain; ``shared_by`` lists the domains that use this file.
     """
     paths = read_paths(file, arrays.get(PATHS, PATHS))
     if paths is None and len(shared_by) > 1:
         raise InputError(
-            f"{file}: has no paths, so it can hold one domain only; let the model's origin be a folder "
+            f"{file}: has no paths, so it can hold one domain only; make the model's origin a folder "
             f"with one file per domain ({', '.join(f'{name}.npy' for name in shared_by)})"
         )
     order = np.arange(len(images)) if paths is None else row_order(file, paths, images, domain)
@@ -83,15 +83,15 @@ def import_views(
 
 
 def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: str) -> Index:
-    """Return the row (n,) of the file for each manifest path in ``images``; each must have one."""
+    """Return the file's row number (n,) of each manifest path in ``images``; raise InputError if one has none."""
     row_of: dict[tuple[str, ...], int] = {}
     for row, (first, *rest) in enumerate(PurePosixPath(path).parts for path in paths):
-        if is_domain(first, domain) and (known := row_of.setdefault(tuple(rest), row)) != row:
-            raise InputError(f"{file}: two rows for {'/'.join((domain, *rest))} (rows {known} and {row})")
+        if is_domain(first, domain) and (earlier := row_of.setdefault(tuple(rest), row)) != row:
+            raise InputError(f"{file}: two rows for {'/'.join((domain, *rest))} (rows {earlier} and {row})")
     depths = sorted({len(key) for key in row_of})
 
     def key_of(path: str) -> tuple[str, ...]:
-        """Return the CLASS/…/FILE of a manifest path that the file knows: folders above it may differ."""
+        """Return the end CLASS/…/FILE of a manifest path that is in the file; parent folders may differ."""
         parts = PurePosixPath(path).parts
         return next((parts[-depth:] for depth in depths if parts[-depth:] in row_of), parts)
 
@@ -106,9 +106,9 @@ def row_order(file: Path, paths: Sequence[str], images: Sequence[str], domain: s
 
 
 def import_rows(file: Path, name: str | None, order: Index, *, file_rows: int, dtype: str) -> Matrix:
-    """Return the embeddings (n, d) of one array in manifest order, checked and as ``dtype``.
+    """Return the embeddings (n, d) of one array, checked, in manifest order and as ``dtype``.
 
-    ``order`` (n,) is the row of the file for each image, ``file_rows`` the rows it must have.
+    ``order`` (n,) has the file's row number of each image; ``file_rows`` is the number of rows it must have.
     """
     array = read_array(file, name)
     label = f"{file}: array {name!r}" if name else str(file)
@@ -123,22 +123,22 @@ def import_rows(file: Path, name: str | None, order: Index, *, file_rows: int, d
     if bad.any():
         row = int(order[bad.argmax()])
         raise InputError(f"{label}: row {row} is not finite (NaN or infinity); {bad.sum()} such rows")
-    with np.errstate(over="ignore"):  # the store refuses infinity and knows the remedy
+    with np.errstate(over="ignore"):  # the store rejects infinity and names the remedy
         return values.astype(dtype)
 
 
 def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Mapping[str, str]) -> Prompts:
-    """Return text embeddings, in the order of ``classes``, from the file or folder ``origin``.
+    """Return text embeddings in the order of ``classes`` from the file or folder ``origin``.
 
-    The file has the arrays ``text``, ``class_names`` and ``logit_scale``, which ``arrays`` may call otherwise; a folder
-    may hold prompts/DOMAIN.zarr of another project instead.
+    The file has the arrays ``text``, ``class_names`` and ``logit_scale``, which ``arrays`` may map to other names. A
+    folder may have prompts/DOMAIN.zarr of another project instead.
     """
     store = origin / "prompts" / f"{domain}{STORE}"
     if store.is_dir():
         prompts = open_prompts(store)
-        other = sorted(set(classes) ^ set(prompts.classes))
-        if other:
-            raise InputError(f"{store}: has other classes than {domain}: {listed(other, most=3)}")
+        mismatched = sorted(set(classes) ^ set(prompts.classes))
+        if mismatched:
+            raise InputError(f"{store}: has other classes than {domain}: {listed(mismatched, most=3)}")
         return prompts.of(classes)
     file = origin / TEXTS if origin.is_dir() else origin
     names, text, scale = (read_array(file, arrays.get(name, name)) for name in ("class_names", "text", "logit_scale"))
@@ -151,14 +151,14 @@ def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Ma
     is_number = scale.size == 1 and scale.dtype.kind in "fiu"
     if not is_number or not 0 < float(scale.reshape(-1)[0]) < math.inf:
         raise InputError(f"{file}: logit_scale must be one positive number")
-    order = [_row_of(file, name, [str(known) for known in names]) for name in classes]
+    order = [_row_of(file, name, list(map(str, names))) for name in classes]
     provenance = {"classes": list(classes), "model": {"library": "imported", "file": file.name}}
     return Prompts(unit_rows(text[order]).astype(np.float32), float(scale.reshape(-1)[0]), provenance)
 
 
 def _row_of(file: Path, name: str, names: Sequence[str]) -> int:
-    """Return the one row of a class, whose name may be written as a folder or as people say it."""
-    rows = [row for row, known in enumerate(names) if spoken(known).lower() == spoken(name).lower()]
+    """Return the row of a class, which may be named like its folder or as spoken; raise InputError unless unique."""
+    rows = [row for row, entry in enumerate(names) if spoken(entry).lower() == spoken(name).lower()]
     if len(rows) != 1:
         raise InputError(f"{file}: {len(rows)} text embeddings for class {name!r}; it needs one")
     return rows[0]

@@ -1,4 +1,4 @@
-"""Run a function over many items in threads: results in order, a bounded number under way."""
+"""Map a function over items in threads, with ordered results and a bounded number of pending items."""
 
 import os
 from collections import deque
@@ -17,9 +17,9 @@ def ordered_map(
     workers: int,
     initializer: Callable[[], None] | None = None,
 ) -> Iterator[Result]:
-    """Yield ``function(item)`` for each item, in order; at most 2·workers are taken beyond the awaited one.
+    """Yield ``function(item)`` for each item, in order; read at most 2·workers items ahead of the awaited one.
 
-    The first exception is raised where its result would have been, after the calls already under way have ended.
+    The first exception is raised in place of its result, after the calls that are already running have ended.
     """
     pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, initializer=initializer) as pool:
@@ -35,8 +35,8 @@ def ordered_map(
                 future.cancel()
 
 
-def worker_count(asked: int) -> int:
-    """Return the number of threads: those asked for, or (0) the cores that this process may use."""
-    if asked:
-        return asked
+def worker_count(requested: int) -> int:
+    """Return the requested number of threads or, for 0, the number of cores that this process may use."""
+    if requested:
+        return requested
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

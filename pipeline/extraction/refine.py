@@ -1,7 +1,7 @@
 """Refine the views of a target's train images for every seed, and embed them.
 
-A seed's pseudo-labels and source model are its own, so its refined views are too. Without steps
-(mutual attention alone) they do not depend on the seed and are computed once.
+Refined views depend on the seed, because its pseudo-labels and source model do. Without steps (mutual attention only)
+they do not and are computed once.
 """
 
 import math
@@ -34,7 +34,7 @@ from pipeline.store.target_store import TaskLabels
 
 @dataclass(frozen=True, eq=False)
 class TaskToRefine:
-    """Train images of one task of one seed, and the loss that their views climb."""
+    """Train images of one task of one seed, and the classifier and labels of the loss that their views increase."""
 
     rows: Index  # (n,) row numbers of the images
     branch: SourceBranch | None  # the source classifier over the task's classes; None without steps
@@ -44,13 +44,13 @@ class TaskToRefine:
 
 @dataclass(frozen=True, eq=False)
 class BatchToRefine(Batch):
-    """Some images of a task, the only ones in ``task``."""
+    """Some images of a task."""
 
-    task: TaskToRefine
+    task: TaskToRefine  # restricted to the images of the batch
 
 
 def views_to_refine(domain: str, views: Sequence[str], model: str, library: str) -> tuple[str, ...]:
-    """Return the views that refinement changes, all but the original; ``domain`` and ``model`` are keys of params."""
+    """Return the views to refine, all but the original; ``domain`` and ``model`` are keys for messages."""
     remedy = "set refinement.steps: 0 and refinement.mutual_attention: false"
     if library == "imported":
         raise ModelError(
@@ -65,18 +65,17 @@ def views_to_refine(domain: str, views: Sequence[str], model: str, library: str)
 def tasks_to_refine(
     problem: Problem, options: MethodOptions, labels: Iterable[TaskLabels], index: int
 ) -> Iterator[TaskToRefine]:
-    """Yield the tasks of the seed at ``index``, whose first ``labels`` are given task by task.
+    """Yield the tasks of the seed at ``index``, given its first ``labels`` of every task.
 
-    With a weight of CLIP in the kernel (``clip_in_kernel``), its part is that of the original image, whatever the
-    view's pixels.
+    If CLIP is in the kernel (``clip_in_kernel``), its embedding is always that of the original image.
     """
     target, basis, weight = problem.target, problem.bases.basis(index), options.clip_in_kernel
-    for classes, source, (rows, first) in zip(target.class_sets, problem.source_models(index), labels, strict=True):
+    for classes, source, (rows, labelled) in zip(target.class_sets, problem.source_models(index), labels, strict=True):
         clip_rows = np.asarray(target.clip_rows[rows]) if weight else None
         branch = SourceBranch(basis, source.classifier, classes, clip_rows, weight)
-        in_task = np.searchsorted(classes, first.label)  # the task's classes ascend
-        numbered = np.stack([in_task, np.arange(len(rows))], axis=1)
-        yield TaskToRefine(rows, branch, numbered if weight else in_task)
+        positions = np.searchsorted(classes, labelled.label)  # classes of a task are in ascending order
+        numbered = np.stack([positions, np.arange(len(rows))], axis=1)
+        yield TaskToRefine(rows, branch, numbered if weight else positions)
 
 
 @contextmanager
@@ -92,11 +91,11 @@ def refined_problem(
     for_each_seed: Callable[..., list[Any]],
     scratch: Path,
 ) -> Iterator[RefinedViews]:
-    """Label, refine and embed ``views`` of the train images of all seeds of a problem; ``images`` are the target's n.
+    """Label, refine and embed ``views`` of the train images of all seeds of a problem.
 
-    ``for_each_seed`` runs a function of a seed's index and a row reduction, as `executor.Executor.for_each_seed` does.
-    Rows, which may be more than the memory holds, are of each view an .npy file (S, n, d) in the folder ``scratch``,
-    there until the ``with`` block ends; those of test images are NaN.
+    ``images`` are all n images of the target. ``for_each_seed`` calls a function of a seed's index and a row reduction,
+    like `executor.Executor.for_each_seed`. Rows may exceed memory and are therefore stored as one .npy file (S, n, d)
+    per view in the folder ``scratch``, until the ``with`` block ends. Rows of test images are NaN.
     """
     target = problem.target
     if target.hidden or target.label_space is not None or options.reject != "none":
@@ -111,22 +110,22 @@ def refined_problem(
     with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:
         shape, dtype = (*train.shape, refiner.encoder.width), settings.backbone.stored_as
         files = {view: Path(folder, f"{view}.npy") for view in views}
-        filled = {view: np.lib.format.open_memmap(file, "w+", dtype, shape) for view, file in files.items()}
-        for array in filled.values():
+        arrays = {view: np.lib.format.open_memmap(file, "w+", dtype, shape) for view, file in files.items()}
+        for array in arrays.values():
             array[...] = np.nan
         if ascent.steps:
             for seed in range(len(train)):
                 tasks = tasks_to_refine(problem, options, labels[seed], seed)
-                refiner.fill({view: array[seed] for view, array in filled.items()}, tasks, images)
+                refiner.fill({view: array[seed] for view, array in arrays.items()}, tasks, images)
         else:
             rows = np.arange(len(images))
-            every = TaskToRefine(rows, None, np.zeros_like(rows))
-            refiner.fill({view: array[0] for view, array in filled.items()}, [every], images)
-            for array in filled.values():
-                for seed in reversed(range(len(train))):  # the first is copied to the others
+            whole = TaskToRefine(rows, None, np.zeros_like(rows))
+            refiner.fill({view: array[0] for view, array in arrays.items()}, [whole], images)
+            for array in arrays.values():
+                for seed in reversed(range(len(train))):  # the first seed last, as it is copied to the others
                     array[seed] = array[0]
                     array[seed, ~train[seed]] = np.nan
-        del filled  # closes the files
+        del arrays  # closes the files
         yield RefinedViews(files, labels)
 
 
@@ -139,7 +138,7 @@ def _batches(task: TaskToRefine, images: Sequence[Image], views: tuple[str, ...]
 class ViewRefiner(ImageEmbedder):
     """Embeds views of images after refining them against pseudo-labels.
 
-    With ``attention``, tokens of a view and of the original attend to each other before pooling.
+    If ``attention`` is set, tokens of a view and of the original attend to each other before pooling.
     """
 
     def __init__(self, encoder: ImageEncoder, settings: EmbeddingSettings, ascent: Ascent, *, attention: bool) -> None:
@@ -148,26 +147,26 @@ class ViewRefiner(ImageEmbedder):
         self._tokens = TokenModel(encoder) if attention else None
 
     def fill(self, by_view: Mapping[str, Matrix], tasks: Iterable[TaskToRefine], images: Sequence[Image]) -> None:
-        """Put the refined rows of the tasks into the arrays (n, d) of one seed; ``images`` are all n."""
+        """Write the refined rows of the tasks into the arrays (n, d) of one seed; ``images`` are all n."""
         batches = [batch for task in tasks for batch in _batches(task, images, tuple(by_view), self.batch_size)]
-        with Progress("refine", sum(len(batch.images) for batch in batches)) as shown:
+        with Progress("refine", sum(len(batch.images) for batch in batches)) as bar:
             for batch, embedded in self.embed(batches):
                 for view, rows in embedded.items():
                     by_view[view][batch.task.rows] = rows
-                shown.update(len(batch.images))
+                bar.update(len(batch.images))
 
-    def embed_part(  # type: ignore[override]  # such batches only
+    def embed_part(  # type: ignore[override]  # accepts only BatchToRefine
         self, batch: BatchToRefine, part: slice, images: Tensor, words: Tensor
     ) -> dict[str, Tensor]:
-        """Return the rows (n, d) of the refined views of the ``images`` (n, 3, h, w) that are a part of a batch."""
+        """Return the rows (n, d) of the refined views of ``images`` (n, 3, h, w), a part of a batch."""
         views = frequency_views(images, batch.views, self.settings.views, batch.digests[part], words)
         original, labels = self.padded(images), self.padded(torch.from_numpy(batch.task.labels[part]))
         branch, rows = batch.task.branch, {}
         for view, pixels in views.items():
             refined = self.padded(pixels)
             if branch is not None:
-                climbed = partial(branch.log_odds, positions=labels)
-                refined = ascend(refined, self.encoder.differentiable, climbed, self._ascent)
+                loss = partial(branch.log_odds, positions=labels)
+                refined = ascend(refined, self.encoder.differentiable, loss, self._ascent)
             rows[view] = self._embed(original, refined)[: len(images)]
         return rows
 
@@ -178,7 +177,7 @@ class ViewRefiner(ImageEmbedder):
 
 
 class TokenModel:
-    """The tokens of a timm vision transformer's last block, and the pooling that makes an embedding of them."""
+    """A timm vision transformer, split into the tokens of its last block and their pooling to an embedding."""
 
     def __init__(self, encoder: ImageEncoder) -> None:
         self._encoder = encoder
@@ -190,15 +189,15 @@ class TokenModel:
             )
 
     def tokens(self, images: Tensor) -> Tensor:
-        """Return the tokens (n, L, d) of images (n, 3, h, w) in [0, 1]: patches and any class tokens."""
+        """Return the tokens (n, L, d), patches and any class tokens, of images (n, 3, h, w) in [0, 1]."""
         return self._encoder.run(self._module.forward_features, self._encoder.normalise(images))
 
     def pool(self, tokens: Tensor) -> Tensor:
-        """Return the embeddings (n, d) of tokens (n, L, d): the model's own pooling and what follows."""
+        """Return the embeddings (n, d) of tokens (n, L, d) by the model's own pooling and later layers."""
         return self._encoder.run(self._module.forward_head, tokens)
 
     def _has_tokens(self) -> bool:
-        """Try a black image: at least two tokens, which pool to the model's own embedding."""
+        """Return whether a black image has at least two tokens that pool to the model's own embedding."""
         if not all(hasattr(self._module, half) for half in ("forward_features", "forward_head")):
             return False
         size = (self._encoder.preprocessing.height, self._encoder.preprocessing.width)
@@ -208,24 +207,24 @@ class TokenModel:
             if tokens.ndim != 3 or tokens.shape[1] < 2:
                 return False
             return torch.allclose(self.pool(tokens), self._encoder.embed(black), atol=1e-2)
-        except (AttributeError, RuntimeError, TypeError, ValueError):  # other models' halves differ
+        except (AttributeError, RuntimeError, TypeError, ValueError):  # the methods of other models differ
             return False
 
 
 def attend(queries: Tensor, keys: Tensor) -> Tensor:
     """Return softmax(q kᵀ / √d) k, (n, L, d), of queries (n, L, d) and keys (n, M, d), image by image."""
-    likeness = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
-    return torch.softmax(likeness, dim=-1) @ keys
+    similarity = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+    return torch.softmax(similarity, dim=-1) @ keys
 
 
 def mutual_attention(original: Tensor, view: Tensor) -> Tensor:
-    """Return the tokens (n, L, d) that the original's and the view's tokens (n, L, d) agree on.
+    """Return tokens (n, L, d) of the content shared by the original's and the view's tokens (n, L, d).
 
-    The paper's text asks for it ("stresses the correlated features while suppressing other unrelated information",
-    below eq. (15)) without a formula; its algorithm and the released code do without. Ours has no parameters, as
-    nothing is trained: tokens are queries, keys and values themselves. Each token of one picture becomes a mean of the
-    other's tokens, weighted by likeness; what the two share survives, what only one of them has is averaged away.
+    The paper's text mentions mutual attention ("stresses the correlated features while suppressing other unrelated
+    information", below eq. (15)) but gives no formula, and its algorithm and the released code omit it. This version
+    has no parameters, because nothing is trained: tokens serve as queries, keys and values. Each token of one image
+    becomes a mean of the other's tokens, weighted by similarity, which keeps shared content and averages out the rest.
 
-    The mean of both directions, original to view and view to original, position by position: symmetric in the two.
+    The result is the mean of both directions, position by position, and therefore symmetric.
     """
     return (attend(original, view) + attend(view, original)) / 2

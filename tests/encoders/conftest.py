@@ -1,4 +1,4 @@
-"""One thread, as the pipeline runs its encoders on the CPU."""
+"""Run torch with one thread, as the pipeline does on the CPU."""
 
 import pytest
 import torch

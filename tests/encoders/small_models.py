@@ -1,4 +1,4 @@
-"""Models of a few thousand random weights, saved as a user's checkpoints would be."""
+"""Models with a few thousand random weights."""
 
 import json
 from typing import Any
@@ -36,8 +36,7 @@ def vit(*, num_classes=0, **changes):
 def clip(**changes):
     torch.manual_seed(0)
     model = open_clip.CLIP(**{**json.loads(json.dumps(CLIP_CONFIG)), **changes})
-    # Frozen, as an encoder is: torch's attention takes another path, of other last bits, for
-    # weights to train.
+    # Frozen like an encoder: for trainable weights torch's attention takes another path with different last bits.
     return model.eval().requires_grad_(requires_grad=False)
 
 
@@ -49,8 +48,8 @@ def pictures(n, size=32):
     return torch.rand((n, 3, size, size), generator=torch.Generator().manual_seed(7))
 
 
-def refused(expected, build, *args, **changes):
-    """Build what cannot be built; return the message, which is one line."""
+def assert_model_error(expected, build, *args, **changes):
+    """Check that building a model raises a one-line ModelError; return its message."""
     with pytest.raises(ModelError, match=expected) as error:
         build(*args, **changes)
     assert "\n" not in str(error.value)

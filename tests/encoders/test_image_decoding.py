@@ -1,4 +1,4 @@
-"""Every kind of file that people keep photos in, and every way in which one can be broken."""
+"""Decoding images of all supported formats, and error messages for broken ones."""
 
 import hashlib
 import struct
@@ -17,14 +17,14 @@ FORMATS = ("jpg", "png", "webp", "bmp", "gif", "tiff", "avif", "heic")
 
 
 def photo(width=40, height=30):
-    """A smooth coloured picture without symmetry."""
+    """Return a smooth coloured image without symmetry."""
     x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
     channels = (255 * x, 255 * y, 255 * (1 - x) * y)
     return Image.fromarray(np.stack(channels, axis=-1).astype(np.uint8))
 
 
-def refused(path, expected):
-    """Read an image that cannot be; the message is one line with its path and the remedy."""
+def assert_unreadable(path, expected):
+    """Check that reading an image raises a one-line InputError with its path and the remedy."""
     with pytest.raises(InputError, match=expected) as error:
         image_facts(path)
     message = str(error.value)
@@ -34,12 +34,12 @@ def refused(path, expected):
 
 
 def difference(path):
-    """Grey levels between the decoded file and `photo`, (30, 40, 3)."""
+    """Return the difference in grey levels between the decoded file and `photo`, (30, 40, 3)."""
     return np.abs(np.asarray(decode(path), dtype=int) - np.asarray(photo(), dtype=int))
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_format_is_the_same_picture_and_one_cut_off_is_found(tmp_path, suffix):
+def test_every_format_is_decoded_and_truncation_is_an_error(tmp_path, suffix):
     path = tmp_path / f"photo.{suffix}"
     if suffix == "heic":
         pytest.importorskip("pillow_heif").register_heif_opener()
@@ -53,13 +53,12 @@ def test_every_format_is_the_same_picture_and_one_cut_off_is_found(tmp_path, suf
     whole = path.read_bytes()
     for kept in (0.02, 0.6):
         path.write_bytes(whole[: int(len(whole) * kept)])
-        refused(path, "replace or remove")
+        assert_unreadable(path, "replace or remove")
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tiff"])
 def test_exif_orientation_is_applied(tmp_path, orientation, suffix):
-    """Store the picture turned, say so in EXIF, and get it upright."""
     turned = {
         1: lambda a: a,
         2: lambda a: a[:, ::-1],
@@ -80,9 +79,9 @@ def test_exif_orientation_is_applied(tmp_path, orientation, suffix):
         assert decode(path, upright=False).size == turned.shape[1::-1]
 
 
-# as the module does where pytest does not interfere
+# as in the module, whose filter pytest overrides
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF")
-def test_broken_exif_does_not_cost_the_image(tmp_path):
+def test_an_image_with_broken_exif_is_decoded(tmp_path):
     path = tmp_path / "exif.jpg"
     photo().save(path, exif=b"Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff")
     assert decode(path).size == (40, 30)
@@ -94,7 +93,7 @@ WHITE = (255, 255, 255)
 @pytest.mark.parametrize(
     ("suffix", "mode", "colours", "expected"),
     [
-        # black hidden under alpha 0 must not show; alpha 128 is half way to white
+        # black under alpha 0 must not show; alpha 128 is half way to white
         ("png", "RGBA", [(0, 0, 0, 0), (255, 0, 0, 255), (0, 0, 0, 128)], [WHITE, (255, 0, 0), (127, 127, 127)]),
         ("png", "LA", [(10, 0), (10, 255)], [WHITE, (10, 10, 10)]),
         ("png", "P", [0, 1], [WHITE, (0, 0, 255)]),
@@ -135,7 +134,7 @@ def test_cmyk_jpeg_is_not_inverted(tmp_path):
     assert difference(tmp_path / "cmyk.jpg").mean() < 4
 
 
-def test_of_an_animation_the_first_frame_is_taken(tmp_path):
+def test_the_first_frame_of_an_animation_is_decoded(tmp_path):
     frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
     for suffix in ("gif", "webp", "tiff"):
         path = tmp_path / f"frames.{suffix}"
@@ -153,15 +152,15 @@ def test_of_an_animation_the_first_frame_is_taken(tmp_path):
         (None, "no such file"),
     ],
 )
-def test_what_is_no_image_is_named_with_the_reason(tmp_path, content, reason):
+def test_a_file_that_is_not_an_image_is_named_with_the_reason(tmp_path, content, reason):
     path = tmp_path / "x.jpg"
     if content is not None:
         path.write_bytes(content)
-    refused(path, reason)
-    refused(tmp_path, "folder")
+    assert_unreadable(path, reason)
+    assert_unreadable(tmp_path, "folder")
 
 
-def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path):
+def test_max_pixels_does_not_apply_to_images_checked_by_the_manifest(tmp_path):
     path = tmp_path / "a.png"
     photo().save(path)
     facts = image_facts(path)
@@ -177,11 +176,11 @@ def test_what_the_manifest_let_pass_is_not_refused_again(tmp_path):
 @pytest.mark.parametrize(
     ("brand", "remedy"), [(b"heic", r"pip install .*\[heic\]"), (b"avif", "pip install -U pillow")]
 )
-def test_an_image_whose_optional_decoder_is_absent_names_it(tmp_path, monkeypatch, brand, remedy):
+def test_an_image_whose_optional_decoder_is_absent_is_an_error_with_a_remedy(tmp_path, monkeypatch, brand, remedy):
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
     monkeypatch.setattr(image_decoding.features, "check", lambda _: False)
     image_decoding._register_heif.cache_clear()
     path = tmp_path / "photo.jpg"  # the content decides, not the suffix
     path.write_bytes(struct.pack(">I", 24) + b"ftyp" + brand + bytes(4) + b"mif1" + brand)
-    refused(path, remedy)
+    assert_unreadable(path, remedy)
     image_decoding._register_heif.cache_clear()

@@ -1,9 +1,8 @@
-"""Our crop against timm's and open_clip's own evaluation transforms: the same pixels, grey levels at most 1 away.
+"""Crops equal those of timm's and open_clip's evaluation transforms up to one grey level.
 
-Bicubic and bilinear resampling is torch's, the libraries' is Pillow's. Both scale along the width and
-then along the height, except Pillow from 13 on where the height shrinks more: values between the two
-passes are clipped to 0..255, so on white noise the order shows. The oracle therefore scales in two
-calls, width first.
+`Preprocessing` resamples by torch, the libraries by Pillow. Both scale along the width and then along the height,
+except Pillow 13 and later if the height shrinks more. Values between the two passes are clipped to 0..255, so the order
+matters on white noise. The oracle therefore scales in two calls, width first.
 """
 
 import json
@@ -31,14 +30,14 @@ def noise(width, height):
     return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def make(height=32, width=32, **changes):
-    usual = Preprocessing(32, 32, 0.875, "shortest", "bicubic", HALF, HALF)
-    return usual.override({"height": height, "width": width, **changes})
+def preprocessing(height=32, width=32, **changes):
+    default = Preprocessing(32, 32, 0.875, "shortest", "bicubic", HALF, HALF)
+    return default.override({"height": height, "width": width, **changes})
 
 
 @pytest.fixture
 def _width_first(monkeypatch):
-    """Have Pillow scale in two passes, along the width first, as torch does."""
+    """Make Pillow scale in two passes, along the width first, like torch."""
     resize = Image.Image.resize
     smooth = (Image.Resampling.BICUBIC, Image.Resampling.BILINEAR)
 
@@ -50,10 +49,10 @@ def _width_first(monkeypatch):
     monkeypatch.setattr(Image.Image, "resize", two_passes)
 
 
-def close(ours, theirs):
-    """Compare (h, w, 3) uint8: 1 of 255, and on white noise 2 for a pixel in a thousand."""
-    difference = np.abs(ours.astype(int) - theirs.astype(int))
-    return ours.shape == theirs.shape and difference.max() <= 2 and (difference > 1).mean() < 1e-3
+def is_close(crop, expected):
+    """Compare crops (h, w, 3) uint8 up to 1 of 255, or 2 for one pixel of white noise in a thousand."""
+    difference = np.abs(crop.astype(int) - expected.astype(int))
+    return crop.shape == expected.shape and difference.max() <= 2 and (difference > 1).mean() < 1e-3
 
 
 def as_array(tensor):
@@ -68,62 +67,61 @@ SHAPES = [(32, 32, 1.0), (32, 32, 0.875), (32, 32, 1.15), (24, 40, 0.9)]
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear", "nearest", "lanczos"])
 @pytest.mark.parametrize(("height", "width", "crop_pct"), SHAPES)
 @pytest.mark.parametrize("mode", MODES)
-def test_crop_is_that_of_timm(height, width, crop_pct, interpolation, mode):
+def test_crop_equals_that_of_timm(height, width, crop_pct, interpolation, mode):
     mean = (0.1, 0.5, 0.9)
     options = {"crop_pct": crop_pct, "interpolation": interpolation}
     transform = create_transform((3, height, width), crop_mode=mode, mean=mean, normalize=False, **options)
     if mode == "center" and height != width:
-        options["interpolation"] = "bilinear"  # timm forgets it where the crop is not square
+        options["interpolation"] = "bilinear"  # timm ignores it if the crop is not square
     fill = tuple(round(255 * level) for level in mean) if mode == "border" else (0, 0, 0)
-    ours = make(height, width, resize_mode=MODES[mode], fill_color=fill, **options)
+    transformed = preprocessing(height, width, resize_mode=MODES[mode], fill_color=fill, **options)
     for image in (noise(*size) for size in SIZES):
-        assert close(ours.crop(image), as_array(transform(image))), image.size
+        assert is_close(transformed.crop(image), as_array(transform(image))), image.size
 
 
 @pytest.mark.usefixtures("_width_first")
 @pytest.mark.parametrize("mode", MODES.values())
 @pytest.mark.parametrize("shape", [(32, 32), (24, 40)])
-def test_crop_is_that_of_open_clip(mode, shape):
+def test_crop_equals_that_of_open_clip(mode, shape):
     transform = open_clip.image_transform(
         shape, is_train=False, mean=(0,) * 3, std=(1,) * 3, resize_mode=mode, interpolation="bicubic"
     )
-    ours = make(*shape, crop_pct=1.0, resize_mode=mode)
+    transformed = preprocessing(*shape, crop_pct=1.0, resize_mode=mode)
     for image in (noise(*size) for size in SIZES):
-        assert close(ours.crop(image), as_array(transform(image).mul(255).round())), image.size
+        assert is_close(transformed.crop(image), as_array(transform(image).mul(255).round())), image.size
 
 
-def test_small_images_are_scaled_to_the_bit_as_timm_does():
+def test_crops_of_small_images_equal_those_of_timm_to_the_bit():
     transform = create_transform((3, 48, 48), interpolation="bicubic", normalize=False)
     for image in (noise(*size) for size in SMALL):
-        assert np.array_equal(make(48, 48).crop(image), as_array(transform(image))), image.size
+        assert np.array_equal(preprocessing(48, 48).crop(image), as_array(transform(image))), image.size
 
 
 def test_a_crop_does_not_depend_on_threads():
     image = noise(300, 200)
-    alone = make().crop(image)
+    expected = preprocessing().crop(image)
     torch.set_num_threads(3)
-    assert np.array_equal(make().crop(image), alone)
+    assert np.array_equal(preprocessing().crop(image), expected)
     with ThreadPoolExecutor(3) as threads:
-        assert all(np.array_equal(crop, alone) for crop in threads.map(make().crop, [image] * 9))
+        assert all(np.array_equal(crop, expected) for crop in threads.map(preprocessing().crop, [image] * 9))
 
 
 def test_extreme_aspect_ratio_takes_little_memory(monkeypatch):
-    """Beyond the limit only the crop is computed: the same picture, rounding and edges apart."""
+    """Above the limit only the crop is computed, which differs in rounding and at the edges."""
     image = noise(3, 400)
-    whole = make().crop(image).astype(int)
+    whole = preprocessing().crop(image).astype(int)
     monkeypatch.setattr(module, "MAX_RESIZED_PIXELS", 100)
-    part = make().crop(image).astype(int)
-    assert np.abs(whole - part).mean() < 0.6  # of white noise; a crop one pixel off gives 17
+    part = preprocessing().crop(image).astype(int)
+    assert np.abs(whole - part).mean() < 0.6  # for white noise; a crop one pixel off gives 17
     monkeypatch.undo()
-    assert make(224, 224).crop(noise(1, 60_000)).shape == (224, 224, 3)  # 256 x 15,360,000 whole
-    assert make(224, 224, resize_mode="longest").crop(noise(1, 9_000)).shape == (224, 224, 3)
+    assert preprocessing(224, 224).crop(noise(1, 60_000)).shape == (224, 224, 3)  # scaled: 256 x 15,360,000
+    assert preprocessing(224, 224, resize_mode="longest").crop(noise(1, 9_000)).shape == (224, 224, 3)
 
 
-def test_attributes_are_json_and_bring_it_back():
-    ours = make(24, 40, mean=[0, 0.5, 1])
-    attributes = json.loads(to_json(ours))
-    assert Preprocessing(**attributes) == ours
-    assert ours.mean == (0.0, 0.5, 1.0)
+def test_preprocessing_survives_a_round_trip_through_json():
+    original = preprocessing(24, 40, mean=[0, 0.5, 1])
+    assert Preprocessing(**json.loads(to_json(original))) == original
+    assert original.mean == (0.0, 0.5, 1.0)
 
 
 BAD = {
@@ -143,15 +141,14 @@ BAD = {
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
 def test_bad_values_name_their_field(field, value):
     with pytest.raises(ModelError, match=rf"^preprocessing\.{field}: .*, not ") as error:
-        make(**{field: value})
+        preprocessing(**{field: value})
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.usefixtures("_width_first")
-def test_rounding_to_the_nearest_size_and_the_upper_left_corner():
-    ours, image = make(224, 224, rounding="nearest"), noise(252, 288)
-    # 292.57: torchvision takes 292
-    resized = image.resize((256, 293), Image.Resampling.BICUBIC)
+def test_nearest_rounding_takes_the_nearest_size_and_the_upper_left_corner():
+    nearest, image = preprocessing(224, 224, rounding="nearest"), noise(252, 288)
+    resized = image.resize((256, 293), Image.Resampling.BICUBIC)  # 292.57, which torchvision truncates
     expected = np.asarray(resized.crop((16, 34, 240, 258)))  # 34.5 from the top
-    assert close(ours.crop(image), expected)
-    assert not close(ours.override({"rounding": "library"}).crop(image), expected)
+    assert is_close(nearest.crop(image), expected)
+    assert not is_close(nearest.override({"rounding": "library"}).crop(image), expected)

@@ -1,4 +1,4 @@
-"""timm models from local checkpoints: features, strictness, preprocessing, messages."""
+"""timm models from local checkpoints: features, strictness, preprocessing, error messages."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from encoders import small_models
-from encoders.small_models import VIT, VIT_KWARGS, pictures, refused
+from encoders.small_models import VIT, VIT_KWARGS, assert_model_error, pictures
 from pipeline.encoders import timm_encoder
 from pipeline.encoders.backbone import Backbone
 from pipeline.encoders.checkpoints import state_fingerprint
@@ -31,7 +31,7 @@ def build(origin, name=VIT, **changes):
     return timm_encoder.build(backbone, "cpu")
 
 
-def test_embedding_is_the_models_own(checkpoint):
+def test_embedding_equals_that_of_timm(checkpoint):
     encoder = build(checkpoint)
     model = small_models.vit()
     images = pictures(3)
@@ -41,7 +41,7 @@ def test_embedding_is_the_models_own(checkpoint):
     assert torch.equal(features, expected)
     assert features.dtype == torch.float32
     assert encoder.width == features.shape[1] == 48
-    features += 1  # an ordinary tensor, not one of inference mode
+    features += 1  # an ordinary tensor, not an inference tensor
     assert not features.requires_grad
     assert not encoder.module.training
     assert all(not parameter.requires_grad for parameter in encoder.module.parameters())
@@ -50,7 +50,7 @@ def test_embedding_is_the_models_own(checkpoint):
 
 def test_description_and_preprocessing(checkpoint):
     encoder = build(checkpoint, precision="auto")
-    assert encoder.precision == "float32"  # what stores record of the CPU
+    assert encoder.precision == "float32"  # as recorded in stores
     assert json.loads(json.dumps(encoder.description)) == encoder.description
     assert encoder.description == {"library": "timm", "name": VIT, "pretrained": None, "kwargs": VIT_KWARGS}
     # the size follows img_size, the rest the model's config
@@ -61,11 +61,11 @@ def test_description_and_preprocessing(checkpoint):
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_low_precision_is_close_and_weights_stay_float32(checkpoint, precision):
+def test_half_precision_is_close_and_keeps_weights_in_float32(checkpoint, precision):
     try:
         low = build(checkpoint, precision=precision)
     except ModelError as error:
-        pytest.skip(str(error))  # a virtual machine that announces what it cannot execute
+        pytest.skip(str(error))  # a virtual machine that announces instructions it cannot execute
     exact = build(checkpoint)
     images = pictures(4)
     features = low.embed(images)
@@ -76,19 +76,19 @@ def test_low_precision_is_close_and_weights_stay_float32(checkpoint, precision):
     assert low.fingerprint == exact.fingerprint
 
 
-def test_classifier_is_dropped_positions_are_resampled_and_nothing_else(tmp_path, checkpoint):
+def test_only_the_classifier_is_dropped_and_positions_are_resampled(tmp_path, checkpoint):
     whole = small_models.vit(num_classes=7)
     whole.load_state_dict(small_models.vit().state_dict(), strict=False)
     state = whole.state_dict()
     torch.save({"state_dict": state}, tmp_path / "w.pth")
     assert build(tmp_path).fingerprint == build(checkpoint).fingerprint
     torch.save({**state, "blocks.0.extra.weight": torch.ones(1)}, tmp_path / "w.pth")
-    refused(r"1 key unknown: blocks\.0\.extra\.weight", build, tmp_path)
+    assert_model_error(r"1 key unknown: blocks\.0\.extra\.weight", build, tmp_path)
     del state["blocks.1.mlp.fc1.bias"]
     torch.save(state, tmp_path / "w.pth")
-    refused(rf"w\.pth.*{VIT}.*1 key missing: blocks\.1\.mlp\.fc1\.bias", build, tmp_path)
+    assert_model_error(rf"w\.pth.*{VIT}.*1 key missing: blocks\.1\.mlp\.fc1\.bias", build, tmp_path)
     torch.save(small_models.vit(embed_dim=96).state_dict(), tmp_path / "w.pth")
-    refused("not a checkpoint of", build, tmp_path)
+    assert_model_error("not a checkpoint of", build, tmp_path)
     torch.save(small_models.vit(img_size=64).state_dict(), tmp_path / "w.pth")
     assert build(tmp_path).embed(pictures(1)).shape == (1, 48)
 
@@ -109,13 +109,13 @@ def test_classifier_is_dropped_positions_are_resampled_and_nothing_else(tmp_path
         ({"preprocessing": {"height": 40}}, r"cannot embed 40 x 32 images.*preprocessing\.height"),
     ],
 )
-def test_wrong_names_and_arguments_are_one_line(tmp_path, checkpoint, changes, expected):
+def test_wrong_names_and_arguments_are_one_line_errors(tmp_path, checkpoint, changes, expected):
     origin = tmp_path if "origin" in changes else checkpoint
-    refused(expected, build, **{**changes, "origin": origin})
+    assert_model_error(expected, build, **{**changes, "origin": origin})
 
 
-def test_an_unreachable_hub_is_one_fast_line(tmp_path, monkeypatch, capfd):
-    """Nothing listens on port 9 of this machine: a refused connection, as good as no network."""
+def test_an_unreachable_hub_is_a_fast_one_line_error(tmp_path, monkeypatch, capfd):
+    """Nothing listens on port 9 of this machine, so the connection is refused."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
@@ -126,7 +126,7 @@ def test_an_unreachable_hub_is_one_fast_line(tmp_path, monkeypatch, capfd):
     origin = tmp_path / "weights"
     origin.mkdir()
     started = time.monotonic()
-    message = refused(
+    message = assert_model_error(
         "timm model 'vit_tiny_patch16_224.augreg_in21k'", build, origin, "vit_tiny_patch16_224.augreg_in21k"
     )
     assert time.monotonic() - started < 5
@@ -136,7 +136,7 @@ def test_an_unreachable_hub_is_one_fast_line(tmp_path, monkeypatch, capfd):
 
 
 def test_a_cached_file_of_the_hub_is_used_offline(tmp_path):
-    """A cached file is used without a request; the folder is laid out as the hub's client does."""
+    """The cache folder has the layout of the hub's client."""
     repository = tmp_path / "models--timm--vit_tiny_patch16_224.augreg_in21k"
     snapshot = repository / "snapshots" / ("0" * 40)
     snapshot.mkdir(parents=True)
@@ -146,13 +146,13 @@ def test_a_cached_file_of_the_hub_is_used_offline(tmp_path):
     code = (
         "import sys; sys.path.insert(0, '.'); from pipeline.encoders import backbone as b; "
         f"model = b.Backbone(library='timm', name='{VIT}.augreg_in21k', origin='.', kwargs={VIT_KWARGS!r}); "
-        "e = b.build_image_encoder(model, 'cpu'); "
-        "print(e.width, e.description['pretrained'])"
+        "encoder = b.build_image_encoder(model, 'cpu'); "
+        "print(encoder.width, encoder.description['pretrained'])"
     )
     environment = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
     root = Path(__file__).parents[2]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment, cwd=root
     )
-    assert done.stdout.split() == ["48", "augreg_in21k"], done.stderr
-    assert done.stderr == ""
+    assert process.stdout.split() == ["48", "augreg_in21k"], process.stderr
+    assert process.stderr == ""

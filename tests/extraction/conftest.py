@@ -1,4 +1,4 @@
-"""Tiny models and pictures in a folder."""
+"""Fixtures: tiny models and small images."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from small_project import VIT_KWARGS, draw_image, write_tiny_weights
 
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory):
-    """Random weights of a tiny ViT and a tiny CLIP."""
+    """Folder with random weights of a tiny ViT and a tiny CLIP."""
     folder = tmp_path_factory.mktemp("weights")
     write_tiny_weights(folder)
     return folder
@@ -21,7 +21,7 @@ def vit(weights):
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory):
-    """Twenty-one small pictures, the last a copy of the first."""
+    """Twenty-one small images; the last is a copy of the first."""
     folder = tmp_path_factory.mktemp("photos")
     paths = [folder / f"{i:02}.png" for i in range(21)]
     for i, path in enumerate(paths):

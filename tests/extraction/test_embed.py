@@ -1,4 +1,4 @@
-"""Images in, rows out: through the progress log, for new images and for refinement, by the same code."""
+"""Embedding images through the progress log, new images and refined views."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -36,8 +36,8 @@ def images(photos):
     return examined_images(photos, max_pixels=10**6, workers=2)[0]
 
 
-def rows_of(images, settings, folder, views=VIEWS, cluster=None):
-    """Embed through the log in ``folder``; return the rows by view and the summary."""
+def embed_through_log(images, settings, folder, views=VIEWS, cluster=None):
+    """Embed images through the log in ``folder``; return the rows by view and the summary."""
     with embed_images(images, views, settings, progress=folder, writer="a-vit", cluster=cluster) as embedded:
         rows = {view: np.concatenate(list(rows.shards)) for view, rows in embedded.views.items()}
     return rows, embedded.summary
@@ -51,73 +51,73 @@ def store(images, settings, tmp_path):
     return open_embeddings(tmp_path / "vit.zarr")
 
 
-def same(one, other):
-    return all(np.array_equal(one[view], other[view]) for view in one)
+def are_equal(left, right):
+    return all(np.array_equal(left[view], right[view]) for view in left)
 
 
 def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(images, settings, tmp_path):
-    whole, summary = rows_of(images, settings, tmp_path / "whole")
-    assert "20 embedded now" in summary  # two of the files have the same content
+    whole, summary = embed_through_log(images, settings, tmp_path / "whole")
+    assert "20 embedded now" in summary  # two files have the same content
     assert whole["rand"].shape == (21, 24)
     assert np.array_equal(whole["rand"][0], whole["rand"][20])
-    rows_of(images[5:9], settings, tmp_path / "parts", ("zeros",))
+    embed_through_log(images[5:9], settings, tmp_path / "parts", ("zeros",))
     one_thread = dataclasses.replace(settings, workers=1)
-    parts, summary = rows_of(images[::-1], one_thread, tmp_path / "parts")
-    assert same({view: rows[::-1] for view, rows in parts.items()}, whole)
-    again, summary = rows_of(images, settings, tmp_path / "parts")
+    parts, summary = embed_through_log(images[::-1], one_thread, tmp_path / "parts")
+    assert are_equal({view: rows[::-1] for view, rows in parts.items()}, whole)
+    again, summary = embed_through_log(images, settings, tmp_path / "parts")
     assert "0 embedded now" in summary
-    assert same(again, whole)
+    assert are_equal(again, whole)
 
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
-    here, _ = rows_of(images, settings, tmp_path / "here")
-    shard = write_tar(tmp_path / "x.tar", {i.path.name: i.path.read_bytes() for i in images})
+    local, _ = embed_through_log(images, settings, tmp_path / "local")
+    shard = write_tar(tmp_path / "x.tar", {image.path.name: image.path.read_bytes() for image in images})
     images = examined_images(find_images([shard]), max_pixels=10**6, workers=2)[0]
     scratch = tmp_path / "project" / ".referee" / "scratch"
-    with RealCluster(tmp_path / "cluster") as real:
-        real.add_worker()
-        with connected(real.address, scratch, [shard]) as cluster:
-            rows, summary = rows_of(images, settings, tmp_path / "log", cluster=cluster)
+    with RealCluster(tmp_path / "cluster") as dask:
+        dask.add_worker()
+        with connected(dask.address, scratch, [shard]) as cluster:
+            rows, summary = embed_through_log(images, settings, tmp_path / "log", cluster=cluster)
             assert "20 embedded now" in summary
-            assert real.address in summary
+            assert dask.address in summary
             damaged = dataclasses.replace(images[0], digest=bytes(32))
             with pytest.raises(InputError, match=r"x\.tar/00\.png: changed since.*\(on worker tcp://"):
-                rows_of([damaged], settings, tmp_path / "log", cluster=cluster)
-    assert same(rows, here)
+                embed_through_log([damaged], settings, tmp_path / "log", cluster=cluster)
+    assert are_equal(rows, local)
 
 
-def test_other_weights_or_view_settings_never_take_up_old_rows(images, settings, weights, tmp_path):
-    rows_of(images, settings, tmp_path / "log")
+def test_rows_of_other_weights_or_view_settings_are_never_reused(images, settings, weights, tmp_path):
+    embed_through_log(images, settings, tmp_path / "log")
     state, moved = load_file(weights / "vit/model.safetensors"), tmp_path / "moved.safetensors"
     save_file(state, moved)
     save_file({name: tensor * 1.5 for name, tensor in state.items()}, tmp_path / "other.safetensors")
 
-    def of_backbone(**changes):
+    def with_backbone(**changes):
         return dataclasses.replace(settings, backbone=settings.backbone.model_copy(update=changes))
 
     louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
     for changed, views, count in (
-        (of_backbone(origin=str(moved)), VIEWS, 0),  # the same weights
-        (of_backbone(origin=str(tmp_path / "other.safetensors")), VIEWS, 20),
-        (louder, ("original", "zeros"), 0),  # the noise concerns `rand` alone
+        (with_backbone(origin=str(moved)), VIEWS, 0),  # the same weights
+        (with_backbone(origin=str(tmp_path / "other.safetensors")), VIEWS, 20),
+        (louder, ("original", "zeros"), 0),  # the noise affects only `rand`
         (louder, VIEWS, 20),
-        (of_backbone(stored_as="float32"), VIEWS, 20),
+        (with_backbone(stored_as="float32"), VIEWS, 20),
     ):
-        _, summary = rows_of(images, changed, tmp_path / "log", views)
+        _, summary = embed_through_log(images, changed, tmp_path / "log", views)
         assert f"; {count} embedded now" in summary
 
 
-def test_new_images_get_the_rows_of_the_store_or_are_refused(images, settings, store, monkeypatch):
+def test_new_images_get_the_rows_of_the_store_or_an_error(images, settings, store, monkeypatch):
     rows = embed_new_images(images[3:7], VIEWS, settings, store=store, model="vit")
-    assert same(rows, {view: store.read(view, 3, 7) for view in VIEWS})
+    assert are_equal(rows, {view: store.read(view, 3, 7) for view in VIEWS})
     louder = dataclasses.replace(settings, views=ViewSettings(noise="unit"))
     with pytest.raises(StoreError, match=f"{store.path}.*'noise': 'unit'.*dvc repro"):  # weights, crop: test_predict
         embed_new_images(images, VIEWS, louder, store=store, model="vit")
-    real = embed.ImageEmbedder.embed
+    original = embed.ImageEmbedder.embed
 
     def damaged(self, batches):
-        for batch, rows in real(self, batches):
+        for batch, rows in original(self, batches):
             rows["original"][1] = np.nan
             yield batch, rows
 
@@ -126,7 +126,7 @@ def test_new_images_get_the_rows_of_the_store_or_are_refused(images, settings, s
         embed_new_images(images[:3], ("original",), settings, store=store, model="vit")
 
 
-def test_what_cannot_be_refined_is_refused():
+def test_imported_models_and_single_views_cannot_be_refined():
     assert views_to_refine("a", ("original", "rand"), "vit", "timm") == ("rand",)
     with pytest.raises(ModelError, match=r"models\.vit is imported.*refinement\.steps: 0"):
         views_to_refine("a", ("original", "rand"), "vit", "imported")
@@ -140,12 +140,12 @@ def classifier():
     return Classifier(5 * rng.normal(size=(40, 6)), rng.normal(size=6))
 
 
-def test_refinement_without_steps_gives_the_rows_of_embed_and_with_them_others_of_the_given_tasks(
+def test_refinement_without_steps_keeps_the_rows_of_embed_and_with_steps_changes_those_of_the_tasks(
     images, settings, tmp_path, classifier
 ):
     classes, train = np.array([1, 4, 5]), np.ones((2, len(images)), dtype=bool)
     train[0, :3] = train[1, 2:6] = False
-    basis, in_task = draw_basis(24, 40, 1.0, "gamma", seed=0), [np.arange(6 + seed, 12 + seed) for seed in range(2)]
+    basis, task_rows = draw_basis(24, 40, 1.0, "gamma", seed=0), [np.arange(6 + seed, 12 + seed) for seed in range(2)]
     problem = SimpleNamespace(
         target=SimpleNamespace(
             hidden=False,
@@ -158,9 +158,9 @@ def test_refinement_without_steps_gives_the_rows_of_embed_and_with_them_others_o
         source_models=lambda _index: [SimpleNamespace(classifier=classifier)],
     )
     options, scratch = MethodOptions(clip_in_kernel=0.0), tmp_path / "scratch"
-    labels = [[(rows, SimpleNamespace(label=classes[rows % 3]))] for rows in in_task]
+    labels = [[(rows, SimpleNamespace(label=classes[rows % 3]))] for rows in task_rows]
 
-    def refined(steps):
+    def refined_views(steps):
         with refined_problem(
             problem, options, images, ("zeros", "rand"), settings, scratch=scratch,
             ascent=Ascent(steps, 0.01, 0.03), attention=False, for_each_seed=lambda _function: labels,
@@ -169,19 +169,19 @@ def test_refinement_without_steps_gives_the_rows_of_embed_and_with_them_others_o
         assert not list(scratch.iterdir())
         return views
 
-    plain, _ = rows_of(images, settings, tmp_path / "log")
-    for view, rows in refined(0).items():
+    plain, _ = embed_through_log(images, settings, tmp_path / "log")
+    for view, rows in refined_views(0).items():
         for seed in range(2):
             assert np.array_equal(rows[seed, train[seed]], plain[view][train[seed]])
             assert np.isnan(rows[seed, ~train[seed]]).all()
-    for view, rows in refined(2).items():
+    for view, rows in refined_views(2).items():
         for seed in range(2):
             filled = ~np.isnan(rows[seed]).any(axis=1)
-            assert np.flatnonzero(filled).tolist() == in_task[seed].tolist()
+            assert np.flatnonzero(filled).tolist() == task_rows[seed].tolist()
             assert not np.isclose(rows[seed, filled], plain[view][filled], atol=1e-3).all(1).any()
 
 
-def test_with_clip_in_the_kernel_labels_carry_the_image_s_number(classifier):
+def test_with_clip_in_the_kernel_labels_include_the_image_number(classifier):
     basis = draw_basis(24, 40, 1.0, "gamma", seed=0, d_clip=16)
     problem = SimpleNamespace(
         target=SimpleNamespace(class_sets=[np.array([1, 4, 5])], clip_rows=np.ones((10, 16))),

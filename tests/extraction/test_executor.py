@@ -1,4 +1,4 @@
-"""Who computes the seeds of a stage, and with how many threads."""
+"""Running the seeds of a stage in threads, on a cluster or on a GPU."""
 
 import time
 import weakref
@@ -18,7 +18,7 @@ LARGE = {"D": 10_000, "images": 10**7, "views": 3}
 
 
 class RecordingCluster:
-    """Runs what it is given in this process."""
+    """Runs functions in this process and counts the calls of `map`."""
 
     mapped = 0
 
@@ -27,7 +27,7 @@ class RecordingCluster:
         return [function(item) for item in items]
 
 
-@pytest.mark.parametrize("D", [10, 10_000])  # the second: memory holds one seed at a time
+@pytest.mark.parametrize("D", [10, 10_000])  # with 10,000 memory holds one seed at a time
 def test_each_seed_has_one_blas_thread(D):
     np.ones((2, 2)) @ np.ones((2, 2))
 
@@ -36,11 +36,11 @@ def test_each_seed_has_one_blas_thread(D):
 
     counts = in_threads(blas_threads, 2, D=D, workers=2)
     assert counts[0]
-    assert {n for each in counts for n in each} == {1}
+    assert {n for seed_counts in counts for n in seed_counts} == {1}
 
 
-@pytest.mark.parametrize(("D", "workers", "most"), [(10, 2, 2), (6000, 2, 2), (10_000, 2, 1), (10, 4, 4)])
-def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D, workers, most):
+@pytest.mark.parametrize(("D", "workers", "max_open"), [(10, 2, 2), (6000, 2, 2), (10_000, 2, 1), (10, 4, 4)])
+def test_all_items_are_run_while_only_as_many_seeds_are_open_as_memory_holds(D, workers, max_open):
     opened, open_at_once = [], []
 
     class Opened:
@@ -50,13 +50,13 @@ def test_every_item_of_every_seed_while_as_many_seeds_are_open_as_memory_holds(D
             open_at_once.append(sum(seed() is not None for seed in opened))
 
     def run(index, seed, item):
-        time.sleep(0.2 if index % 4 and item == "b" else 0.01)  # seeds end at different times
+        time.sleep(0.2 if index % 4 and item == "b" else 0.01)  # so that seeds end at different times
         return index, seed.number, item
 
     results = Executor(workers=workers).for_each_item(Opened, run, 8, "ab", D=D)
     assert results == [[(index, index, item) for item in "ab"] for index in range(8)]
     assert len(opened) == 8
-    assert max(open_at_once) == most
+    assert max(open_at_once) == max_open
 
 
 def test_a_failing_item_ends_the_run_and_leaves_no_thread_waiting():
@@ -75,8 +75,8 @@ def test_without_an_address_this_process_reduces(tmp_path, monkeypatch, address)
     monkeypatch.delenv(ADDRESS, raising=False)
     for name, value in address.items():
         monkeypatch.setenv(name, value)
-    with executor(tmp_path) as here:
-        results = here.for_each_seed(lambda index, reduce_rows: (index, reduce_rows), 2, **LARGE)
+    with executor(tmp_path) as local:
+        results = local.for_each_seed(lambda index, reduce_rows: (index, reduce_rows), 2, **LARGE)
     assert results == [(0, reduce_here), (1, reduce_here)]
     assert not list(tmp_path.iterdir())
 
@@ -96,26 +96,26 @@ def test_a_cluster_gets_whole_seeds_of_a_small_problem_and_row_ranges_of_a_large
     assert [kind for _, kind, _ in large] == [ClusterReduction] * 2
 
 
-def test_a_gpu_that_is_absent_is_refused_before_any_work(tmp_path, monkeypatch):
+def test_an_absent_gpu_is_an_error_before_any_work(tmp_path, monkeypatch):
     monkeypatch.delenv(ADDRESS, raising=False)
     with pytest.raises(ModelError, match="'cuda:7'"), executor(tmp_path, statistics="cuda:7"):
         pass
     with pytest.raises(ModelError, match="'cuda:7'"):  # as on a worker
         reduce_on_device("cuda:7", len, None, [], None)
-    # a device reduces what it knows and passes on the rest
+    # functions other than statistics are reduced on the CPU
     assert reduce_on_device("cpu", lambda shared, rows: shared + sum(rows), 1, [2, 3], None) == 6
 
 
-def test_only_a_few_items_are_taken_in_ahead_of_the_results():
-    taken = []
+def test_ordered_map_reads_only_a_few_items_ahead_of_the_results():
+    consumed = []
 
     def items():
         for i in range(50):
-            taken.append(i)
+            consumed.append(i)
             yield i
 
-    stream = ordered_map(lambda i: i, items(), workers=2)
+    results = ordered_map(lambda i: i, items(), workers=2)
     for expected in range(10):
-        assert next(stream) == expected
-        assert len(taken) <= expected + 6
-    stream.close()
+        assert next(results) == expected
+        assert len(consumed) <= expected + 6
+    results.close()

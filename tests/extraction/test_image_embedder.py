@@ -1,4 +1,4 @@
-"""Batches of images through a model: each content once, rows in order, the same whatever the batch."""
+"""Planning and embedding batches of images: no duplicates, rows in order and independent of the batch."""
 
 import hashlib
 import time
@@ -20,22 +20,22 @@ from pipeline.method.views import VIEWS
 
 
 class Encoder:
-    """Means over quarters of the image; remembers how many rows each pass had, and has limited memory."""
+    """Embeds an image as the means of its quarters, with limited memory; records the rows of each pass."""
 
     device = torch.device("cpu")
 
-    def __init__(self, most_rows=10_000):
-        self.most_rows = most_rows
+    def __init__(self, max_rows=10_000):
+        self.max_rows = max_rows
         self.passes = []
 
     def embed(self, images):
-        if len(images) > self.most_rows:
+        if len(images) > self.max_rows:
             raise torch.OutOfMemoryError("CUDA out of memory")
         self.passes.append(len(images))
         return torch.nn.functional.adaptive_avg_pool2d(images, 2).flatten(1)
 
 
-def crops_of(n, side=8):
+def random_crops(n, side=8):
     return np.random.default_rng(0).integers(0, 256, (n, side, side, 3), dtype=np.uint8)
 
 
@@ -51,27 +51,27 @@ def batch(numbers, views=("original",)):
 
 
 def embedder(encoder, rows=None):
-    embeds = ImageEmbedder(encoder, SETTINGS)
-    if rows is not None:  # the accelerator's path, on tensors of the CPU: no GPU here
-        embeds.is_thread_parallel, embeds.batch_size = False, rows
-    return embeds
+    result = ImageEmbedder(encoder, SETTINGS)
+    if rows is not None:  # the code path of an accelerator, on tensors of the CPU
+        result.is_thread_parallel, result.batch_size = False, rows
+    return result
 
 
-def start(embeds, crops, numbers, views=("original",)):
+def start(image_embedder, crops, numbers, views=("original",)):
     planned = batch(numbers, views)
-    return embeds.start(planned, embeds.prepare(planned, crops[list(numbers)]))
+    return image_embedder.start(planned, image_embedder.prepare(planned, crops[list(numbers)]))
 
 
 def test_only_missing_views_are_planned_and_each_content_once():
-    one, two, three, four = images(range(1, 5))
-    done = {("original", one.digest), ("rand", one.digest), ("original", two.digest)}
+    first, second, third, fourth = images(range(1, 5))
+    done = {("original", first.digest), ("rand", first.digest), ("original", second.digest)}
     views = ("original", "rand")
-    batches = plan_batches([one, two, three, three, two, four], views, 8, lambda *key: key in done)
-    assert batches == [Batch((two,), ("rand",)), Batch((three, four), views)]
+    batches = plan_batches([first, second, third, third, second, fourth], views, 8, lambda *key: key in done)
+    assert batches == [Batch((second,), ("rand",)), Batch((third, fourth), views)]
 
 
 class Recorder(ImageEmbedder):
-    """Embeds numbers in place of batches, and writes down when it does what."""
+    """Embeds numbers instead of batches and records the order of events."""
 
     def __init__(self, *, on_cpu):
         super().__init__(Encoder(), SETTINGS)
@@ -80,7 +80,7 @@ class Recorder(ImageEmbedder):
     def load(self, number):
         if number == 10:
             raise ValueError("unreadable")
-        time.sleep(0.02 if number % 3 == 0 else 0)  # some end after their successors
+        time.sleep(0.02 if number % 3 == 0 else 0)  # some finish after their successors
         return -number
 
     def start(self, number, loaded):
@@ -89,61 +89,61 @@ class Recorder(ImageEmbedder):
 
 
 @pytest.mark.parametrize("on_cpu", [True, False])
-def test_every_batch_comes_in_order_until_one_is_unreadable(on_cpu):
+def test_batches_are_yielded_in_order_up_to_an_unreadable_one(on_cpu):
     recorder, done = Recorder(on_cpu=on_cpu), []
     with pytest.raises(ValueError, match="unreadable"):
         done.extend(recorder.embed(range(12), workers=3))
-    # extend() keeps what came before the error
+    # extend() keeps the items before the error
     assert done == [(number, {"original": -number}) for number in range(10)]
 
 
-def test_an_accelerator_gets_its_next_batch_before_the_last_one_is_waited_for():
+def test_an_accelerator_gets_its_next_batch_before_the_rows_of_the_last_are_awaited():
     recorder = Recorder(on_cpu=False)
     assert len(list(recorder.embed(range(3), workers=2))) == 3
     assert recorder.events == [*(("start", 0), ("start", 1), ("wait", 0)), *(("start", 2), ("wait", 1), ("wait", 2))]
 
 
-def test_every_view_goes_through_the_model():
-    crops = crops_of(5)
-    got = start(embedder(Encoder()), crops, range(5), VIEWS)()
+def test_every_view_is_embedded():
+    crops = random_crops(5)
+    rows = start(embedder(Encoder()), crops, range(5), VIEWS)()
     whole = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
     for view, pixels in frequency_views(whole, VIEWS, ViewSettings(), batch(range(5)).digests).items():
         expected = torch.nn.functional.adaptive_avg_pool2d(pixels, 2).flatten(1).numpy()
-        assert np.array_equal(got[view], expected)
-        assert got[view].dtype == np.float32
+        assert np.array_equal(rows[view], expected)
+        assert rows[view].dtype == np.float32
 
 
-def test_on_the_cpu_every_pass_has_the_same_rows():
+def test_on_the_cpu_every_pass_has_the_same_number_of_rows():
     encoder, n = Encoder(), CPU_ROWS + 3
-    assert start(embedder(encoder), crops_of(n), range(n))()["original"].shape == (n, 12)
+    assert start(embedder(encoder), random_crops(n), range(n))()["original"].shape == (n, 12)
     assert encoder.passes == [CPU_ROWS, CPU_ROWS]
 
 
 def test_an_image_has_the_same_row_in_a_full_and_in_a_padded_pass():
     torch.manual_seed(0)
     encoder = encoder_of(timm.create_model("resnet10t", num_classes=0))  # convolutions depend on the layout
-    crops = crops_of(16, 32)
+    crops = random_crops(16, 32)
     full, padded = (start(embedder(encoder), crops, range(n), VIEWS)() for n in (16, 5))
     assert all(np.array_equal(padded[view], full[view][:5]) for view in full)
 
 
-def test_when_memory_runs_out_the_batch_is_halved_and_stays_halved():
-    encoder, crops = Encoder(most_rows=5), crops_of(16)
-    embeds = embedder(encoder, rows=16)
-    rows = start(embeds, crops, range(16))()["original"]
+def test_the_batch_size_is_halved_for_good_when_memory_runs_out():
+    encoder, crops = Encoder(max_rows=5), random_crops(16)
+    halving = embedder(encoder, rows=16)
+    rows = start(halving, crops, range(16))()["original"]
     assert np.array_equal(rows, start(embedder(Encoder()), crops, range(16))()["original"])
-    assert embeds.batch_size == 4
-    start(embeds, crops, range(16))
+    assert halving.batch_size == 4
+    start(halving, crops, range(16))
     assert set(encoder.passes) == {4}
     with pytest.raises(ModelError, match=r"does not hold one image.*runtime\.device: cpu"):
-        start(embedder(Encoder(most_rows=0), rows=4), crops, range(4))
+        start(embedder(Encoder(max_rows=0), rows=4), crops, range(4))
 
 
-def test_several_batches_may_be_under_way():
-    crops, embeds = crops_of(12), embedder(Encoder(), rows=4)
+def test_several_batches_may_be_started_before_any_is_awaited():
+    crops, image_embedder = random_crops(12), embedder(Encoder(), rows=4)
     parts = [range(4), range(4, 8), range(8, 12)]
-    waiting = [start(embeds, crops, part, VIEWS) for part in parts]
-    whole = start(embeds, crops, range(12), VIEWS)()
-    for part, finish in reversed(list(zip(parts, waiting, strict=True))):
-        for view, rows in finish().items():
+    pending = [start(image_embedder, crops, part, VIEWS) for part in parts]
+    whole = start(image_embedder, crops, range(12), VIEWS)()
+    for part, wait in reversed(list(zip(parts, pending, strict=True))):
+        for view, rows in wait().items():
             assert np.array_equal(rows, whole[view][list(part)])

@@ -1,4 +1,4 @@
-"""Imported embeddings: matched by path or order, read without unpickling, refused by name when they do not fit."""
+"""Imported embeddings: matching rows by path or order, and error messages for files that do not fit."""
 
 import numpy as np
 import pytest
@@ -29,13 +29,13 @@ def test_rows_are_matched_by_class_and_file_within_the_domain(file):
         assert rows.shards[0].tolist() == [[6, 7], [4, 5], [2, 3]]
 
 
-def test_images_in_subfolders_of_a_class_are_told_apart(file):
+def test_images_in_subfolders_of_a_class_are_distinguished(file):
     images = ["data/a/cat/x/1.jpg", "data/a/dog/x/1.jpg", "data/a/dog/2.jpg"]
     paths = ["a/dog/2.jpg", "a/dog/x/1.jpg", "a/cat/x/1.jpg"]
     assert row_order(file, paths, images, "a").tolist() == [2, 1, 0]
 
 
-def test_npy_is_in_manifest_order(tmp_path):
+def test_an_npy_is_read_in_manifest_order(tmp_path):
     np.save(tmp_path / "a.npy", X[:3])
     file = embeddings_file(tmp_path, "a")
     views = import_views(file, "a", IMAGES, ["original"], arrays={}, dtype="float32")
@@ -54,7 +54,7 @@ def test_npy_is_in_manifest_order(tmp_path):
         ([*PATHS, "a/dog/1.jpg"], r"two rows for a/dog/1.jpg \(rows 1 and 4\)"),
     ],
 )
-def test_paths_that_do_not_fit(file, paths, message):
+def test_paths_that_do_not_match_the_manifest_are_an_error(file, paths, message):
     with pytest.raises(InputError, match=message):
         row_order(file, paths, IMAGES, "a")
 
@@ -69,21 +69,21 @@ def test_paths_that_do_not_fit(file, paths, message):
         ("orginal", 4, "has no array 'orginal'; did you mean 'original'?"),
     ],
 )
-def test_arrays_that_do_not_fit(file, array, rows, message):
+def test_an_unsuitable_array_is_an_error(file, array, rows, message):
     with pytest.raises(InputError, match=message):
         import_rows(file, array, np.arange(3), file_rows=rows, dtype="float16")
 
 
-def test_paths(tmp_path):
-    np.savez(tmp_path / "f.npz", paths=["a/b/c.jpg"], x=X[:2], one=["a/b/c.jpg", "1.jpg"])
+def test_paths_are_read_if_present_and_valid(tmp_path):
+    np.savez(tmp_path / "f.npz", paths=["a/b/c.jpg"], x=X[:2], bad=["a/b/c.jpg", "1.jpg"])
     assert read_paths(tmp_path / "f.npz") == ["a/b/c.jpg"]
     assert read_paths(tmp_path / "f.npz", "absent") is None
-    with pytest.raises(InputError, match=r"f\.npz: one\[1\].*DOMAIN/CLASS/FILE"):
-        read_paths(tmp_path / "f.npz", "one")
+    with pytest.raises(InputError, match=r"f\.npz: bad\[1\].*DOMAIN/CLASS/FILE"):
+        read_paths(tmp_path / "f.npz", "bad")
     with pytest.raises(InputError, match=r"f\.npz: 'x'.*list of strings"):
         read_paths(tmp_path / "f.npz", "x")
 
 
-def test_domains_are_compared_as_keys():
+def test_domains_are_compared_by_their_keys():
     assert is_domain("Real World", "real_world")
     assert not is_domain("amazon2", "amazon")

@@ -1,4 +1,4 @@
-"""The glyphs of the pretraining: small banks, no training."""
+"""The glyphs and captions of the pretraining, without training."""
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ from pretraining.glyph_batches import GlyphBatches
 
 @pytest.fixture(scope="module")
 def bank() -> GlyphBank:
-    some = [digits.font_path("DejaVuSans.ttf"), digits.font_path("DejaVuSerif.ttf")]
-    return build_bank(some, captions.CHARACTERS)
+    font_files = [digits.font_path("DejaVuSans.ttf"), digits.font_path("DejaVuSerif.ttf")]
+    return build_bank(font_files, captions.CHARACTERS)
 
 
 def test_batches_are_white_on_black_and_vary(bank: GlyphBank) -> None:
@@ -25,7 +25,7 @@ def test_batches_are_white_on_black_and_vary(bank: GlyphBank) -> None:
     assert len(batch.images.flatten(1).unique(dim=0)) == 64
 
 
-def test_the_seed_decides_the_batches_and_the_global_generator_does_not(bank: GlyphBank) -> None:
+def test_batches_depend_on_the_seed_but_not_on_the_global_generator(bank: GlyphBank) -> None:
     first = GlyphBatches(bank, seed=1, digit_share=0.7).draw(16)
     torch.manual_seed(99)
     again = GlyphBatches(bank, seed=1, digit_share=0.7).draw(16)
@@ -34,15 +34,15 @@ def test_the_seed_decides_the_batches_and_the_global_generator_does_not(bank: Gl
     assert not torch.equal(first.images, other.images)
 
 
-def test_the_62_characters_have_one_class_each_and_captions_tell_classes_apart() -> None:
+def test_the_62_characters_have_one_class_each_and_captions_distinguish_classes() -> None:
     assert len({character for character, _ in captions.CHARACTERS}) == 62
     assert len(captions.CHARACTERS) == 62
-    owners: dict[str, int] = {}
+    class_of: dict[str, int] = {}
     for index in range(captions.CLASS_COUNT):
         for caption in captions.captions_of(index):
-            assert owners.setdefault(caption, index) == index, caption
-    assert owners["a photo of the digit seven"] == 7
-    assert not any("hand" in caption for caption in owners)
+            assert class_of.setdefault(caption, index) == index, caption
+    assert class_of["a photo of the digit seven"] == 7
+    assert not any("hand" in caption for caption in class_of)
 
 
 def test_no_held_out_font_is_listed_for_the_pretraining() -> None:

@@ -1,4 +1,4 @@
-"""The files in weights/digits load strictly through the libraries' own doors, and are worth it."""
+"""The shipped weights in weights/digits load strictly by the libraries themselves and classify real digits."""
 
 from pathlib import Path
 
@@ -36,11 +36,11 @@ def test_vit_embeddings_separate_real_digits(mnist: Domain) -> None:
     ).eval()
     embeddings = normalize(vit_features(vit, mnist.images), dim=1)
     assert embeddings.shape == (600, 128)
-    shares = [nearest_mean_accuracy(embeddings, mnist.labels, seed) for seed in range(5)]
-    assert sum(shares) / len(shares) >= 0.8
+    accuracies = [nearest_mean_accuracy(embeddings, mnist.labels, seed) for seed in range(5)]
+    assert sum(accuracies) / len(accuracies) >= 0.8
 
 
-def test_clip_names_real_digits(mnist: Domain) -> None:
+def test_clip_classifies_real_digits(mnist: Domain) -> None:
     clip = models.create_clip().eval()
     clip.load_state_dict(load_file(WEIGHTS / models.FILES["clip"]))  # strictly
     scores = zero_shot_scores(clip, clip_embeddings(clip, mnist.images))

@@ -1,4 +1,4 @@
-"""What every server that a test starts needs: free ports, a process that is stopped, a word where it cannot start."""
+"""Helpers to run a server in a test: find free ports, start and stop the process, skip if it cannot start."""
 
 import os
 import socket
@@ -12,16 +12,16 @@ HOST = "127.0.0.1"
 
 
 def free_ports(count):
-    """Return ports that nobody listens on; all are held until the last is found, so they differ."""
+    """Return different free ports; each is held until the last one is found."""
     sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
+    ports = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return ports
 
 
 def cannot_start(server, reason):
-    """Skip the test, naming the server; in CI, where every server must run, fail."""
+    """Skip the test, or fail in CI, where every server must run."""
     message = f"{server} cannot be started here: {reason}"
     if os.environ.get("CI") == "true":
         pytest.fail(message)
@@ -30,9 +30,10 @@ def cannot_start(server, reason):
 
 @contextmanager
 def running(command, answers, log, *, server, cwd=None, patience=10):
-    """Run a server that writes to ``log`` once ``answers()`` says so; stop it in the end, after ``patience`` by force.
+    """Start a server that writes to ``log``, wait until ``answers()`` is true, and stop it at the end.
 
-    One that ends or stays silent for a minute cannot be started here.
+    The test is skipped if the server ends or does not answer for a minute. At the end the server is killed if it does
+    not terminate within ``patience`` seconds.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd)

@@ -1,4 +1,4 @@
-"""A real SSH server on loopback: OpenSSH's sshd as an ordinary process with keys of its own."""
+"""Run a real SSH server on the loopback: OpenSSH's sshd as an ordinary process with its own keys."""
 
 import getpass
 import os
@@ -12,41 +12,41 @@ from pathlib import Path
 from servers.loopback import HOST, cannot_start, free_ports, running
 
 NAME = "OpenSSH (sshd)"
-SBIN = "/usr/sbin:/usr/local/sbin:/sbin"  # where Debian has sshd, outside many users' PATH
+SBIN = "/usr/sbin:/usr/local/sbin:/sbin"  # where Debian installs sshd, often not in a user's PATH
 
 
 @dataclass(frozen=True)
 class SSHServer:
-    """Where it listens, who may come in, with which key."""
+    """Port, user and keys of a running SSH server."""
 
     port: int
     user: str
     keyfile: Path
-    host_key: str  # public, as in known_hosts: "ssh-ed25519 AAAA…"
+    host_key: str  # public key as in known_hosts: "ssh-ed25519 AAAA…"
 
 
 @contextmanager
 def running_ssh(folder):
-    """Start sshd with its host key, its authorized keys and its log in ``folder``; stop it in the end."""
+    """Start sshd with its host key, authorized keys and log in ``folder``; stop it at the end."""
     sshd = shutil.which("sshd") or shutil.which("sshd", path=SBIN)
     keygen = shutil.which("ssh-keygen")
     if sshd is None or keygen is None:
-        cannot_start(NAME, "no program sshd or ssh-keygen; apt-get install openssh-server")
+        cannot_start(NAME, "sshd or ssh-keygen not found; apt-get install openssh-server")
     for name in ("host_key", "user_key"):
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     (port,) = free_ports(1)
     (folder / "authorized_keys").write_text((folder / "user_key.pub").read_text())
     (folder / "sshd_config").write_text(config(folder, port))
     if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # as root, Debian's sshd insists on it
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # required by Debian's sshd as root
     command = [sshd, "-D", "-e", "-f", folder / "sshd_config"]
-    with running(command, lambda: greets(port), folder / "sshd.log", server=NAME):
+    with running(command, lambda: is_ssh_server(port), folder / "sshd.log", server=NAME):
         kind, key, *_ = (folder / "host_key.pub").read_text().split()
         yield SSHServer(port, getpass.getuser(), folder / "user_key", f"{kind} {key}")
 
 
 def config(folder, port):
-    """Return sshd_config: loopback alone, one key, files alone."""
+    """Return an sshd_config for file transfer with one key on the loopback only."""
     return f"""\
 ListenAddress {HOST}
 Port {port}
@@ -66,8 +66,8 @@ ForceCommand internal-sftp
 """
 
 
-def greets(port):
-    """Say whether an SSH server answers."""
+def is_ssh_server(port):
+    """Return whether an SSH server answers on a port."""
     try:
         with socket.create_connection((HOST, port), timeout=2) as connection:
             return connection.recv(4) == b"SSH-"

