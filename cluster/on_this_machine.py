@@ -39,7 +39,7 @@ def core_shares(cores: Sequence[int], workers: int) -> list[list[int]]:
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str], log: Path, **environment: str) -> Iterator[subprocess.Popen]:
+def running_process(command: Sequence[str], log: Path, **environment: str) -> Iterator[subprocess.Popen]:
     """Start a process and stop it at the end of the ``with`` block."""
     with log.open("wb") as out:
         process = subprocess.Popen(  # noqa: S603
@@ -73,7 +73,7 @@ def run(command: Sequence[str], gpus: Sequence[str], processes: int, logs: Path)
         common = ["--no-dashboard", "--scheduler-file", str(file)]
         log = logs / "scheduler.log"
         start = [DASK, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show", *common]
-        scheduler = stack.enter_context(started(start, log))
+        scheduler = stack.enter_context(running_process(start, log))
         address = wait_for_address(file, scheduler, log)
         for number, (gpu, share) in enumerate(zip(workers, core_shares(cores, len(workers)), strict=True)):
             start = [DASK, "worker", "--nthreads", "1", "--name", f"gpu{gpu}" if gpu else f"w{number}"]
@@ -82,7 +82,7 @@ def run(command: Sequence[str], gpus: Sequence[str], processes: int, logs: Path)
             prefix = taskset if gpu and share and shutil.which("taskset") else []
             environment = {"CUDA_VISIBLE_DEVICES": gpu, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpu else {}
             log = logs / f"worker-{number}.log"
-            stack.enter_context(started([*prefix, *start], log, **environment))
+            stack.enter_context(running_process([*prefix, *start], log, **environment))
         environment = {**os.environ, "DASK_SCHEDULER_ADDRESS": address}
         return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603
 

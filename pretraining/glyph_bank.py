@@ -76,15 +76,15 @@ def _thin_chunk(ink: torch.Tensor) -> torch.Tensor:
     changed = True
     while changed:
         changed = False
-        for first in (True, False):
-            removable = _removable(ink, first)
+        for first_pass in (True, False):
+            removable = _removable(ink, first_pass)
             if removable.any():
                 ink &= ~removable
                 changed = True
     return ink
 
 
-def _removable(ink: torch.Tensor, first: bool) -> torch.Tensor:
+def _removable(ink: torch.Tensor, first_pass: bool) -> torch.Tensor:
     """Return the border pixels on two of the four sides that can be removed without breaking the line."""
     padded = torch.nn.functional.pad(ink, (1, 1, 1, 1))
     h, w = ink.shape[1:]
@@ -94,5 +94,5 @@ def _removable(ink: torch.Tensor, first: bool) -> torch.Tensor:
     count = sum(p.to(torch.int8) for p in ring)
     turns = sum((~a & b).to(torch.int8) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True))
     n, _, e, _, s, _, west, _ = ring
-    sides = ~(n & e & s) & ~(e & s & west) if first else ~(n & e & west) & ~(n & s & west)
+    sides = ~(n & e & s) & ~(e & s & west) if first_pass else ~(n & e & west) & ~(n & s & west)
     return ink & (count >= 2) & (count <= 6) & (turns == 1) & sides
