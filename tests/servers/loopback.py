@@ -32,7 +32,7 @@ def cannot_start(server, reason):
 def running(command, answers, log, *, server, cwd=None, patience=10):
     """Start a server that writes to ``log``, wait until ``answers()`` is true, and stop it at the end.
 
-    The test is skipped if the server ends or does not answer for a minute. At the end the server is killed if it does
+    If the server ends or does not answer for a minute, see `cannot_start`. At the end the server is killed if it does
     not terminate within ``patience`` seconds.
     """
     with log.open("wb") as output:
