@@ -11,7 +11,7 @@ from pipeline import code_fingerprints, paths
 from pipeline.code_fingerprints import fingerprints
 from pipeline.config.params import load_params
 from pipeline.config.settings import Method, RandomFourierFeatures, Settings
-from pipeline.stage import BY_NAME, DeclaredParams, entries_of, find_stage, main, stage, stage_names
+from pipeline.stage import TRACKED_SECTIONS, DeclaredParams, entries_of, find_stage, main, stage, stage_names
 from pipeline.stages import code
 from small_project import ROOT
 
@@ -43,7 +43,7 @@ def test_the_graph_runs_a_stage_as_it_is_declared(name, body):
     assert (python, module, stages) == ("python", "-m", "pipeline.stages")
     assert len(keys) == len(declared.per)
     by_name = set(declared.reads) - {"language", "vision"}
-    assert sections_in_graph(body) == (by_name & set(BY_NAME) if declared.settings else by_name)
+    assert sections_in_graph(body) == (by_name & set(TRACKED_SECTIONS) if declared.settings else by_name)
     if name != "code":
         own = [dep for dep in body["deps"] if str(dep).startswith("cache/code")]
         assert own == [paths.stage_code(name, *keys if declared.settings else ()).as_posix()]
@@ -69,7 +69,7 @@ def test_a_sweep_depends_on_every_key_of_rff_but_its_own(swept):
 
 def test_code_runs_after_a_change_of_any_section_that_dvc_does_not_track_by_name():
     """`settings` of a stage may read any of them, and `code` writes them where the stage sees them."""
-    assert set(code.code.reads) == set(Settings.model_fields) - {*BY_NAME, "runtime"}
+    assert set(code.code.reads) == set(Settings.model_fields) - {*TRACKED_SECTIONS, "runtime"}
 
 
 def test_a_section_that_is_not_declared_cannot_be_read():
