@@ -65,7 +65,7 @@ def require_current_graph() -> None:
 
 
 def bring_up_to_date() -> Iterator[str]:
-    """Replace graph, docs and plots of this project by the installed ones and yield messages; a clone stays the same."""
+    """Replace graph, docs and plots of this project by the installed ones and yield messages; do nothing in a clone."""
     copied_from = _copied_from()
     if copied_from is None:
         return
