@@ -57,27 +57,27 @@ def is_domain(part: str, key: str) -> bool:
     return re.sub(r"\W", "_", part).lower() == key.lower()
 
 
-def _refuse_bombs(opened: BinaryIO) -> None:
+def _refuse_bombs(stream: BinaryIO) -> None:
     """Raise ValueError if an array is absurdly larger than its compressed form."""
-    if not zipfile.is_zipfile(opened):
-        opened.seek(0)
+    if not zipfile.is_zipfile(stream):
+        stream.seek(0)
         return
-    with zipfile.ZipFile(opened) as archive:
+    with zipfile.ZipFile(stream) as archive:
         for entry in archive.infolist():
             if entry.file_size > BOMB_BYTES and entry.file_size > BOMB_RATIO * entry.compress_size:
                 raise ValueError(f"{entry.filename} would unpack to {entry.file_size:,} bytes")
-    opened.seek(0)
+    stream.seek(0)
 
 
 def _load(file: Path, name: str | None) -> npt.NDArray[Any] | list[str]:
     """Return an array, or the names of all arrays if an .npz file has none called ``name``."""
     try:
-        with file.open("rb") as opened:
+        with file.open("rb") as stream:
             # numpy would try to unpickle anything else
-            if not opened.peek(6)[:6].startswith((b"\x93NUMPY", b"PK")):
+            if not stream.peek(6)[:6].startswith((b"\x93NUMPY", b"PK")):
                 raise InputError(f"{file}: not a .npy or .npz file")
-            _refuse_bombs(opened)
-            loaded = np.load(opened, allow_pickle=False)
+            _refuse_bombs(stream)
+            loaded = np.load(stream, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return loaded
             with loaded:

@@ -48,11 +48,11 @@ def write_graph(file: Path) -> None:
     code.insert(list(code).index("deps"), "always_changed", True)
     del code["deps"]
     if file.is_file():
-        before = commented_yaml.load(file.read_text(encoding="utf-8"))
-        for name, entry in before["stages"].items():
+        existing = commented_yaml.load(file.read_text(encoding="utf-8"))
+        for name, entry in existing["stages"].items():
             if not entry.get("do", entry).get("cmd", "").startswith("python -m pipeline.stages "):
                 graph["stages"][name] = entry
-        graph.update({key: value for key, value in before.items() if key not in graph})
+        graph.update({key: value for key, value in existing.items() if key not in graph})
     write_text(file, f"{MARK}{_identity()}\n{commented_yaml.dump(graph)}")
 
 

@@ -49,18 +49,18 @@ class OpenedStep:
         self.basis, backbones = bases.reduced(0, options), read_backbones(model_path)
         domain.require_backbones(backbones, model_path)
         self.origin = origin_of(entry.source, bases, options, backbones)  # the next step must have the same
-        self.before: StreamState | None = None  # the state of the step before, or None for a first step
+        self.previous_state: StreamState | None = None  # the state of the step before, or None for a first step
         if entry.step_before is not None:
-            self.before = read_stream_state(paths.stream_state(entry.step_before))
-            self.before.require_origin(self.origin)
-            domain.require_backbones(self.before.origin.backbones, paths.stream_state(self.before.step))
-            self.before.require_prompts(domain.prompts, domain.name)
+            self.previous_state = read_stream_state(paths.stream_state(entry.step_before))
+            self.previous_state.require_origin(self.origin)
+            domain.require_backbones(self.previous_state.origin.backbones, paths.stream_state(self.previous_state.step))
+            self.previous_state.require_prompts(domain.prompts, domain.name)
         # the mean unit embedding (d,) of each class of the source, whether seen by the stream or not
         self.class_means = read_class_means(model_path, 0)
         task = None if entry.source_task is None else entry.source_task - 1
         source = read_source_after(model_path, 0, task)
         known = list(self.class_means)[: len(source.means)]
-        classes_seen = () if self.before is None else self.before.classes
+        classes_seen = () if self.previous_state is None else self.previous_state.classes
         # names of the classes that the images may have
         names = self._classes([*known, *(name for name in classes_seen if name not in known)])
         # the K classes seen up to and including this step, in the order in which the stream met them
@@ -153,9 +153,9 @@ class OpenedStep:
         means, embedding_means = model.means[columns], model.embedding_means[columns]
         W, b = model.classifier.W[:, columns], model.classifier.b[columns]
         means[absent] = embedding_means[absent] = W[:, absent] = b[absent] = np.nan
-        if self.before is not None:  # a class that the source never had keeps its first mean
-            met = absent[absent < len(self.before.classes)]
-            means[met] = self.before.statistics.prior_means[met]
+        if self.previous_state is not None:  # a class that the source never had keeps its first mean
+            met = absent[absent < len(self.previous_state.classes)]
+            means[met] = self.previous_state.statistics.prior_means[met]
         classifier = in_kept_directions(self.basis, Classifier(W, b))
         scatter = model.scatter if self.options.source_covariance else None
         return replace(model, means=means, classifier=classifier, embedding_means=embedding_means, scatter=scatter)

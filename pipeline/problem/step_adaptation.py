@@ -59,7 +59,7 @@ def labels_with_new_classes(step: OpenedStep, referee: Referee, task: TargetTask
     return fused_labels(p, clip, task.classes, options)
 
 
-def rejection_before(step: OpenedStep, source: SourceModel) -> tuple[RejectionState, Matrix64]:
+def previous_rejection(step: OpenedStep, source: SourceModel) -> tuple[RejectionState, Matrix64]:
     """Return the rejection sums of the earlier steps and the directions (K', d) of the step's `rejecting_classes`.
 
     Each class keeps the direction with which its sums were made, also a class whose images arrive only now. For a class
@@ -68,9 +68,10 @@ def rejection_before(step: OpenedStep, source: SourceModel) -> tuple[RejectionSt
     source_means = np.stack(list(step.class_means.values()))
     directions = dict(zip(step.class_means, class_directions(source_means), strict=True))
     state, moments = empty_state(source_means.shape[1]), {}
-    if step.before is not None and step.before.rejection is not None and step.before.directions is not None:
-        state, names = step.before.rejection, step.before.rejecting_classes
-        directions |= dict(zip(names, step.before.directions, strict=True))
+    previous = step.previous_state
+    if previous is not None and previous.rejection is not None and previous.directions is not None:
+        state, names = previous.rejection, previous.rejecting_classes
+        directions |= dict(zip(names, previous.directions, strict=True))
         moments = dict(zip(names, state.moments.T, strict=True))
     for name, mean in zip(step.order, source.embedding_means, strict=True):
         if name not in directions:
@@ -98,9 +99,9 @@ class AdaptedStep:
 def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> AdaptedStep:
     """Add a step's images to the statistics of all earlier steps and label them; ``index`` is always 0."""
     del index  # a stream has only one seed
-    options, before, everything = step.options, step.before, np.arange(len(step.images))
-    statistics = empty_statistics(step.basis, options) if before is None else before.statistics
-    referee, weight = step.referee(reduce_rows), np.zeros(len(everything))
+    options, previous, all_rows = step.options, step.previous_state, np.arange(len(step.images))
+    statistics = empty_statistics(step.basis, options) if previous is None else previous.statistics
+    referee, weight = step.referee(reduce_rows), np.zeros(len(all_rows))
     source = source_with_new_classes(step, referee)
     corrected = np.array(sorted(step.corrected), dtype=np.intp)
     if len(corrected):
@@ -109,16 +110,16 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
         labelled = labelled_task(features, labels, weight[corrected], step.classes, source, options)
         statistics = statistics.update(labelled, reduce_rows)
-    others = np.setdiff1d(everything, corrected)
+    others = np.setdiff1d(all_rows, corrected)
     task, rejection = step.task(others), None
     if options.reject != "none":
-        rejection, directions = rejection_before(step, source)
+        rejection, directions = previous_rejection(step, source)
         rejection, unknown = reject(rejection, task, directions)
         others, task = others[~unknown], task.take(np.flatnonzero(~unknown))
     statistics, adapted = adapt_task(referee, task, source, statistics, labels_with_new_classes(step, referee, task))
     assert isinstance(statistics, ExactStatistics)  # noqa: S101  `OpenedStep` refuses the other kinds
     weight[others] = np.where(adapted.labels.kept, adapted.labels.weight, 0.0)
-    rows = step.task(everything)
+    rows = step.task(all_rows)
     prediction = _predicted(step, referee, rows, adapted.classifier)
     if rejection is not None:
         confidence = rejector(rejection, directions).confidence(rows)
@@ -126,7 +127,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         prediction = replace(prediction, unknown=confidence)
     state = StreamState(
         step=step.name,
-        steps_before=() if before is None else (*before.steps_before, before.step),
+        steps_before=() if previous is None else (*previous.steps_before, previous.step),
         classes=step.order,
         prompts=step.prompts,
         origin=step.origin,

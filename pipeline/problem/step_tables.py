@@ -88,9 +88,9 @@ def images_csv(
 
 
 def step_figures(
-    prediction: Prediction, classes: Sequence[str], before: dict[str, Any] | None, *, corrected: int
+    prediction: Prediction, classes: Sequence[str], previous: dict[str, Any] | None, *, corrected: int
 ) -> dict[str, Any]:
-    """Return figures of a step's images that need no labels; ``before`` has those of the step before.
+    """Return figures of a step's images that need no labels; ``previous`` has those of the step before.
 
     ``shares`` of the predicted classes, and of `unknown` if images are rejected; ``mean_confidence``; ``agreement``,
     the share of images for which both branches predict the same class; ``estimated_accuracy``, the mean of both
@@ -113,13 +113,13 @@ def step_figures(
         "estimated_accuracy": _rounded(np.mean(certainty)),
         "drift": None,
     }
-    if before is not None:
+    if previous is not None:
         # sorted, because a set's order differs between processes and would change the last bit of the sum
-        names = sorted({*shares, *before["shares"]})
-        moved = [abs(shares.get(n, 0.0) - before["shares"].get(n, 0.0)) for n in names]
+        names = sorted({*shares, *previous["shares"]})
+        moved = [abs(shares.get(n, 0.0) - previous["shares"].get(n, 0.0)) for n in names]
         figures["drift"] = {
             "shares": _rounded(sum(moved) / 2),
-            "mean_confidence": _rounded(figures["mean_confidence"] - before["mean_confidence"]),
+            "mean_confidence": _rounded(figures["mean_confidence"] - previous["mean_confidence"]),
         }
     return figures
 

@@ -42,9 +42,9 @@ def compare(context: Context, name: str) -> str:
         problem = context.project.labelled_problem(name, lazy=executor.lazy)
         methods = {key: compared_method(key) for key in params.compare.methods}
         methods = {key: method for key, method in methods.items() if method.answers is None or problem.has_unknown}
-        scored = run_methods(problem, bases, list(methods), executor.for_each_item)
+        outcomes = run_methods(problem, bases, list(methods), executor.for_each_item)
     seeds = problem.target.seeds
-    entries = {key: method_entry(method, scored[key], seeds) for key, method in methods.items()}
+    entries = {key: method_entry(method, outcomes[key], seeds) for key, method in methods.items()}
     failed = {key: entry["failed"] for key, entry in entries.items() if "failed" in entry}
     if len(failed) == len(entries):
         reasons = "; ".join(f"{key}: {reason}" for key, reason in failed.items())
@@ -54,7 +54,7 @@ def compare(context: Context, name: str) -> str:
         "made_with": made_with(params.selected()) | bases.recipe.asked(),
         "test_images": max(len(problem.target.test_index(seed)) for seed in seeds),
         "methods": entries,
-        "image_covariance": covariance_of_methods(problem, scored, final),
+        "image_covariance": covariance_of_methods(problem, outcomes, final),
     }
     write_json(paths.comparison(context.suite, name), content)
     for key, reason in failed.items():
@@ -69,10 +69,10 @@ def compare(context: Context, name: str) -> str:
 def method_entry(method: ComparedMethod, outcomes: Sequence[Scored | str], seeds: Sequence[int]) -> dict[str, Any]:
     """Return the entry of a method in comparison.json: figures over all seeds, or the reason of its first failure."""
     description = {"title": method.title, "group": method.group, "source_samples": method.source_samples}
-    scored = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+    scores = [outcome for outcome in outcomes if not isinstance(outcome, str)]
     for seed, outcome in zip(seeds, outcomes, strict=True):
         if isinstance(outcome, str):
             return {**description, "failed": f"seed {seed}: {outcome}"}
-    figures = accuracy_figures([outcome.accuracy for outcome in scored])
-    unknown = [outcome.unknown for outcome in scored if outcome.unknown is not None]
+    figures = accuracy_figures([outcome.accuracy for outcome in scores])
+    unknown = [outcome.unknown for outcome in scores if outcome.unknown is not None]
     return {**description, **figures, **({"label_space": label_space_figures(unknown)} if unknown else {})}

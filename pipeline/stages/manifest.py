@@ -53,7 +53,7 @@ def manifest(context: Context, name: str) -> str:
     read = partial(image_facts, max_pixels=settings["max_pixels"])
     found = domain_images(params, name)
     with Progress(f"manifest {name}", len(found.images)) as progress:
-        built = build(
+        listing = build(
             found,
             domain=name,
             folder=settings["images"],
@@ -66,9 +66,9 @@ def manifest(context: Context, name: str) -> str:
             by_content=settings["private"],
             on_read=partial(progress.update, 1),
         )
-    manifest_files.write_manifest(built, paths.manifest(name), private=settings["private"])
+    manifest_files.write_manifest(listing, paths.manifest(name), private=settings["private"])
     private = "; private: run all of `dvc repro` before you push, teammates cannot run stages that read labels"
-    return summary(built.report) + (private if settings["private"] else "")
+    return summary(listing.report) + (private if settings["private"] else "")
 
 
 def summary(report: dict[str, Any]) -> str:

@@ -45,9 +45,9 @@ def page_content(context: Context) -> dict[str, Any]:
     from pipeline.report.suite_tables import headline_table, method_tables
 
     params, suite, max_pixels = context.params, context.suite, context.params.data.max_pixels
-    measured = read_suite(suite, params.problems, params.domains)
+    results = read_suite(suite, params.problems, params.domains)
     problems = [
-        content.read_problem(suite, name, entry, measured.comparisons[name], swept=name in params.swept)
+        content.read_problem(suite, name, entry, results.comparisons[name], swept=name in params.swept)
         for name, entry in params.problems.items()
     ]
     album, code = dict[str, str](), paths.stage_code("report")
@@ -72,8 +72,8 @@ def page_content(context: Context) -> dict[str, Any]:
         "suite": suite,
         "variant": params.method.variant,
         "warnings": content.warnings(problems, made_with(params.selected())),
-        "headline": headline_table(measured) if problems else None,
-        "methods": [part for table in method_tables(measured) for part in table.parts()],
+        "headline": headline_table(results) if problems else None,
+        "methods": [part for table in method_tables(results) for part in table.parts()],
         "problems": problems,
         "pictures": pictures,  # by problem
         "streams": streams,

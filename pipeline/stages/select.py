@@ -45,8 +45,8 @@ def select(context: Context, name: str) -> str:
     problem = context.project.labelled_problem(name)
     outcomes: dict[str, dict[Any, Outcome]] = {}  # by setting and value, means over the seeds
     for setting in ("D", "sigma"):
-        for scored in read_scored_values(context.suite, name, setting).values:
-            outcomes.setdefault(setting, {})[scored.value] = Outcome(scored.accuracy, scored.scores)
+        for entry in read_scored_values(context.suite, name, setting).values:
+            outcomes.setdefault(setting, {})[entry.value] = Outcome(entry.accuracy, entry.scores)
     if adapts(method.variant, method.options):
         runs = runs_over(problem, params.rff.model_dump(), method.variant, method.options, params.select.options)
         for_each_item = Executor(workers=params.runtime.workers).for_each_item

@@ -59,6 +59,6 @@ def sensitivity(context: Context, name: str, setting: str) -> str:
         write_table(aside, ("of", setting, "A_T", "sd"), rows)
     parameters = {key: value for key, value in made_with(params.selected()).items() if key != f"rff.{setting}"}
     means = {value: mean_outcome(outcomes[run]) for (_, value), run in candidates.items()}
-    scored = [{"value": value, "accuracy": mean.accuracy, "scores": mean.scores} for value, mean in means.items()]
-    write_json(folder / f"{setting}.json", {"made_with": parameters, "values": scored})
+    entries = [{"value": value, "accuracy": mean.accuracy, "scores": mean.scores} for value, mean in means.items()]
+    write_json(folder / f"{setting}.json", {"made_with": parameters, "values": entries})
     return f"{counted(len(plotted), 'value')} of {setting}, {len(candidates)} to choose from"

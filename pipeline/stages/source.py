@@ -58,16 +58,16 @@ def draw_bases(domain: LabelledDomain, recipe: BasisRecipe, executor: Executor) 
     """Return the bases of all seeds, and their mean errors in approximating the kernel."""
     rows = domain.vision_rows("original")
     sample = np.asarray(rows[np.arange(0, len(rows), max(1, len(rows) // SAMPLE))[:SAMPLE]])
-    drawn = executor.for_each_seed(
+    results = executor.for_each_seed(
         partial(draw_seed, recipe=recipe, sample=sample), len(recipe.seeds), images=SAMPLE, views=1, D=recipe.D
     )
-    errors = zip(KernelError._fields, np.mean([error for _, _, error in drawn], axis=0), strict=True)
+    errors = zip(KernelError._fields, np.mean([error for _, _, error in results], axis=0), strict=True)
     figures = {
         "D": recipe.D,
-        "gamma": float(f"{np.mean([gamma for _, gamma, _ in drawn]):.6g}"),  # differs between seeds under `median`
+        "gamma": float(f"{np.mean([gamma for _, gamma, _ in results]):.6g}"),  # differs between seeds under `median`
         **{name: float(f"{value:.3g}") for name, value in errors},
     }
-    return Bases(paths.bases(domain.name), recipe, tuple(digest for digest, _, _ in drawn)), figures
+    return Bases(paths.bases(domain.name), recipe, tuple(digest for digest, _, _ in results)), figures
 
 
 def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: Executor) -> str:
@@ -79,8 +79,8 @@ def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: 
     with writing(path, SCHEMA) as store:
         scatters = reserve_scatters(store, seeds, tasks, width) if options.source_covariance else None
         fit_one = partial(fit_seed, domain=domain, bases=bases, options=options, views=views, scatters=scatters)
-        fitted = executor.for_each_seed(fit_one, seeds, images=domain.largest_task, views=len(views), D=width)
-        write_models(store, domain.class_names, backbones, fitted)
+        models = executor.for_each_seed(fit_one, seeds, images=domain.largest_task, views=len(views), D=width)
+        write_models(store, domain.class_names, backbones, models)
     absent = [view for view in options.views_of_source if view not in views]
     note = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
     return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{note}"

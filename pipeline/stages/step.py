@@ -29,18 +29,18 @@ def step(context: Context, name: str) -> str:
     options = method_options(params.method.variant, params.method.options)
     with context.executor(entry.domain) as executor:
         domain = context.project.domain(entry.domain, lazy=executor.lazy)
-        opened = OpenedStep(name, entry, domain, options)
+        inputs = OpenedStep(name, entry, domain, options)
         (result,) = executor.for_each_seed(
-            partial(adapt_step, step=opened),
+            partial(adapt_step, step=inputs),
             1,
-            images=len(opened.images),
+            images=len(inputs.images),
             views=len(options.views),
-            D=opened.basis.width,
+            D=inputs.basis.width,
         )
-    names = opened.class_names
-    before = None if opened.before is None else opened.before.summary
-    figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
-    table = images_csv(opened.images, result.prediction, names, result.weight, opened.corrected)
+    names = inputs.class_names
+    previous = None if inputs.previous_state is None else inputs.previous_state.summary
+    figures = step_figures(result.prediction, names, previous, corrected=len(inputs.corrected))
+    table = images_csv(inputs.images, result.prediction, names, result.weight, inputs.corrected)
     state = replace(result.state, summary=figures)
     write_text(paths.step_images(context.suite, name), table)
     content = {"step": name, "steps_before": list(state.steps_before), **figures}

@@ -39,12 +39,12 @@ def settings(params: Params) -> dict[str, Any]:
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
-    measured = read_suite(suite, params.problems, params.domains)
+    results = read_suite(suite, params.problems, params.domains)
     sweeps = {name: read_sweeps(suite, name) for name in params.swept}
     current = made_with(params.selected())
-    results = (measured.made_with, *(sweep.made_with for sweep in sweeps.values()))
-    notes = [note for parameters in results for note in stale_notes(parameters, current, "dvc repro")]
-    all_tables = [replace(table, warnings=tuple(notes)) for table in suite_tables(measured, sweeps)]
+    recorded = (results.made_with, *(sweep.made_with for sweep in sweeps.values()))
+    notes = [note for parameters in recorded for note in stale_notes(parameters, current, "dvc repro")]
+    all_tables = [replace(table, warnings=tuple(notes)) for table in suite_tables(results, sweeps)]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()
         for table in all_tables:

@@ -43,11 +43,11 @@ def tasks(context: Context, name: str) -> str:
     order = kept_order.present(orders[-1].tasks, names)
     rows = list(manifest_files.iterate_labelled(folder))
     labels, digests = [name for name, _ in rows], [sha256 for _, sha256 in rows]
-    classes, arranged = arrange(name, order, labels, digests, **settings)
+    classes, splits = arrange(name, order, labels, digests, **settings)
     parts = {
         space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)
         for space, lists in spaces.items()
     }
-    arranged = replace(arranged, spaces={space: target_tasks(members, labels) for space, members in parts.items()})
-    write_tasks(arranged, classes, folder, parts)
-    return f"{counted(classes[-1].task + 1, 'task')}, {counted(len(arranged.seeds), 'seed')}"
+    splits = replace(splits, spaces={space: target_tasks(members, labels) for space, members in parts.items()})
+    write_tasks(splits, classes, folder, parts)
+    return f"{counted(classes[-1].task + 1, 'task')}, {counted(len(splits.seeds), 'seed')}"

@@ -33,29 +33,29 @@ for name, arguments in json.loads(sys.argv[1]):
 """
 
 
-def imported(cases, folder):
+def heavy_imports(cases, folder):
     """Return {stage: heavy packages that it imported}."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", FORKING, json.dumps(cases), json.dumps(HEAVY)],
         capture_output=True, text=True, check=False, cwd=folder,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return {name: set(found) for name, found in map(json.loads, done.stdout.splitlines())}
+    assert process.returncode == 0, process.stderr
+    return {name: set(found) for name, found in map(json.loads, process.stdout.splitlines())}
 
 
 def test_importing_the_module_of_a_stage_imports_nothing_heavy():
-    found = imported([(name, None) for name in stage_names()], ROOT)
-    assert found == {name: set() for name in stage_names()}
+    imports = heavy_imports([(name, None) for name in stage_names()], ROOT)
+    assert imports == {name: set() for name in stage_names()}
 
 
 @pytest.mark.long
 def test_only_stages_that_run_a_model_import_its_library(run_project):
     names = {" ".join(stage): stage for stage in stages_of(small_params())}
-    found = imported(list(names.items()), run_project.folder)
-    assert found["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
-    assert "open_clip" in found["embed right clip"]
-    assert "open_clip" in found["prompts right"]
-    assert "torch" not in found["report"]  # the earlier run cached the views of its images
-    assert found["model vit"] == {"dvc"}  # to read the weights recorded in dvc.lock
+    imports = heavy_imports(list(names.items()), run_project.folder)
+    assert imports["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
+    assert "open_clip" in imports["embed right clip"]
+    assert "open_clip" in imports["prompts right"]
+    assert "torch" not in imports["report"]  # the earlier run cached the views of its images
+    assert imports["model vit"] == {"dvc"}  # to read the weights recorded in dvc.lock
     others = ("embed", "prompts", "model", "tables", "report")
-    assert not {name: heavy for name, heavy in found.items() if name.split()[0] not in others and heavy}
+    assert not {name: heavy for name, heavy in imports.items() if name.split()[0] not in others and heavy}
