@@ -116,7 +116,7 @@ class Domain:
                 "run dvc repro"
             )
         if int(tasks.task.max()) > self.all_classes[-1].task:
-            raise StoreError(f"{self.manifest / TASKS}: has a task that classes.csv has not; run dvc repro")
+            raise StoreError(f"{self.manifest / TASKS}: has a task that is not in classes.csv; run dvc repro")
         return tasks if self.label_space is None else replace(tasks, task=self._tasks_in_space(tasks))
 
     def _tasks_in_space(self, tasks: Tasks) -> Index:

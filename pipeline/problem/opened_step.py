@@ -163,6 +163,6 @@ class OpenedStep:
 
 def _image_names(domain: Domain) -> list[str]:
     """Return the names of a domain's n images in row order: paths, or `row N` if paths are private."""
-    if is_private(domain.manifest):  # the step's table is pushed with DVC, and the paths must not be
+    if is_private(domain.manifest):  # the step's table is pushed with DVC and must not contain paths
         return [f"row {row}" for row in range(domain.vision.rows)]
     return paths_of_rows(domain)

@@ -5,7 +5,7 @@ classifier after each task of every seed, and the labels and weights of the imag
 
 Reads the target's embeddings, prompts, tasks and splits, and the source *model*, but no source row and no label of
 either domain. If `refinement` is on, it also reads the backbone, target images, and images.csv to find them. The paths
-in images.csv contain class names, but the code never uses them (docs/method.md).
+in images.csv may contain class names, but the code never uses these (docs/method.md).
 """
 
 from collections.abc import Callable

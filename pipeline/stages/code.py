@@ -2,8 +2,8 @@
 
 Every stage depends on its file, cache/code/STAGE.json or, if its settings differ by key, STAGE-KEY.json. The file holds
 
-- the `pipeline.code_fingerprints` of all modules that the stage may import, or a version number instead if its outputs
-  take hours (`manifest`, `embed`, `prompts` and the stages before them), so that refactoring never discards features;
+- the `pipeline.code_fingerprints` of all modules that the stage may import, or only a version number if its outputs
+  take hours (as for `manifest`, `embed` and `prompts`), so that refactoring never discards features;
 - the stage's ``settings`` for its keys, if it declares any;
 - the defaults of the sections that DVC tracks by name for the stage, because a value that is missing from params.yaml
   is a dependency as well.

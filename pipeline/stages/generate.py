@@ -1,4 +1,4 @@
-"""Stage `generate@DOMAIN`: write the images of a built-in domain, which come with installed packages."""
+"""Stage `generate@DOMAIN`: write the images of a built-in domain, made from files in installed packages."""
 
 from pathlib import Path
 
