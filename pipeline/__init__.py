@@ -1,6 +1,6 @@
 """REFEREE as a feature-cache pipeline: frozen embeddings once, source-free continual adaptation in seconds.
 
-The public Python API: what `__all__` names. It follows semantic versioning; everything else may change.
+The names in `__all__` are the public Python API and follow semantic versioning; everything else may change.
 
 >>> cache = open_cache(".")                                  # doctest: +SKIP
 >>> rows = cache.rows("mnist", "vit", view="original")       # doctest: +SKIP
@@ -8,7 +8,7 @@ The public Python API: what `__all__` names. It follows semantic versioning; eve
 >>> train.numpy().shape, train.labels.shape                  # doctest: +SKIP
 ((4500, 128), (4500,))
 
-`pipeline.api.feature_cache` has the example that runs, docs/how-to/python.md a page of them.
+`pipeline.api.feature_cache` has an example that runs; docs/how-to/python.md has more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["FeatureCache", "FeatureRows", "KernelLDAClassifier", "RefereeError",
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: every stage imports this package and needs none of them."""
+    """Import a public name on first use, because every stage imports this package and needs none of them."""
     from importlib import import_module
 
     if name not in __all__:

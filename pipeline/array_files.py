@@ -1,4 +1,4 @@
-"""Read .npy and .npz files made by others: numbers and strings only, nothing is unpickled."""
+"""Read .npy and .npz files made by others, as numbers and strings only and without unpickling."""
 
 import lzma
 import re
@@ -15,9 +15,9 @@ import numpy.typing as npt
 from pipeline.errors import InputError, did_you_mean, one_line
 
 PATHS = "paths"
-BOMB_BYTES, BOMB_RATIO = 2**28, 50  # embeddings compress 1.1 times
+BOMB_BYTES, BOMB_RATIO = 2**28, 50  # real embeddings compress by a factor of 1.1
 
-# What numpy's and zipfile's readers raise on malformed files; a header that lies may ask for any amount of memory.
+# Exceptions of numpy's and zipfile's readers on malformed files; a false header can request any amount of memory.
 MALFORMED = (
     OSError, EOFError, zipfile.BadZipFile, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError,
     AttributeError, AssertionError, MemoryError, OverflowError, zlib.error, struct.error, lzma.LZMAError,
@@ -26,18 +26,18 @@ MALFORMED = (
 
 
 def read_array(file: Path, name: str | None) -> npt.NDArray[Any]:
-    """Return the array of a .npy, or the array ``name`` of an .npz; what is wrong is an `InputError`."""
-    found = _load(file, name)
-    if isinstance(found, list):
+    """Return the array of a .npy file, or the array ``name`` of an .npz file; raise InputError if it is unusable."""
+    array = _load(file, name)
+    if isinstance(array, list):
         raise InputError(
-            f"{file}: has no array {name!r}{did_you_mean(name or '', found)} "
+            f"{file}: has no array {name!r}{did_you_mean(name or '', array)} "
             "(models.*.arrays in suite.yaml can name another)"
         )
-    return found
+    return array
 
 
 def read_paths(file: Path, name: str = PATHS) -> list[str] | None:
-    """Return the (n,) strings DOMAIN/CLASS/FILE of an .npz, or None where it has none."""
+    """Return the (n,) strings DOMAIN/CLASS/FILE of an .npz file, or None if it has no such array."""
     paths = _load(file, name) if file.suffix == ".npz" else []
     if isinstance(paths, list):
         return None
@@ -46,38 +46,38 @@ def read_paths(file: Path, name: str = PATHS) -> list[str] | None:
     texts = [str(path) for path in paths]
     for row, text in enumerate(texts):
         path = PurePosixPath(text)
-        # as_posix() differs where a path has //, ./ or a trailing slash: it would not be found again
+        # as_posix() differs if a path contains //, ./ or a trailing slash: it would not match the path of an image
         if len(path.parts) < 3 or ".." in path.parts or text[0] == "/" or path.as_posix() != text:
             raise InputError(f"{file}: {name}[{row}] = {text!r} is not DOMAIN/CLASS/FILE")
     return texts
 
 
 def is_domain(part: str, key: str) -> bool:
-    """Tell whether the DOMAIN of a path is the domain ``key``: keys have no spaces ("Real World" is real_world)."""
+    """Check whether the DOMAIN of a path means the domain ``key``; keys have no spaces ("Real World" is real_world)."""
     return re.sub(r"\W", "_", part).lower() == key.lower()
 
 
-def _refuse_bombs(opened: BinaryIO) -> None:
-    """Raise `ValueError` where a compressed array is absurdly larger than what is stored of it."""
-    if not zipfile.is_zipfile(opened):
-        opened.seek(0)
+def _refuse_bombs(stream: BinaryIO) -> None:
+    """Raise ValueError if an array is absurdly larger than its compressed form."""
+    if not zipfile.is_zipfile(stream):
+        stream.seek(0)
         return
-    with zipfile.ZipFile(opened) as archive:
+    with zipfile.ZipFile(stream) as archive:
         for entry in archive.infolist():
             if entry.file_size > BOMB_BYTES and entry.file_size > BOMB_RATIO * entry.compress_size:
                 raise ValueError(f"{entry.filename} would unpack to {entry.file_size:,} bytes")
-    opened.seek(0)
+    stream.seek(0)
 
 
 def _load(file: Path, name: str | None) -> npt.NDArray[Any] | list[str]:
-    """Return an array, or the names of those in an .npz that has none of this ``name``."""
+    """Return an array, or the names of all arrays if an .npz file has none called ``name``."""
     try:
-        with file.open("rb") as opened:
+        with file.open("rb") as stream:
             # numpy would try to unpickle anything else
-            if not opened.peek(6)[:6].startswith((b"\x93NUMPY", b"PK")):
+            if not stream.peek(6)[:6].startswith((b"\x93NUMPY", b"PK")):
                 raise InputError(f"{file}: not a .npy or .npz file")
-            _refuse_bombs(opened)
-            loaded = np.load(opened, allow_pickle=False)
+            _refuse_bombs(stream)
+            loaded = np.load(stream, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return loaded
             with loaded:

@@ -1,7 +1,7 @@
-"""Fingerprints of the code that a stage may run: a change of what Python executes changes them, a comment does not.
+"""Compute fingerprints of the code that a stage may run, which change with the code but not with its comments.
 
-DVC sees no imports. So the stage `code` writes the fingerprint of every module that a stage may import, directly or
-through others, and the sha256 of the files of the package that these modules read.
+DVC does not see imports. So the stage `code` records the fingerprint of every module that a stage may import, directly
+or indirectly, and the sha256 of the package's files that these modules read.
 """
 
 import ast
@@ -10,10 +10,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).parents[1]  # the folder in which the package is: a clone, or site-packages
+SOURCE = Path(__file__).parents[1]  # the folder that contains the package: a clone, or site-packages
 PACKAGE = Path("pipeline")
-# What these do cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
-# how a stage is started or handed to a cluster, which gives the same numbers.
+# Modules that cannot change an output: messages, values that DVC tracks one by one, paths that dvc.yaml repeats, and
+# starting a stage or running it on a cluster, which gives the same numbers.
 WITHOUT_EFFECT = frozenset(
     PACKAGE / f"{name}.py"
     for name in (
@@ -21,14 +21,14 @@ WITHOUT_EFFECT = frozenset(
         *("errors", "paths", "stage", "write_aside", "extraction/cluster"),
     )
 )
-# Modules behind what a stage takes from its context instead of importing it. The executor imports what sums on a GPU
-# and on a cluster.
+# Modules that a stage uses through its context instead of importing them. The executor imports the code for GPUs and
+# clusters.
 OPENED_BY_RUNNER = {
     "context.project": PACKAGE / "problem/problem.py",
     "context.executor": PACKAGE / "extraction/executor.py",
 }
-# Files of the package that a module uses without importing them: compared methods, which are found by their names, and
-# files that are not Python.
+# Files of the package that a module uses without importing them: compared methods, which are found by name, and files
+# that are not Python.
 FILES = {
     PACKAGE / "comparison/registry.py": "comparison/methods/*.py",
     PACKAGE / "report/published.py": "report/published.csv",
@@ -39,11 +39,11 @@ FILES = {
 
 
 def fingerprints(stage_name: str) -> dict[str, str]:
-    """Return the fingerprints of a stage's module and of all files of ours that it may use, by their paths."""
+    """Return the fingerprints of a stage's module and of all files of the package that it may use, by path."""
     found: set[Path] = set()
     stage = PACKAGE / "stages" / f"{stage_name}.py"
     attributes = {ast.unparse(node) for node in ast.walk(_parsed(stage)) if isinstance(node, ast.Attribute)}
-    waiting = [stage, *(path for asked, path in OPENED_BY_RUNNER.items() if asked in attributes)]
+    waiting = [stage, *(path for attribute, path in OPENED_BY_RUNNER.items() if attribute in attributes)]
     while waiting:
         path = waiting.pop()
         if path not in found | WITHOUT_EFFECT:
@@ -57,7 +57,7 @@ def fingerprints(stage_name: str) -> dict[str, str]:
 
 @functools.cache  # stages share most of their modules
 def _files_used(path: Path) -> frozenset[Path]:
-    """Return the modules of ours that a file imports, at the top or inside a function, and its other `FILES`."""
+    """Return the modules of the package that a file imports, also inside functions, and its entry in `FILES`."""
     names: set[str] = set()
     for node in ast.walk(_parsed(path)) if path.suffix == ".py" else ():
         if isinstance(node, ast.Import):
@@ -80,7 +80,7 @@ def _read(path: Path) -> str:
 
 @functools.cache
 def fingerprint(source: str) -> str:
-    """Return the sha256 of what Python would execute of ``source``: no comments, docstrings or layout.
+    """Return the sha256 of a module's code without comments, docstrings and layout.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def fingerprint(source: str) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """Return a node as nested tuples without empty fields, of which every version of Python has others."""
+    """Return a node as nested tuples without empty fields, which differ between versions of Python."""
     if isinstance(node, list):
         return tuple(map(_plain, node))
     if not isinstance(node, ast.AST):

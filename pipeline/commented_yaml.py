@@ -1,4 +1,4 @@
-"""YAML files that people write, changed by a program: comments, quotes and order stay."""
+"""Edit YAML files written by people, preserving comments, quotes and order."""
 
 import io
 from collections.abc import Mapping
@@ -9,19 +9,19 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 
 def load(text: str) -> Any:
-    """Return the content of a file as mappings and lists that remember how they were written."""
+    """Parse YAML text into mappings and lists that remember their formatting."""
     return _yaml().load(text)
 
 
 def dump(data: Any) -> str:
-    """Return the file's new content."""
+    """Return the YAML text of edited data."""
     stream = io.StringIO()
     _yaml().dump(data, stream)
     return stream.getvalue()
 
 
 def put(data: Any, section: str, key: str, entry: Mapping[str, Any]) -> None:
-    """Add an entry in one line to a section, which may have been written as {}."""
+    """Add an entry in one line to a section, which may be absent or written as {}."""
     if not data.get(section):
         data[section] = CommentedMap()
     data[section].fa.set_block_style()
@@ -29,7 +29,7 @@ def put(data: Any, section: str, key: str, entry: Mapping[str, Any]) -> None:
 
 
 def in_one_line(value: Any) -> Any:
-    """Return a mapping or list that is written in one line."""
+    """Return a copy of a mapping or list that is written in one line."""
     if isinstance(value, Mapping):
         mapping = CommentedMap({key: in_one_line(item) for key, item in value.items()})
         mapping.fa.set_flow_style()

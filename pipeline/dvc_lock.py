@@ -1,4 +1,4 @@
-"""dvc.lock, where DVC records of every stage what it read and wrote; broken, it is one line with the remedy."""
+"""Read and write dvc.lock, in which DVC records the dependencies and outputs of every stage."""
 
 import re
 from pathlib import Path
@@ -17,14 +17,14 @@ Stages = dict[str, dict[str, Any]]
 
 
 def read_stages(file: Path = LOCK) -> Stages:
-    """Return what is recorded of every stage; before the first run nothing."""
+    """Return the recorded stages, or an empty dict before the first run."""
     return parse_stages(_bytes(file), str(file))
 
 
 def parse_stages(content: bytes, name: str, *, resolve: str = "referee merge-lock") -> Stages:
-    """Return the stages of a dvc.lock that messages call ``name``; of an empty one none.
+    """Return the stages in the content of a dvc.lock, which error messages call ``name``.
 
-    ``resolve`` is what resolves a conflict that git left in it.
+    ``resolve`` is the remedy in the error message if git left a conflict in it.
     """
     _refuse_conflict(content, name, resolve)
     try:
@@ -37,7 +37,7 @@ def parse_stages(content: bytes, name: str, *, resolve: str = "referee merge-loc
 
 
 def read_stage(name: str) -> dict[str, Any]:
-    """Return what is recorded of one stage, {} if nothing is; parsing all of 21 problems would take seconds."""
+    """Return the record of one stage, or {}, without parsing the rest, which takes seconds for 21 problems."""
     content = _bytes(LOCK)
     _refuse_conflict(content, str(LOCK), "referee merge-lock")
     block = re.search(rb"^  %s:\n(?:    .*\n?)*" % re.escape(name.encode()), content, re.MULTILINE)

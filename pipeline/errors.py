@@ -1,7 +1,7 @@
-"""What a user sees when something is wrong: one line that names the thing and the remedy.
+"""Exceptions that are shown to the user as one line: what is wrong and how to fix it.
 
-Raise these (or a subclass) for anything a user can cause and mend. Command lines print the message
-without a traceback and exit with status 2; any other exception is a bug of ours and keeps its traceback.
+Raise these (or a subclass) for anything that a user can cause and fix. Commands print the message without a traceback
+and exit with status 2. Any other exception is a bug in this package and keeps its traceback.
 """
 
 import difflib
@@ -14,7 +14,7 @@ from typing import ParamSpec
 P = ParamSpec("P")
 
 EXIT_STATUS = 2
-OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
+REMEDIES = {  # for errors of the operating system that a user can fix
     errno.ENOSPC: "free some disk space",
     errno.EDQUOT: "free some of your disk quota",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
@@ -29,12 +29,12 @@ OF_THE_MACHINE = {  # errors of the system that a user can mend, and how
     errno.ENOTDIR: "name another path: a file is where a folder is needed",
     errno.ENAMETOOLONG: "give it a shorter name",
 }
-# Those that say something about the machine or the user's rights, and nothing about the file that was opened.
-LACKING = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+# Errors due to the machine or the user's permissions rather than to the content of the file.
+MACHINE_ERRORS = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class RefereeError(Exception):
-    """Base of every error that a user can mend."""
+    """Base class of all errors that a user can fix."""
 
 
 class ParamsError(RefereeError):
@@ -42,7 +42,7 @@ class ParamsError(RefereeError):
 
 
 class InputError(RefereeError):
-    """A file, folder, image or embedding matrix is missing, unreadable or of the wrong form."""
+    """A file, folder, image or embedding matrix is missing, unreadable or malformed."""
 
 
 class ModelError(RefereeError):
@@ -50,15 +50,15 @@ class ModelError(RefereeError):
 
 
 class StoreError(RefereeError):
-    """A store under cache/ is stale, truncated, or belongs to other settings."""
+    """A store under cache/ is stale, truncated or made with other settings."""
 
 
 class ClusterError(RefereeError):
-    """The Dask cluster is not there, went away, or has a worker that must not work with us."""
+    """The Dask cluster is unreachable, was lost, or has an incompatible worker."""
 
 
 def listed(items: Iterable[object], *, most: int = 8) -> str:
-    """Join ``items`` for a message, cutting a long list: ``a, b, c and 40 more``."""
+    """Join ``items`` for a message and shorten long lists: ``a, b, c and 40 more``."""
     texts = [str(item) for item in items]
     if len(texts) <= most:
         return ", ".join(texts)
@@ -66,7 +66,7 @@ def listed(items: Iterable[object], *, most: int = 8) -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """Return a number of things for a message.
+    """Return a number with its noun for a message.
 
     Examples
     --------
@@ -79,18 +79,18 @@ def counted(n: int, thing: str) -> str:
 
 
 def pass_on_machine_error(error: Exception) -> None:
-    """Raise ``error`` again where the machine is to blame: a store is not damaged because files cannot be opened."""
-    if isinstance(error, OSError) and error.errno in LACKING:
+    """Raise ``error`` again if the machine caused it, so that a store that cannot be opened is not called damaged."""
+    if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
         raise error
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's text in one line, as it stands inside a message of ours."""
+    """Return an error's text on one line, for use inside another message."""
     return " ".join(str(error).split())
 
 
 def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
-    """Turn a `RefereeError` that leaves ``main``, or a full or read-only disk, into one line on stderr and status 2."""
+    """Decorate ``main`` to print a `RefereeError` or an error in `REMEDIES` as one line and return status 2."""
 
     @functools.wraps(main)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
@@ -99,10 +99,10 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
         except RefereeError as error:
             text = str(error)
         except OSError as error:
-            if error.errno not in OF_THE_MACHINE:
+            if error.errno not in REMEDIES:
                 raise
-            # outputs appear whole or not at all, so running again is safe
-            remedy, file = OF_THE_MACHINE[error.errno], f"{error.filename}: " if error.filename else ""
+            # outputs are written whole or not at all, so running again is safe
+            remedy, file = REMEDIES[error.errno], f"{error.filename}: " if error.filename else ""
             text = f"{file}{error.strerror}; nothing half-written is left: {remedy}, then run the same again"
         except MemoryError as error:
             text = f"{one_line(error) or 'out of memory'}; use a smaller rff.D, or more memory"
@@ -116,7 +116,7 @@ def exits_cleanly(main: Callable[P, int]) -> Callable[P, int]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the name nearest to ``word``, else the names there are."""
+    """Return ``"; did you mean 'x'?"`` for the name nearest to ``word``, or else a list of valid names."""
     names = sorted(known)
     nearest = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if nearest:

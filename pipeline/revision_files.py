@@ -1,4 +1,4 @@
-"""Files of a git revision that DVC has in its cache or on a remote; where that fails, one line says why."""
+"""Read files of a git revision from DVC's cache or a remote, with failures reported in one line."""
 
 import atexit
 import hashlib
@@ -12,21 +12,21 @@ from typing import Any
 from pipeline.errors import InputError, ParamsError, one_line
 from pipeline.write_aside import write_aside
 
-# packages whose errors DVC passes on as they are
+# packages whose exceptions DVC does not convert to its own
 CLIENTS = {"dvc_data", "dvc_objects", "scmrepo", "botocore", "aiobotocore", "asyncssh"}
 
 
 class RevisionFiles:
-    """What a revision of a git repository has, read by DVC without a checkout.
+    """The files of a revision of a git repository, read by DVC without a checkout.
 
-    ``folder`` holds what was asked for so far; it is removed when the process ends.
+    ``folder`` holds the files fetched so far; it is deleted when the process ends.
     """
 
     def __init__(self, address: str, rev: str | None) -> None:
         from dvc.api import DVCFileSystem
 
         self.folder = Path(mkdtemp(prefix="referee-"))
-        # not with this object: rows and models that were opened from it may outlive it
+        # not when this object is deleted: rows and models that were opened from the folder may outlive it
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self._name = f"{address} at {rev or 'its default branch'}"
         remedy = "name a git repository with a DVC project in it, and one of its revisions"
@@ -45,7 +45,7 @@ class RevisionFiles:
 
 
 class RemoteOutputs:
-    """Stage outputs that the last commit's dvc.lock names, read from DVC's default remote; nothing is kept."""
+    """The stage outputs in the last commit's dvc.lock, read from DVC's default remote without storing them."""
 
     def __init__(self) -> None:
         from dvc.api import DVCFileSystem
@@ -54,12 +54,12 @@ class RemoteOutputs:
         self.name = str(config["core"].get("remote"))
         if self.name not in config["remote"]:
             raise ParamsError("there is no default DVC remote; configure one: referee share URL")
-        self.received = 0  # bytes of the files read so far
-        # a revision: the files of the working folder are not looked at
+        self.received = 0  # number of bytes read so far
+        # a revision, so that the files of the working folder are ignored
         self._files = DVCFileSystem(".", rev="HEAD", remote=self.name)
 
     def read(self, path: PurePath) -> bytes:
-        """Return the content of a file, compared with its hash in dvc.lock."""
+        """Return the content of a file; raise InputError if it does not match its hash in dvc.lock."""
         with self._failures(path):
             info = self._files.info(str(path))
             content: bytes = self._files.read_bytes(str(path))
@@ -69,12 +69,12 @@ class RemoteOutputs:
         return content
 
     def files(self, path: PurePath) -> list[PurePath]:
-        """Return the paths of the files below an output that is a folder."""
+        """Return the paths of all files in an output that is a folder."""
         with self._failures(path):
             return [PurePath(file) for file in self._files.find(str(path))]
 
     def size(self, path: PurePath) -> int:
-        """Return the bytes of an output, as dvc.lock has them."""
+        """Return the size of an output in bytes, as recorded in dvc.lock."""
         with self._failures(path):
             return int(self._files.info(str(path))["size"] or 0)
 
@@ -100,7 +100,7 @@ def dvc_config(overrides: dict[str, Any] | None = None) -> Any:
 
 @contextmanager
 def failures_in_one_line(subject: str, remedy: str) -> Iterator[None]:
-    """Turn what DVC and its clients raise where a remote cannot be used into one line."""
+    """Convert exceptions of DVC and its clients to an InputError of one line."""
     from dvc.exceptions import DvcException
     from dvc.fs import RemoteMissingDepsError
 

@@ -1,8 +1,8 @@
-"""What a stage is, and the one runner of all stages.
+"""Declare the stages of dvc.yaml and run them.
 
-A stage of dvc.yaml is a function with a declaration: which keys of suite.yaml it runs for, and which sections of
-params.yaml and suite.yaml it reads. ``python -m pipeline.stages NAME KEY…`` runs it: arguments, parameters, the message
-at the end and errors in one line are the same for all and live here.
+A stage is a function with a declaration, which says for which keys of suite.yaml the stage runs and which sections of
+params.yaml and suite.yaml it reads. ``python -m pipeline.stages NAME KEY…`` runs a stage. This module parses the
+arguments, loads the parameters, prints the final message and reports errors in one line, alike for all stages.
 
 Examples
 --------
@@ -41,26 +41,26 @@ if TYPE_CHECKING:
 
 STAGES = "pipeline.stages"
 ALWAYS_READ = ("runtime", "suite")  # how the work is done, and the folder of the results
-BY_NAME = ("method", "rff")  # changed most often: DVC tracks them by name in every stage that reads them
+TRACKED_SECTIONS = ("method", "rff")  # changed most often, so dvc.yaml lists them as `params` of every stage using them
 
 SettingsOf = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage's declaration."""
+    """The declaration of a stage."""
 
     name: str  # as in dvc.yaml
     per: tuple[str, ...]  # sections whose keys are the stage's arguments, e.g. ``("domains", "models")``
-    # Sections whose values the function reads; `Context.params` has no others. `Context.project` rests on ``vision``,
-    # ``language`` and ``problems``: declare those that can change the outputs. Their defaults count as well.
+    # Sections whose values the function reads; `Context.params` has no others. `Context.project` uses ``vision``,
+    # ``language`` and ``problems``: declare the ones that can change the outputs. Default values count as well.
     reads: tuple[str, ...]
-    # For stages whose outputs cost hours: they run again when this number is raised and not when code changes.
-    # tests/stages/test_golden_outputs.py fails where outputs change and the number does not.
+    # For stages whose outputs take hours: they run again when this number is raised, not when code changes.
+    # tests/stages/test_golden_outputs.py fails if outputs change but the number does not.
     version: int | None
-    # ``settings(params, *keys)`` returns what decides the outputs for the stage's keys besides `BY_NAME`, as plain JSON
-    # values: `code` writes them into the file on which the stage depends. So a stage may read a part of a section, or
-    # keys that may be absent, which DVC cannot track by name; and dvc.lock, read and written once per stage, is short.
+    # ``settings(params, *keys)`` returns the other values that decide the outputs, as plain JSON. `code` writes them to
+    # a file on which the stage depends. In this way a stage can read part of a section, or optional keys, which DVC
+    # cannot track by name. It also keeps dvc.lock short, which is read and written once per stage.
     settings: SettingsOf | None
     function: Callable[..., str]  # takes a `Context` and an argument per entry of ``per``; returns the message to print
 
@@ -72,12 +72,12 @@ def stage(
     version: int | None = None,
     settings: SettingsOf | None = None,
 ) -> Callable[[Callable[..., str]], Stage]:
-    """Declare a stage: a decorator of the function that does its work. The stage has the function's name."""
+    """Decorate a function to declare a stage of the same name."""
     return lambda function: Stage(function.__name__, tuple(per), tuple(reads), version, settings, function)
 
 
 class DeclaredParams:
-    """The sections of the parameters that a stage declares; asking for another one is a mistake in the stage."""
+    """The parameter sections that a stage declares; any other section raises AttributeError."""
 
     def __init__(self, params: Params, sections: Sequence[str]) -> None:
         self._params = params
@@ -95,56 +95,53 @@ class DeclaredParams:
 
 @dataclass(frozen=True)
 class Context:
-    """What the runner gives to a stage."""
+    """The first argument of every stage: parameters, caches and settings."""
 
     params: Any  # `DeclaredParams`: the sections that the stage declares
-    project: Project  # the caches of the project, opened and checked on request
-    settings: dict[str, Any]  # what the declaration's ``settings`` returns for the stage's keys
+    project: Project  # the caches of the project, opened and checked on first use
+    settings: dict[str, Any]  # the result of the declaration's ``settings`` for the stage's keys
 
     def executor(self, domain: str) -> AbstractContextManager[Executor]:
-        """Open the executor of a stage's seeds, whose rows are those of ``domain``."""
+        """Open an executor that runs a function for each seed on the rows of ``domain``."""
         runtime = self.params.runtime
         needed = [paths.embeddings(domain, self.project.vision)]
         return executor(paths.SCRATCH, workers=runtime.workers, statistics=runtime.statistics, paths=needed)
 
     @property
     def suite(self) -> str:
-        """The name of the suite, and of the folder of its results."""
+        """The name of the suite and of its results folder."""
         return str(self.params.suite)
 
 
 def embedding_settings(params: Any, model: str) -> EmbeddingSettings:
-    """Return how images become rows of a model of suite.yaml: the backbone, the views and how the work is done."""
+    """Return the settings for embedding images by a model of suite.yaml."""
     from pipeline.extraction.embedding_settings import EmbeddingSettings
     from pipeline.method.frequency_views import ViewSettings  # imports torch
 
-    how = params.runtime.model_dump(exclude={"statistics"})
-    return EmbeddingSettings(params.models[model], ViewSettings(**params.views.model_dump()), **how)
+    runtime = params.runtime.model_dump(exclude={"statistics"})
+    return EmbeddingSettings(params.models[model], ViewSettings(**params.views.model_dump()), **runtime)
 
 
 def domain_images(params: Any, domain: str) -> FoundImages:
-    """Find the images of a domain where suite.yaml says that they are; nothing is decoded."""
+    """Find the images of a domain as described in suite.yaml, without decoding them."""
     from pipeline.datasets.sources.choose import find_in
     from pipeline.datasets.sources.source import DomainSettings
 
-    described = params.domains[domain]
-    dataset, labelled = params.datasets[described.dataset], described.labels != "none"
+    entry = params.domains[domain]
+    dataset, labelled = params.datasets[entry.dataset], entry.labels != "none"
     settings = DomainSettings(
         domain=domain,
-        dataset=described.dataset,
+        dataset=entry.dataset,
         class_names=tuple(dataset.class_names) if labelled else (),
         labelled=labelled,
         columns=dataset.columns or {},
     )
-    return find_in(Path(described.images), settings)
+    return find_in(Path(entry.images), settings)
 
 
-def figure_settings(params: Params, problem: str, *more: str) -> dict[str, Any]:
-    """Return what decides a problem's figures besides `rff` and `method`: part of the settings of a stage.
-
-    ``more`` are further sections that count.
-    """
-    sections = {"data", "language", "views", "vision", *more}
+def figure_settings(params: Params, problem: str, *further_sections: str) -> dict[str, Any]:
+    """Return the settings that decide a problem's figures besides `rff` and `method`, as part of a stage's settings."""
+    sections = {"data", "language", "views", "vision", *further_sections}
     return {
         "made_with": made_with(params.model_dump(mode="json", include=sections)),
         "problem": params.problems[problem].model_dump(exclude_none=True),
@@ -152,28 +149,28 @@ def figure_settings(params: Params, problem: str, *more: str) -> dict[str, Any]:
 
 
 def open_project(params: Params, root: Path = Path()) -> Project:
-    """Return the caches of the project in a folder, by default the current one."""
+    """Return the caches of the project in a folder, by default the current folder."""
     return Project(params.vision, params.language, params.problems, root)
 
 
 def entries_of(params: Params, section: str) -> dict[str, Any]:
-    """Return the entries of a section by their keys; those of a list by their names."""
+    """Return the entries of a section by key, or by name if the section is a list."""
     entries = getattr(params, section)
     return {entry.name: entry for entry in entries} if isinstance(entries, list) else dict(entries)
 
 
 def stage_names() -> list[str]:
-    """Return the names of all stages, which are the modules of `pipeline.stages`."""
+    """Return the names of all stages: the modules of `pipeline.stages`."""
     package = importlib.import_module(STAGES)
     return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name != "__main__")
 
 
 def find_stage(name: str) -> Stage:
-    """Return a stage by its name."""
+    """Return the stage called ``name``."""
     if name not in stage_names():
         raise RefereeError(f"stage: there is no {name!r}{did_you_mean(name, stage_names())}")
-    found: Stage = getattr(importlib.import_module(f"{STAGES}.{name}"), name)
-    return found
+    declaration: Stage = getattr(importlib.import_module(f"{STAGES}.{name}"), name)
+    return declaration
 
 
 @exits_cleanly
@@ -183,21 +180,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments or arguments[0].startswith("-"):
         sys.stdout.write(f"usage: python -m pipeline.stages STAGE KEY...\nstages: {', '.join(stage_names())}\n")
         return 0 if arguments else 2
-    declared = find_stage(arguments[0])
+    declaration = find_stage(arguments[0])
     parser = argparse.ArgumentParser(
-        prog=f"python -m pipeline.stages {declared.name}", description=declared.function.__doc__
+        prog=f"python -m pipeline.stages {declaration.name}", description=declaration.function.__doc__
     )
-    for section in declared.per:
+    for section in declaration.per:
         parser.add_argument(section, metavar="KEY", help=f"a key of `{section}`")
     parsed = parser.parse_args(arguments[1:])
     params = load_params()
-    keys = [getattr(parsed, section) for section in declared.per]
-    for section, key in zip(declared.per, keys, strict=True):
+    keys = [getattr(parsed, section) for section in declaration.per]
+    for section, key in zip(declaration.per, keys, strict=True):
         named(section, entries_of(params, section), key)
-    sections = DeclaredParams(params, (*declared.reads, *ALWAYS_READ))
-    settings = declared.settings(params, *keys) if declared.settings else {}
+    sections = DeclaredParams(params, (*declaration.reads, *ALWAYS_READ))
+    settings = declaration.settings(params, *keys) if declaration.settings else {}
     context = Context(sections, open_project(params), settings)
-    with threadpool_limits(limits=1, user_api="blas"):  # its last bits depend on the number of threads
-        message = declared.function(context, *keys)
-    sys.stdout.write(f"{' '.join((declared.name, *keys))}: {message}\n")
+    with threadpool_limits(limits=1, user_api="blas"):  # the last bits depend on the number of threads
+        message = declaration.function(context, *keys)
+    sys.stdout.write(f"{' '.join((declaration.name, *keys))}: {message}\n")
     return 0

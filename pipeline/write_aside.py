@@ -1,4 +1,4 @@
-"""Nothing half-written: outputs are written beside their final path and renamed when whole."""
+"""Write outputs beside their final path and rename them when complete, so that none is ever half-written."""
 
 import json
 import shutil
@@ -12,9 +12,8 @@ from typing import Any
 def write_aside(path: Path) -> Iterator[Path]:
     """Yield a sibling of ``path`` to write a file or folder to; rename it to ``path`` on success.
 
-    After an exception, ``path`` is as it was before. A killed process can leave the siblings
-    (``.NAME.partial``, ``.NAME.former``) behind; the next run restores the former one if ``path``
-    does not exist.
+    After an exception ``path`` is unchanged. A killed process can leave the siblings (``.NAME.partial``,
+    ``.NAME.former``) behind; the next run restores the former one if ``path`` does not exist.
 
     Examples
     --------
@@ -34,8 +33,7 @@ def write_aside(path: Path) -> Iterator[Path]:
     try:
         yield aside
         if aside.is_dir() and path.exists():
-            # A folder cannot be renamed over one that has files, and nobody may see one that is
-            # half deleted.
+            # a folder cannot replace a folder with files, and must never be visible half deleted
             path.replace(former)
         aside.replace(path)
     finally:
@@ -44,18 +42,18 @@ def write_aside(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text in UTF-8; whole or not at all."""
+    """Write a text in UTF-8, whole or not at all."""
     with write_aside(path) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write ``content`` as JSON that people can read and git can compare; whole or not at all."""
+    """Write ``content`` as indented JSON, whole or not at all."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _restore(former: Path, path: Path) -> None:
-    """Rename ``former`` back where ``path`` does not exist; otherwise remove it."""
+    """Rename ``former`` to ``path`` if ``path`` does not exist; otherwise remove it."""
     if former.exists() and not path.exists():
         former.replace(path)
     _remove(former)

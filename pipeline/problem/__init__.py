@@ -1,1 +1,1 @@
-"""The caches of a project as objects: domains, problems and their seeds, opened and checked once for everybody."""
+"""Open the caches of a project as domains, problems and seeds, each checked once."""

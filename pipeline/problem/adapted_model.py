@@ -1,6 +1,6 @@
-"""The adapted model of a problem or a stream: all that is needed to classify an image by its embeddings.
+"""Open the adapted model of a problem or a stream, to classify images by their embeddings.
 
-A model that was made under other settings than params.yaml has now is refused by a line that names both sides.
+Opening fails if the model was made with other settings than params.yaml has now; the error message names both values.
 """
 
 from collections.abc import Mapping
@@ -29,18 +29,18 @@ from pipeline.store.target_store import open_target, read_classifiers, read_reje
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """One seed's model of a problem after a task."""
+    """The model of one seed of a problem after a task."""
 
-    problem: Problem  # whose target's stores say which backbones the model belongs to
+    problem: Problem  # the stores of its target say which backbones the model needs
     seed: int
     after_task: int  # counted from 1
-    tasks: int  # how many there are
+    tasks: int  # number of tasks
     classes: tuple[str, ...]  # all C class names; the first ``len(classes_seen)`` can be predicted
     basis: Basis
     source: SourceModel
     classifier: Classifier
     options: MethodOptions
-    rejector: Rejector | None = None  # says which images are unknown; None where none is rejected
+    rejector: Rejector | None = None  # decides which images are unknown; None if the model never rejects images
 
     @property
     def classes_seen(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class AdaptedModel:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The views of an image that the vision model has to embed; CLIP embeds the original."""
+        """The views of an image that the vision model must embed; CLIP embeds only the original."""
         return self.options.test_views
 
     @property
@@ -62,22 +62,22 @@ class AdaptedModel:
 
         Parameters
         ----------
-        views : Rows of shape (n, d), or mapping of str to these
-            The vision model's embeddings of the images in every one of `views`, by name; rows of a cache know their
-            other views; arrays will do if the original is all the model needs. Rows that are read when they are
-            indexed are never all in memory.
+        views : mapping of str to Rows of shape (n, d), or Rows of shape (n, d)
+            The vision model's embeddings of the images in each of `views`, by name. Rows of a cache can be passed alone
+            because they know their other views; so can an array if the model needs only the original. Rows that are
+            read on indexing are never all in memory.
         clip_rows : Rows of shape (n, d')
             CLIP's embeddings of the same images.
 
         Returns
         -------
         Prediction
-            ``label`` (n,), positions in ``classes_seen``, and the probabilities (n, K) of both branches and of their
-            fusion; ``unknown`` (n,) where images are rejected.
+            ``label`` (n,), positions in ``classes_seen``; the probabilities (n, K) of both branches and of their
+            fusion; and ``unknown`` (n,) if the model rejects images.
         """
         by_view = views
         if not isinstance(by_view, Mapping):
-            in_view = getattr(views, "in_view", None)  # `FeatureRows` know the images' other views
+            in_view = getattr(views, "in_view", None)  # `FeatureRows` have the images' other views
             by_view = {"original": by_view} if in_view is None else {view: in_view(view) for view in self.views}
         if missing := [view for view in self.views if view not in by_view]:
             raise InputError(f"predict: the model needs the views {listed(self.views)}; give {listed(missing)} as well")
@@ -98,9 +98,9 @@ def open_adapted_model(
     seed: int | None = None,
     after_task: int | None = None,
 ) -> AdaptedModel:
-    """Read the model of a problem: by default the first seed's, after the last task; tasks count from 1.
+    """Read the model of a problem, by default that of the first seed after the last task; tasks count from 1.
 
-    ``options`` and ``rff`` are what params.yaml has now.
+    ``options`` and ``rff`` are the current values in params.yaml.
     """
     store = open_target(problem.target.root / paths.target_model(problem.name))
     check_options(store, options)
@@ -130,10 +130,10 @@ def open_adapted_model(
 
 
 def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Mapping[str, object]) -> AdaptedModel:
-    """Read a stream's model after a step; its tasks are the steps of the stream.
+    """Read the model of a stream after a step; its tasks are the steps of the stream.
 
-    The embeddings of ``target`` say which backbones new images need: the step's own, or the source's where the step's
-    are gone. ``options`` and ``rff`` are what params.yaml has now.
+    The embeddings of ``target`` say which backbones new images need. It is the step's domain, or the source if the
+    step's embeddings are gone. ``options`` and ``rff`` are the current values in params.yaml.
     """
     state = read_stream_state(target.root / paths.stream_state(step))
     if options.predictor not in ("adapted", "clip"):
@@ -141,15 +141,15 @@ def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Ma
             f"params.yaml: method: predictor: {options.predictor} is the source's; a stream predicts by `adapted`"
         )
     source = state.origin.source
-    target.prompts = state.prompts  # of the classes in the order in which the stream met them
+    target.prompts = state.prompts  # classes in the order in which the stream met them
     problem = Problem(step, source, target)
     check_basis(problem, rff)
     state.require_origin(origin_of(source, problem.bases, options, state.origin.backbones))
     target.require_backbones(state.origin.backbones, paths.stream_state(step))
     means = state.statistics.prior_means
-    steps, rejects = len(state.steps_before) + 1, None
+    steps, step_rejector = len(state.steps_before) + 1, None
     if state.rejection is not None and state.directions is not None:
-        rejects = rejector(state.rejection, state.directions)
+        step_rejector = rejector(state.rejection, state.directions)
     return AdaptedModel(
         problem=problem,
         seed=problem.bases.recipe.seeds[0],
@@ -160,24 +160,24 @@ def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Ma
         source=SourceModel(means, state.classifier, means),  # only its number of classes is used
         classifier=state.classifier,
         options=options,
-        rejector=rejects,
+        rejector=step_rejector,
     )
 
 
 def origin_of(source: str, bases: Bases, options: MethodOptions, backbones: Mapping[str, Any]) -> StreamOrigin:
-    """Return what a stream from ``source`` rests on under these settings; its basis is that of the first seed."""
-    asked = bases.recipe.asked()
-    basis = {key: asked[f"rff.{key}"] for key in ("D", "sigma", "convention", "orthogonal")}
+    """Return the origin of a stream from ``source``: the settings that it depends on, and the first seed's basis."""
+    settings = bases.recipe.asked()
+    basis = {key: settings[f"rff.{key}"] for key in ("D", "sigma", "convention", "orthogonal")}
     basis |= {"seed": bases.recipe.seeds[0], "sha256": bases.digests[0]}
     return StreamOrigin(source, basis, options_as_json(options), dict(backbones))
 
 
 def check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
-    """Refuse bases that were drawn under other settings than params.yaml has now."""
-    asked = problem.bases.recipe.asked()
-    current = {key: rff.get(key.removeprefix("rff."), asked[key]) for key in asked}  # seeds are checked by number
-    for key, found, now in differences(asked, current):
+    """Raise StoreError if the bases were drawn with other settings than params.yaml has now."""
+    recorded = problem.bases.recipe.asked()
+    current = {key: rff.get(key.removeprefix("rff."), recorded[key]) for key in recorded}  # seeds are checked by number
+    for key, old, new in differences(recorded, current):
         raise StoreError(
-            f"{problem.bases.path}: drawn with {key} = {found!r}, but params.yaml says {now!r}; run dvc repro, or put "
+            f"{problem.bases.path}: drawn with {key} = {old!r}, but params.yaml says {new!r}; run dvc repro, or put "
             "the section `rff` back"
         )

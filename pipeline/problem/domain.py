@@ -1,6 +1,6 @@
-"""A domain: its manifest, its embeddings and its prompts, each opened when first asked for and checked once.
+"""Domains: manifest, embeddings and prompts, each opened on first use and checked once.
 
-`Domain` has no labels: whoever adapts is given one. `LabelledDomain` has them: for the source and for evaluation.
+Adapting uses a `Domain`, which has no labels. The source and evaluation use a `LabelledDomain`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,27 +32,26 @@ from pipeline.method.zero_shot import cosine_rows
 from pipeline.store.embedding_store import EmbeddingStore, open_embeddings, rows_of
 from pipeline.store.prompt_store import Prompts, open_prompts
 
-COSINE_BYTES = 64 * 2**20  # cosines of more images than this are computed when they are asked for
-READING = Lock()  # seeds run in threads: a second one waits for a view instead of reading it too
+COSINE_BYTES = 64 * 2**20  # larger arrays of cosines are computed when indexed instead of kept in memory
+READING = Lock()  # seeds run in threads: the second one waits for a view instead of reading it again
 
 
 @dataclass(eq=False)
 class Domain:
-    """A domain without labels: what may be read of a target while adapting to it."""
+    """A domain without labels: everything that adapting may read of a target."""
 
     name: str  # the domain's key in suite.yaml
-    vision_model: str  # the two models whose embeddings are opened
-    language_model: str = ""  # for stages that read neither CLIP's embeddings nor prompts
-    # leave all rows in the stores, for other processes to read; otherwise small views are read into memory
-    lazy: bool = False
+    vision_model: str  # key of the model whose embeddings are opened
+    language_model: str = ""  # key of the CLIP model; empty in stages that read neither its embeddings nor prompts
+    lazy: bool = False  # leave all rows in the stores for other processes; otherwise small views are read into memory
     root: Path = Path()  # the project's folder
-    # with a label space, the classes are those of the source, and the images those of classes that the target has;
-    # None is the closed set
+    # In a label space, the classes are those of the source, and the images those whose classes the target has. None
+    # means the closed set.
     label_space: str | None = None
     hidden: bool = False  # any class may be in any task (`classes: seen`)
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle names and the absolute path of the project; the other process opens the stores."""
+        """Pickle only the fields, with an absolute path; the receiving process opens the stores again."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"root": self.root.absolute()}
 
     @property
@@ -62,7 +61,7 @@ class Domain:
 
     @cached_property
     def vision(self) -> EmbeddingStore:
-        """Embeddings by the vision model, one array per view."""
+        """The vision model's embeddings, one array per view."""
         return open_embeddings(self.root / paths.embeddings(self.name, self.vision_model))
 
     @cached_property
@@ -73,16 +72,16 @@ class Domain:
         return store
 
     def require_backbones(self, backbones: Mapping[str, Mapping[str, object]], path: Path) -> None:
-        """Refuse rows that other backbones made than those that the store at ``path`` rests on."""
+        """Raise StoreError if the rows were made by other backbones than the store at ``path`` was."""
         self.vision.require_backbone(backbones.get("vision", {}), path)
         self.clip.require_backbone(backbones.get("language", {}), path)
 
     @cached_property
     def prompts(self) -> Prompts:
-        """Text embeddings of the domain's classes in order of arrival, by the weights that embedded its images."""
+        """Text embeddings of the classes in order of arrival, by the same weights as the image embeddings."""
         path = self.root / paths.prompts(self.name)
         prompts = open_prompts(path)
-        if "weights" in prompts.provenance:  # imported texts have none
+        if "weights" in prompts.provenance:  # absent if the texts were imported
             self.clip.require({"weights": prompts.provenance["weights"]})
         if sorted(prompts.classes) != sorted(row.class_name for row in self.all_classes):
             raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
@@ -95,7 +94,7 @@ class Domain:
 
     @cached_property
     def label_spaces(self) -> dict[str, list[SpaceRow]]:
-        """Who has each class, by the name of the label space."""
+        """The classes of each label space, by its name, with the domains that have them."""
         return read_label_spaces(self.manifest)
 
     @cached_property
@@ -109,7 +108,7 @@ class Domain:
 
     @cached_property
     def tasks(self) -> Tasks:
-        """Task and split of every row."""
+        """The task and split of every row."""
         tasks = read_tasks(self.manifest)
         if len(tasks.task) != self.vision.rows:
             raise StoreError(
@@ -117,21 +116,21 @@ class Domain:
                 "run dvc repro"
             )
         if int(tasks.task.max()) > self.all_classes[-1].task:
-            raise StoreError(f"{self.manifest / TASKS}: has a task that classes.csv has not; run dvc repro")
+            raise StoreError(f"{self.manifest / TASKS}: has a task that is not in classes.csv; run dvc repro")
         return tasks if self.label_space is None else replace(tasks, task=self._tasks_in_space(tasks))
 
     def _tasks_in_space(self, tasks: Tasks) -> Index:
-        """Return the task (n,) of every image of a target, -1 for those that are not in the label space."""
+        """Return the task (n,) of every image of a target, or -1 for images outside the label space."""
         return np.asarray(tasks.spaces[str(self.label_space)])
 
     @property
     def estimate_classes(self) -> bool:
-        """Whether a task's classes are candidates, of which some may have no image: in all but the closed set."""
+        """Whether a task's classes are only candidates, some of which may have no images."""
         return self.hidden or self.label_space is not None
 
     @property
     def class_names(self) -> list[str]:
-        """The names of the class folders, in order."""
+        """The class names, in order of arrival."""
         return [row.class_name for row in self.classes]
 
     @property
@@ -152,8 +151,8 @@ class Domain:
 
     def train_index(self, seed: int, task: int | None = None) -> Index:
         """Return the row numbers of a seed's train images, of one task or of all."""
-        mine = self.tasks.task >= 0 if task is None else self.tasks.task == task
-        return np.flatnonzero(~self.tasks.is_test(seed) & mine)
+        in_task = self.tasks.task >= 0 if task is None else self.tasks.task == task
+        return np.flatnonzero(~self.tasks.is_test(seed) & in_task)
 
     def test_index(self, seed: int) -> Index:
         """Return the row numbers of a seed's test images."""
@@ -184,7 +183,7 @@ class Domain:
         return {view: take(self.vision_rows(view), index) for view in views}
 
     def rows(self, index: Index, views: Iterable[str]) -> UnlabelledRows:
-        """Return everything a method may see of the images at ascending row numbers ``index`` (n,)."""
+        """Return everything that a method may read of the images at ascending row numbers ``index`` (n,)."""
         clip_rows = take(self.clip_rows, index)
         cosines: Rows = cosine_rows(clip_rows, self.prompts.text)
         if len(cosines) * len(self.prompts.text) * 8 <= COSINE_BYTES and not self.lazy:
@@ -198,18 +197,18 @@ class Domain:
 
 
 def paths_of_rows(domain: Domain) -> list[str]:
-    """Return the path of every image; a `Domain` has none, because a folder's name may be the image's class."""
+    """Return the path of every image; not a method of `Domain`, because a path may reveal the image's class."""
     images = read_images(domain.manifest)
     domain.vision.require({"rows_digest": rows_digest(image.sha256 for image in images)})
     return [image.path for image in images]
 
 
 class LabelledDomain(Domain):
-    """A domain with its labels: a source, or a target that is evaluated."""
+    """A domain with labels: a source, or a target to evaluate on."""
 
     @cached_property
     def labels(self) -> npt.NDArray[np.int64]:
-        """The class number (n,) of every row; `UNKNOWN` for a class that cannot be predicted."""
+        """The class number (n,) of every row, or `UNKNOWN` if its class cannot be predicted."""
         labels, digest = read_labels(self.manifest)
         self.vision.require({"rows_digest": digest})
         if self.label_space is None:
@@ -224,12 +223,12 @@ class LabelledDomain(Domain):
         return paths_of_rows(self)
 
     def images_at(self, rows: set[int]) -> dict[int, tuple[str, str]]:
-        """Return path and sha256 of some images, by row."""
+        """Return path and sha256 of the images at ``rows``, by row."""
         images = enumerate(iterate_images(self.manifest))
         return {row: (image.path, image.sha256) for row, image in images if row in rows}
 
     def test_index(self, seed: int, *, unknown: bool = False) -> Index:
-        """Return the row numbers of a seed's test images: of classes that can be predicted, or of all."""
+        """Return the row numbers of a seed's test images, by default without those of unknown classes."""
         test = super().test_index(seed)
         if self.label_space is None or unknown:
             return test
@@ -237,8 +236,8 @@ class LabelledDomain(Domain):
 
 
 class SourceDomain(LabelledDomain):
-    """A domain as a source: without images of classes that only the target has."""
+    """A domain used as a source, without images of the classes that only the target has."""
 
-    def _tasks_in_space(self, tasks: Tasks) -> Index:  # noqa: ARG002  those are a target's
-        task_of = np.array([*(row.task for row in self.classes), -1])  # the last is of UNKNOWN
-        return np.asarray(task_of[self.labels])
+    def _tasks_in_space(self, tasks: Tasks) -> Index:  # noqa: ARG002  tasks of a target
+        task_of_class = np.array([*(row.task for row in self.classes), -1])  # the last entry is for UNKNOWN
+        return np.asarray(task_of_class[self.labels])

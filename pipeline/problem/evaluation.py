@@ -1,4 +1,4 @@
-"""A problem's adapted model on the target's test images, seed by seed. Nothing else of the method reads labels."""
+"""Score a problem's adapted model on the target's test images, the only code of the method that reads their labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ from pipeline.store.target_store import read_classifiers, read_pseudo_labels, re
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An adapted model, and the labels that it is scored with."""
+    """An adapted model and the labelled target that it is scored on."""
 
     problem: Problem
     target: LabelledDomain
-    model: ArrayStore  # see `target_store`
+    model: ArrayStore  # as written by `target_store`
     options: MethodOptions
 
     def __post_init__(self) -> None:
-        """Refuse a model that was made with other backbones, bases or options."""
+        """Raise StoreError if the model was made with other backbones, bases or options."""
         self.problem.check_backbones()
         self.problem.bases.require_model(self.model)
         check_options(self.model, self.options)
 
     def score(self, index: int, reduce_rows: RowReduction) -> Scores:
-        """Return a seed's scores on its test images after every task."""
+        """Return the scores of a seed on its test images after every task."""
         target, test = self.target, self.target.test_index(self.target.seeds[index])
         return score(
             Referee(self.problem.bases.basis(index), self.options, target.prompts.logit_scale, reduce_rows),
@@ -49,7 +49,7 @@ class Evaluation:
         )
 
     def label_space_scores(self, index: int) -> list[LabelSpaceScores]:
-        """Return a seed's scores after each task, on the test images so far, those of unknown classes too."""
+        """Return the scores of a seed after each task on all test images so far, including unknown classes."""
         target, options = self.target, self.options
         test = target.test_index(target.seeds[index], unknown=True)
         rows = target.rows(test, options.test_views)
@@ -67,11 +67,11 @@ class Evaluation:
         return scores_after_tasks(target.labels[test], target.tasks.task[test], answers)
 
     def pseudo_labels(self) -> Iterator[PseudoLabels]:
-        """Yield the final pseudo-labels of each seed, of all images."""
+        """Yield the final pseudo-labels of all images, once per seed."""
         return (read_pseudo_labels(self.model, i, self.target.vision.rows) for i in range(len(self.target.seeds)))
 
     def pseudo_label_quality(self) -> Matrix64:
-        """Return the accuracy of the pseudo-labels kept (NaN: none is) and the share kept, (S, T, 2)."""
+        """Return the accuracy of kept pseudo-labels (NaN if none is kept) and the share kept, (S, T, 2)."""
         quality = []
         for seed, labels in zip(self.target.seeds, self.pseudo_labels(), strict=True):
             for task in range(len(self.target.class_sets)):

@@ -1,4 +1,4 @@
-"""The options of the method: those of params.yaml, and those with which a store was made."""
+"""Build the method's options from params.yaml, and compare them with those that a store was made with."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -10,7 +10,7 @@ from pipeline.store.array_store import ArrayStore, differences
 
 
 def method_options(variant: str, changes: Mapping[str, Any]) -> MethodOptions:
-    """Return the options of a variant with some of them changed; a mistake is named by its key in params.yaml."""
+    """Return the options of a variant with ``changes``; raise ParamsError, which names the key, if one is invalid."""
     if variant not in VARIANTS:
         hint = did_you_mean(variant, VARIANTS)
         raise ParamsError(f"params.yaml: method.variant: no variant {variant!r}{hint}")
@@ -32,14 +32,14 @@ def options_as_json(options: MethodOptions) -> dict[str, Any]:
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in asdict(options).items()
-        if (key, value) != ("reject", "none")  # so that models from before there was the option stay usable
+        if (key, value) != ("reject", "none")  # omitted so that models made before this option existed stay usable
     }
 
 
 def check_options(store: ArrayStore, options: MethodOptions) -> None:
-    """Refuse a model that was adapted under other options than params.yaml has now."""
-    for key, found, now in differences(store.attribute("method", dict), options_as_json(options)):
+    """Raise StoreError if the model was adapted with other options than params.yaml has now."""
+    for key, old, new in differences(store.attribute("method", dict), options_as_json(options)):
         raise StoreError(
-            f"{store.path}: adapted with method option {key} = {found!r}, but params.yaml says {now!r}; run dvc "
+            f"{store.path}: adapted with method option {key} = {old!r}, but params.yaml says {new!r}; run dvc "
             "repro, or put the section `method` back"
         )

@@ -1,8 +1,8 @@
-"""All that a step of a stream reads, checked: the state before it, its own unlabelled images, the source's model.
+"""Open and check all inputs of a stream's step: the state before it, its unlabelled images and the source's model.
 
-Classes are numbered in the order in which the stream meets them: the method sees what it sees in a benchmark, classes
-0 … K−1, of which the step's images have some. No image, row or label of an earlier step is reached from here, nor a
-label of this one.
+Classes are numbered in the order in which the stream meets them. So the method gets the same as in a benchmark, classes
+0 … K−1, of which the step's images have some. Nothing here gives access to an image, row or label of an earlier step,
+nor to a label of this one.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ from pipeline.store.stream_state import StreamState, read_stream_state
 
 
 class OpenedStep:
-    """All that a step reads; a state of the step before that rests on something else than this step is refused.
+    """The inputs of a step; opening them fails if the state of the step before has another origin than this step.
 
-    ``entry`` is what suite.yaml says of the step ``name``, a `pipeline.config.suite.StepEntry`.
+    ``entry`` is the step's entry in suite.yaml, a `pipeline.config.suite.StepEntry`.
     """
 
     def __init__(self, name: str, entry: Any, domain: Domain, options: MethodOptions) -> None:
@@ -48,37 +48,37 @@ class OpenedStep:
         bases, model_path = read_bases(paths.bases(entry.source)), paths.source_model(entry.source)
         self.basis, backbones = bases.reduced(0, options), read_backbones(model_path)
         domain.require_backbones(backbones, model_path)
-        self.origin = origin_of(entry.source, bases, options, backbones)  # what the state will rest on
-        self.before: StreamState | None = None  # the state of the step before; None for a first step
+        self.origin = origin_of(entry.source, bases, options, backbones)  # the next step must have the same
+        self.previous_state: StreamState | None = None  # the state of the step before, or None for a first step
         if entry.step_before is not None:
-            self.before = read_stream_state(paths.stream_state(entry.step_before))
-            self.before.require_origin(self.origin)
-            domain.require_backbones(self.before.origin.backbones, paths.stream_state(self.before.step))
-            self.before.require_prompts(domain.prompts, domain.name)
-        # (d,) of unit embeddings: of all the source's classes, seen or not
+            self.previous_state = read_stream_state(paths.stream_state(entry.step_before))
+            self.previous_state.require_origin(self.origin)
+            domain.require_backbones(self.previous_state.origin.backbones, paths.stream_state(self.previous_state.step))
+            self.previous_state.require_prompts(domain.prompts, domain.name)
+        # the mean unit embedding (d,) of each class of the source, whether seen by the stream or not
         self.class_means = read_class_means(model_path, 0)
         task = None if entry.source_task is None else entry.source_task - 1
         source = read_source_after(model_path, 0, task)
         known = list(self.class_means)[: len(source.means)]
-        classes_seen = () if self.before is None else self.before.classes
-        # the names of the classes that the images may have
+        classes_seen = () if self.previous_state is None else self.previous_state.classes
+        # names of the classes that the images may have
         names = self._classes([*known, *(name for name in classes_seen if name not in known)])
-        # the K classes seen with this step, in the order in which the stream met them
+        # the K classes seen up to and including this step, in the order in which the stream met them
         self.order = (*classes_seen, *(name for name in names if name not in classes_seen))
         self._require_classes(known)
         # (c,) positions in `order` of the classes that the images may have, ascending
         self.classes = np.flatnonzero([name in names for name in self.order])
         # positions in `order` of the classes that the source never had
         self.unknown_to_source = np.flatnonzero([name not in known for name in self.order])
-        # of the classes of `order`; one that the source never had has the stream's mean, NaN if it is new, and no
-        # discriminant
+        # the source model of the classes in `order`; classes that the source never had have the stream's mean (NaN if
+        # they are new) and no discriminant
         self.source = self._source(source, known)
-        # the names of the n images, in the order of the rows: paths, or `row N` where paths are private
+        # names of the n images in row order: paths, or `row N` if paths are private
         self.images = _image_names(domain)
         corrections = read_corrections(Path(entry.corrections), self.images, names)
-        # row number to position in `order` of the images that a person looked at
+        # row numbers of the images that a person labelled, with the class's position in `order`
         self.corrected = {row: self.order.index(name) for row, name in corrections.items()}
-        # text embeddings of the classes of `order`, then of the domain's other classes
+        # text embeddings of the classes in `order`, followed by the domain's other classes
         first = self.order if options.reject == "none" else self.rejecting_classes
         others = [name for name in domain.class_names if name not in first]
         self.prompts = domain.prompts.of([*first, *others])
@@ -90,15 +90,15 @@ class OpenedStep:
 
     @property
     def rejecting_classes(self) -> tuple[str, ...]:
-        """The classes by which images are rejected: those of ``order``, then the source's others."""
+        """The classes that images are compared with to reject them: those of ``order``, then the source's others."""
         return (*self.order, *(name for name in self.class_means if name not in self.order))
 
     def referee(self, reduce_rows: RowReduction) -> Referee:
-        """Return the method as the step applies it."""
+        """Return the method with the basis and options of this step."""
         return Referee(self.basis, self.options, self.prompts.logit_scale, reduce_rows)
 
     def task(self, index: Index) -> TargetTask:
-        """Return what the method may see of the images at ``index``."""
+        """Return everything that the method may read of the images at ``index``."""
         clip_rows = take(self.domain.clip_rows, index)
         cosines = cosine_rows(clip_rows, self.prompts.text)
         return TargetTask(
@@ -109,15 +109,15 @@ class OpenedStep:
         )
 
     def _classes(self, known: Sequence[str]) -> list[str]:
-        """Return the classes that images may have: those of ``known`` in its order, then new ones, which CLIP names."""
+        """Return the classes that images may have: those among ``known``, in its order, then new ones."""
         entry, domain = self.entry, self.domain
         if entry.classes == "all":
-            found = [name for name in known if name in domain.class_names]
-            if not found:
+            shared = [name for name in known if name in domain.class_names]
+            if not shared:
                 raise ParamsError(
                     f"{self.key}.classes: the source {entry.source} and {domain.name} have no class in common"
                 )
-            return found
+            return shared
         for name in entry.classes:
             if name not in domain.class_names:
                 raise ParamsError(
@@ -128,13 +128,13 @@ class OpenedStep:
         return [*(name for name in known if name in entry.classes), *new]
 
     def _require_classes(self, known: Sequence[str]) -> None:
-        """Refuse classes that cannot be told yet, or not be rejected by."""
+        """Raise ParamsError if the source has not learned a class yet, or rejection needs a missing prompt."""
         entry, domain = self.entry, self.domain
         lacking = [name for name in self.class_means if name not in domain.class_names]
         if lacking and self.options.reject != "none":
             raise ParamsError(
-                f"{self.key}: the source {entry.source} has the class {lacking[0]!r}, of which {domain.name} "
-                "has no prompt, and images are rejected by all its classes; add it to the class_names of its dataset"
+                f"{self.key}: {domain.name} has no prompt for {lacking[0]!r}, a class of the source {entry.source}; "
+                "rejecting images needs all of its classes, so add it to the class_names of the dataset"
             )
         if early := [name for name in self.order if name in self.class_means and name not in known]:
             raise ParamsError(
@@ -143,26 +143,26 @@ class OpenedStep:
             )
 
     def _source(self, model: SourceModel, known: Sequence[str]) -> SourceModel:
-        """Return the source model of the classes of ``order``; the shared scatter stays whole.
+        """Return the source model restricted to the classes of ``order``; the shared scatter stays whole.
 
-        A class's discriminant does not depend on the other classes (11), (12), so that the restriction of the
-        classifier is the classifier of the restriction.
+        By eqs. (11) and (12) a class's discriminant does not depend on the other classes, so selecting columns of the
+        classifier gives the classifier of the selected classes.
         """
-        at = np.array([known.index(name) if name in known else -1 for name in self.order], dtype=np.intp)
+        columns = np.array([known.index(name) if name in known else -1 for name in self.order], dtype=np.intp)
         absent = self.unknown_to_source
-        means, embedding_means = model.means[at], model.embedding_means[at]
-        W, b = model.classifier.W[:, at], model.classifier.b[at]
+        means, embedding_means = model.means[columns], model.embedding_means[columns]
+        W, b = model.classifier.W[:, columns], model.classifier.b[columns]
         means[absent] = embedding_means[absent] = W[:, absent] = b[absent] = np.nan
-        if self.before is not None:  # a new class keeps the mean with which it began
-            met = absent[absent < len(self.before.classes)]
-            means[met] = self.before.statistics.prior_means[met]
+        if self.previous_state is not None:  # a class that the source never had keeps its first mean
+            met = absent[absent < len(self.previous_state.classes)]
+            means[met] = self.previous_state.statistics.prior_means[met]
         classifier = in_kept_directions(self.basis, Classifier(W, b))
         scatter = model.scatter if self.options.source_covariance else None
         return replace(model, means=means, classifier=classifier, embedding_means=embedding_means, scatter=scatter)
 
 
 def _image_names(domain: Domain) -> list[str]:
-    """Return the names of a domain's n images, row by row: their paths, or `row N` where paths are private."""
-    if is_private(domain.manifest):  # DVC gets the step's table, and must not get the paths
+    """Return the names of a domain's n images in row order: paths, or `row N` if paths are private."""
+    if is_private(domain.manifest):  # the step's table is pushed with DVC and must not contain paths
         return [f"row {row}" for row in range(domain.vision.rows)]
     return paths_of_rows(domain)

@@ -1,4 +1,4 @@
-"""A project's problems, each in two forms: `Problem`, without labels, to adapt; `LabelledProblem`, to compare."""
+"""Open a project's problems, as `Problem` without labels for adapting or as `LabelledProblem` to compare methods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ Kind = TypeVar("Kind", bound=Domain)
 
 @dataclass(eq=False)
 class Problem:
-    """What adapting may read of a problem: the target without labels, and of the source its model alone."""
+    """Everything that adapting may read of a problem: the target without labels, and the source's model."""
 
     name: str  # the problem's key in suite.yaml
-    source: str  # the name of the source domain; no row, image or label of it can be reached from here
+    source: str  # name of the source domain; its rows, images and labels cannot be reached from here
     target: Domain  # unlabelled
 
     @property
@@ -44,18 +44,18 @@ class Problem:
         return read_bases(self.target.root / paths.bases(self.source))
 
     def check_backbones(self) -> None:
-        """Refuse a target whose rows were made by other backbones than those the source model rests on."""
+        """Raise StoreError if the target's rows were made by other backbones than the source model's."""
         self.target.require_backbones(read_backbones(self._model_path), self._model_path)
         if self.target.vision.width != self.bases.recipe.d:
             raise StoreError(
                 f"{self.target.vision.path}: its rows have {self.target.vision.width} numbers, but {self.bases.path} "
-                f"is of d = {self.bases.recipe.d}; run dvc repro"
+                f"has d = {self.bases.recipe.d}; run dvc repro"
             )
 
     def source_models(self, index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
-        """Yield the source model after each task of the seed at ``index``; where classes are hidden, always the last.
+        """Yield the source model after each task of the seed at ``index``, or always the last if classes are hidden.
 
-        ``with_scatter``: also read the within-class scatter, which is large.
+        ``with_scatter`` also reads the within-class scatter, which is large.
         """
         models = read_source(self._model_path, index, self.target.class_names, with_scatter=with_scatter)
         if not self.target.hidden:
@@ -64,22 +64,22 @@ class Problem:
         return repeat(last, len(self.target.class_sets))
 
     def class_directions(self, index: int) -> Matrix64:
-        """Return the directions (K, d) of all the source's classes, for `rejection`."""
+        """Return the directions (K, d) of all classes of the source, for `rejection`."""
         *_, last = read_source(self._model_path, index, self.target.class_names)
         return class_directions(last.embedding_means)
 
 
 class LabelledProblem:
-    """A problem with the rows and labels of both domains: what `compare`, `sensitivity` and `select` read.
+    """A problem with the rows and labels of both domains, for `compare`, `sensitivity` and `select`.
 
-    Methods are given a `Seed`, in which there is no label of the target; `accuracies` scores what they return.
+    Methods get a `Seed`, which has no labels of the target; `accuracies` scores their predictions.
     """
 
     def __init__(self, name: str, source: LabelledDomain, target: LabelledDomain) -> None:
         self.name, self.source, self.target = name, source, target
         target.vision.require_backbone(source.vision.backbone, source.vision.path)
         target.clip.require_backbone(source.clip.backbone, source.clip.path)
-        if source.classes != target.classes:  # labels are paired by their numbers
+        if source.classes != target.classes:  # labels of both domains are compared by number
             raise StoreError(
                 f"{source.manifest / CLASSES}: its classes or tasks differ from those of {target.manifest}; "
                 "a problem's two domains must have the same class folders and classes_per_task"
@@ -91,12 +91,12 @@ class LabelledProblem:
         return len(self.target.classes) < len(self.target.all_classes)
 
     def size(self) -> str:
-        """Return how many images and seeds an accuracy rests on, in words."""
+        """Return the number of test images and seeds, in words."""
         seeds = self.target.seeds
         return f"n = {len(self.target.test_index(seeds[0]))} test images, {len(seeds)} seeds"
 
     def seed(self, index: int, basis: Basis) -> Seed:
-        """Return what a method may see of the seed at ``index``, in memory."""
+        """Read everything that a method may use of the seed at ``index`` into memory."""
         number = self.target.seeds[index]
         train, test = self.source.train_index(number), self._test(index)
         views, rows = self.target.vision.views, self.target.rows(test, self.target.vision.views)
@@ -120,37 +120,37 @@ class LabelledProblem:
         )
 
     def accuracies(self, index: int, predictions: Sequence[Labels]) -> Matrix64:
-        """Return the accuracy matrix (T, T) of a seed's predictions (n,) after each task, on known classes."""
+        """Return the accuracy matrix (T, T) of a seed's ``predictions`` (n,) after each task, on known classes."""
         labels, tasks = self._truth(index)
         known = labels != UNKNOWN
         return accuracy_matrix([p[known] for p in predictions], labels[known], tasks[known])
 
     def right(self, index: int, predicted: Labels) -> npt.NDArray[np.bool_]:
-        """Return whether each of a seed's m test images of known classes is predicted right, (m,)."""
+        """Return whether each of a seed's m test images of known classes is predicted correctly, (m,)."""
         labels, _ = self._truth(index)
         known = labels != UNKNOWN
         return np.asarray(predicted[known] == labels[known])
 
     def unknown_scores(self, index: int, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
-        """Return how well known and unknown test images of a seed are told apart after each task."""
+        """Return scores after each task of separating known from unknown test images of a seed."""
         return scores_after_tasks(*self._truth(index), answers)
 
     def _test(self, index: int) -> Index:
-        """Return the row numbers of all test images of a seed, those of unknown classes too."""
+        """Return the row numbers of all test images of a seed, including those of unknown classes."""
         return self.target.test_index(self.target.seeds[index], unknown=True)
 
     def _truth(self, index: int) -> tuple[Labels, Labels]:
-        """Return the class and the task (n,) of each of these images."""
+        """Return the class and the task (n,) of all test images of a seed."""
         test = self._test(index)
         return self.target.labels[test], self.target.tasks.task[test]
 
 
 @dataclass(frozen=True)
 class Project:
-    """Opens the domains and problems of a project."""
+    """A project, whose domains and problems are opened on request."""
 
-    vision: str  # names of the two models
-    language: str
+    vision: str  # key of the vision model
+    language: str  # key of the CLIP model
     problems: Mapping[str, Any]  # see `pipeline.config.suite.ProblemEntry`
     root: Path = Path()  # the project's folder
 
@@ -159,7 +159,7 @@ class Project:
         return self._open(Domain, name, lazy)
 
     def source_domain(self, name: str, *, lazy: bool = False, label_space: str | None = None) -> SourceDomain:
-        """Return a domain with its labels, without the classes that only the target of a label space has."""
+        """Return a domain with its labels, but without the classes that only the target of a label space has."""
         return self._open(SourceDomain, name, lazy, label_space)
 
     def labelled_target(self, problem: str, *, lazy: bool = False) -> LabelledDomain:
@@ -167,21 +167,21 @@ class Project:
         return self._target(LabelledDomain, problem, lazy)
 
     def problem(self, name: str, *, lazy: bool = False) -> Problem:
-        """Return what adapting may read of a problem: the target without labels, and the source's model."""
+        """Return a problem for adapting: the target without labels, and the source's model."""
         return Problem(name, self.problems[name].source, self._target(Domain, name, lazy))
 
     def labelled_problem(self, name: str, *, lazy: bool = False) -> LabelledProblem:
         """Return a problem with the rows and labels of both domains, to compare methods on.
 
-        Methods are given the classes of each task, whatever the problem's `classes` says.
+        Methods always get the classes of each task; the problem's `classes` is ignored.
         """
-        asked = self.problems[name]
-        source = self._open(SourceDomain, asked.source, lazy, asked.label_space)
-        return LabelledProblem(name, source, self._open(LabelledDomain, asked.target, lazy, asked.label_space))
+        entry = self.problems[name]
+        source = self._open(SourceDomain, entry.source, lazy, entry.label_space)
+        return LabelledProblem(name, source, self._open(LabelledDomain, entry.target, lazy, entry.label_space))
 
     def _target(self, kind: type[Kind], problem: str, lazy: bool) -> Kind:
-        asked = self.problems[problem]
-        return self._open(kind, asked.target, lazy, asked.label_space, asked.classes == "seen")
+        entry = self.problems[problem]
+        return self._open(kind, entry.target, lazy, entry.label_space, entry.classes == "seen")
 
     def _open(
         self, kind: type[Kind], name: str, lazy: bool, label_space: str | None = None, hidden: bool = False

@@ -1,7 +1,7 @@
-"""One seed of a problem: the rows that a method may see, source and target apart.
+"""The rows that a method may read of one seed of a problem, with source and target separate.
 
-A seed fixes the train/test split of both domains and the Fourier basis. `Target` has no field for labels, so a
-method that is given one cannot read them: that the protocol is source-free and label-free is in the types.
+A seed fixes the train/test split of both domains and the Fourier basis. `Target` has no field for labels, so a method
+that gets one cannot read them: the types guarantee that the protocol is source-free and label-free.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ Value = TypeVar("Value")
 class Source:
     """Labelled train rows of the source domain."""
 
-    views: Mapping[str, Rows]  # (n, d) embeddings as the backbone gave them, by view; ``original`` is always there
-    labels: Labels  # (n,) class of each row, 0 to C - 1 in the order in which tasks bring the classes
+    views: Mapping[str, Rows]  # (n, d) embeddings as computed by the backbone, by view; always includes ``original``
+    labels: Labels  # (n,) class of each row, 0 to C - 1 in order of arrival
     clip: Rows | None = None  # (n, d_clip) CLIP's embeddings of the same images
 
 
@@ -32,15 +32,14 @@ class Target:
     test: UnlabelledRows  # test rows of all tasks
     clip_scale: float  # logit scale of the CLIP model
     text: Matrix | None = None  # (C, d_clip) CLIP's embeddings of the classes' prompts
-    # the classes of a task are candidates, of which some may have no image: REFEREE's variants estimate which
-    estimate_classes: bool = False
+    estimate_classes: bool = False  # some classes of a task may have no images: REFEREE's variants estimate which
 
 
 @dataclass(frozen=True, eq=False)
 class Seed:
     """One seed of a problem."""
 
-    number: int  # the seed itself, the only source of randomness that a method may use
+    number: int  # the random seed, the only source of randomness that a method may use
     basis: Basis  # random Fourier basis of this seed
     source: Source
     target: Target
@@ -54,18 +53,18 @@ class Seed:
         return [task.classes for task in self.target.tasks]
 
     def shared(self, key: object, make: Callable[[], Value]) -> Value:
-        """Return what ``make`` returned when the key was first asked for, by any method that is run on this seed.
+        """Return the result of ``make``, computed once per key for all methods that run on this seed.
 
         Callers must not modify it.
         """
         with self._lock:
-            own = self._locks.setdefault(key, Lock())
-        with own:  # a second thread that asks for it waits
+            key_lock = self._locks.setdefault(key, Lock())
+        with key_lock:  # a second thread that asks for the same key waits
             if key not in self._shared:
                 self._shared[key] = make()
             value: Value = self._shared[key]
         return value
 
     def with_basis(self, basis: Basis) -> Self:
-        """Return the same rows with another basis; nothing computed under this one is shared with it."""
+        """Return the same rows with another basis, without the shared results of this one."""
         return replace(self, basis=basis)

@@ -1,4 +1,4 @@
-"""Adapting to the tasks of one seed of a problem: steps 2 to 9 of docs/method.md, on the caches."""
+"""Adapt to the tasks of one seed of a problem: steps 2 to 9 of docs/method.md, on the caches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ from pipeline.store.target_store import AdaptedSeed, TaskLabels
 
 @dataclass(frozen=True)
 class RefinedViews:
-    """Views to adapt to in place of the embedded ones, and the first labels that they were refined towards."""
+    """Views that replace the embedded ones, and the first labels that they were refined towards."""
 
-    views: Mapping[str, Path]  # of each view, an .npy file (S, n, d); rows of test images are NaN
-    first_labels: Sequence[Sequence[TaskLabels]]  # of each task (inner) of each seed (outer), see `label_seed`
+    views: Mapping[str, Path]  # an .npy file (S, n, d) per view; rows of test images are NaN
+    first_labels: Sequence[Sequence[TaskLabels]]  # for each seed, for each task: a result of `label_seed`
 
     def rows(self, view: str, seed_index: int, index: Index) -> np.ndarray:
-        """Return the rows (len(index), d) of a view, read from its file."""
+        """Read the rows (len(index), d) of a view from its file."""
         array: np.ndarray = np.load(self.views[view], mmap_mode="r")[seed_index, index]
         return array
 
@@ -46,7 +46,7 @@ def adapt_seed(
 ) -> AdaptedSeed:
     """Add the tasks of the seed at ``index`` to the target's statistics, one after another.
 
-    Of earlier tasks only the statistics are kept. ``refined`` is given where views are refined.
+    Only the statistics of earlier tasks are kept. If views are refined, ``refined`` has them.
     """
     referee, seed = _referee(index, reduce_rows, problem, options), AdaptedSeed()
     statistics = empty_statistics(referee.basis, options)
@@ -54,8 +54,8 @@ def adapt_seed(
     for number, (rows, task) in enumerate(tasks):
         images, labels = task.images, None
         if refined is not None:
-            used = {v: refined.rows(v, index, rows) for v in refined.views if v in options.views}
-            images = replace(images, views={**images.views, **used})
+            replaced = {v: refined.rows(v, index, rows) for v in refined.views if v in options.views}
+            images = replace(images, views={**images.views, **replaced})
             labels = refined.first_labels[index][number][1]
         statistics, adapted = adapt_task(referee, images, task.source, statistics, labels)
         seed.classifiers.append(in_all_features(referee.basis, adapted.classifier))
@@ -72,16 +72,16 @@ def _referee(index: int, reduce_rows: RowReduction, problem: Problem, options: M
 def _tasks(
     index: int, problem: Problem, referee: Referee, views: Sequence[str], *, with_scatter: bool = False
 ) -> Iterator[tuple[Index, PreparedTask]]:
-    """Yield the seed's tasks, each after the row numbers (n,) of its images."""
+    """Yield pairs (row numbers (n,), task), one per task of the seed."""
     target = problem.target
-    seed, tasks = target.seeds[index], range(len(target.class_sets))
+    seed, numbers = target.seeds[index], range(len(target.class_sets))
     models = problem.source_models(index, with_scatter=with_scatter)
     prepared = prepared_tasks(
         referee,
-        (target.task(seed, task, views) for task in tasks),
+        (target.task(seed, number, views) for number in numbers),
         (replace(model, classifier=in_kept_directions(referee.basis, model.classifier)) for model in models),
         directions=None if referee.options.reject == "none" else problem.class_directions(index),
         estimate_classes=target.estimate_classes,
     )
-    for task, one in zip(tasks, prepared, strict=True):
-        yield target.train_index(seed, task)[one.accepted], one
+    for number, task in zip(numbers, prepared, strict=True):
+        yield target.train_index(seed, number)[task.accepted], task

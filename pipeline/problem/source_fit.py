@@ -1,4 +1,4 @@
-"""What a labelled source decides: the recipe of the random Fourier bases, a seed's basis, and its kernel LDA."""
+"""Fit a labelled source: choose the recipe of the random Fourier bases, draw a seed's basis and fit kernel LDA."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from pipeline.store.array_layout import ArrayLayout
 from pipeline.store.basis_file import Bases, BasisRecipe
 from pipeline.store.source_store import write_scatters
 
-Weights = tuple[float, ...]  # of the vision models
+Weights = tuple[float, ...]  # one per vision model
 
 
 def basis_recipe(
@@ -30,9 +30,9 @@ def basis_recipe(
 ) -> BasisRecipe:
     """Return the recipe of every seed's basis.
 
-    The source's embeddings give the widths and, under ``median``, its train rows the bandwidth: ``sigma`` times the
-    median distance of two. Its labels are read where several vision models are joined, to choose their weights:
-    ``map_seeds`` applies a function to the numbers 0 to S - 1 of the seeds there. The target is never looked at: a
+    The source's embeddings give the widths. Under ``median``, its train rows give the bandwidth: ``sigma`` times the
+    median distance of two rows. If several vision models are joined, its labels are read to choose their weights;
+    ``map_seeds`` then applies a function to the indices 0 to S - 1 of the seeds. The target is never read, because a
     basis is fixed before the first target task.
     """
     rows = source.vision_rows("original")
@@ -58,7 +58,7 @@ def basis_recipe(
 
 
 def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights:
-    """Return the weights of several vision models that a seed's source train images choose."""
+    """Return the weights of several vision models, chosen on a seed's source train images."""
     train = source.train_index(recipe.seeds[index])
     return chosen_weights(
         recipe.draw_unweighted(index),
@@ -70,7 +70,7 @@ def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights
 
 
 def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matrix) -> tuple[str, float, KernelError]:
-    """Return digest, gamma and kernel error, on a sample of rows weighted as in the kernel, of a seed's basis."""
+    """Return digest, gamma and kernel error of a seed's basis, on a sample of rows weighted as in the kernel."""
     basis = recipe.draw(index)
     digest, gamma = recipe.digest(basis), basis.gamma
     if recipe.weights:
@@ -89,9 +89,9 @@ def fit_seed(
     views: Sequence[str],
     scatters: ArrayLayout | None,
 ) -> list[SourceModel]:
-    """Write a seed's scatters into the store under way; return its models after each task without them.
+    """Write a seed's scatters to the open store and return its models after each task without the scatters.
 
-    ``views`` are those that enter the source statistics.
+    ``views`` are the views that enter the source statistics.
     """
     basis, train = bases.reduced(index, options), domain.train_index(domain.seeds[index])
     models = fit_source(
@@ -103,5 +103,5 @@ def fit_seed(
         clip=take(domain.clip_rows, train),
         reduce_rows=reduce_rows,
     )
-    written = (replace(model, classifier=in_all_features(basis, model.classifier)) for model in models)
-    return write_scatters(scatters, index, written)
+    models_to_write = (replace(model, classifier=in_all_features(basis, model.classifier)) for model in models)
+    return write_scatters(scatters, index, models_to_write)

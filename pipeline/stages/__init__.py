@@ -1,1 +1,1 @@
-"""The stages of dvc.yaml, one module each: a declaration and the function that does the work (see `pipeline.stage`)."""
+"""The stages of dvc.yaml, one per module: a function and its declaration (see `pipeline.stage`)."""

@@ -1,9 +1,11 @@
-"""Stage `adapt@PROBLEM`: label the target's train images and add its tasks to the statistics, one after another.
+"""Stage `adapt@PROBLEM`: adapt the source model to the target, one task after another.
 
-Reads the target's embeddings, prompts, tasks and splits, and the source *model*: no source row, no label of either
-side. Only where `refinement` is on, it also reads target images and the backbone, and images.csv to find the images:
-its paths name class folders, which nothing here looks at (docs/method.md). Writes cache/target/PROBLEM.zarr: the
+For each task, labels the target's train images and adds them to the statistics. Writes cache/target/PROBLEM.zarr: the
 classifier after each task of every seed, and the labels and weights of the images.
+
+Reads the target's embeddings, prompts, tasks and splits, and the source *model*, but no source row and no label of
+either domain. If `refinement` is on, it also reads the backbone, target images, and images.csv to find them. The paths
+in images.csv may contain class names, but the code never uses these (docs/method.md).
 """
 
 from collections.abc import Callable
@@ -25,12 +27,12 @@ from pipeline.store.target_store import write_target
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what decides the outputs beside the inputs and `method`: the label space, and refinement if it is on."""
+    """Return the settings that decide the outputs: the label space, and refinement if it is on."""
     problem = params.problems[name]
-    how = {"label_space": problem.label_space, "classes": problem.classes}
+    space = {"label_space": problem.label_space, "classes": problem.classes}
     if params.refinement.off:
-        return how
-    return how | {
+        return space
+    return space | {
         "refinement": params.refinement.model_dump(),
         "views": params.views.model_dump(),
         "domain_views": list(params.domains[problem.target].views),
@@ -63,19 +65,19 @@ def adapt(context: Context, name: str) -> str:
         attributes={
             "problem": name,
             "classes": target.class_names,
-            # whoever predicts with the model must have the same method and bases
+            # prediction requires the same method and bases
             "method": options_as_json(options),
             "bases": list(problem.bases.digests),
         },
     )
-    how = "" if refined is None else f", refined {', '.join(refined.views)}"
-    return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{how}"
+    refinement = "" if refined is None else f", refined {', '.join(refined.views)}"
+    return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{refinement}"
 
 
 def refined_views(
     context: Context, problem: Problem, options: MethodOptions, for_each_seed: Callable[..., list[Any]]
 ) -> AbstractContextManager[RefinedViews | None]:
-    """Open the refined views of every seed's train images; None where `refinement` is off."""
+    """Open the refined views of every seed's train images, or None if `refinement` is off."""
     if "refinement" not in context.settings:
         return nullcontext()
     from pipeline.extraction.images import images_of
@@ -83,7 +85,7 @@ def refined_views(
     from pipeline.method.adversarial_refinement import Ascent
 
     params, target = context.params, problem.target.name
-    asked, model = params.refinement, params.models[params.vision]
+    refinement, model = params.refinement, params.models[params.vision]
     views = views_in_both(target, params.domains[target].views, params.vision, model.views)
     return refined_problem(
         problem,
@@ -91,8 +93,8 @@ def refined_views(
         images_of(read_images(problem.target.manifest)),
         views_to_refine(target, views, params.vision, model.library),
         embedding_settings(params, params.vision),
-        ascent=Ascent(asked.steps, asked.step_size, asked.radius),
-        attention=asked.mutual_attention,
+        ascent=Ascent(refinement.steps, refinement.step_size, refinement.radius),
+        attention=refinement.mutual_attention,
         for_each_seed=for_each_seed,
         scratch=paths.SCRATCH,
     )

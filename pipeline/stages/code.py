@@ -1,19 +1,17 @@
-"""Stage `code`: what decides the outputs of each stage besides its inputs.
+"""Stage `code`: write for each stage a file of dependencies that DVC cannot see, such as imported code and defaults.
 
-DVC sees neither imports nor defaults. For every stage this one writes cache/code/STAGE.json, or a file per key of the
-stage, on which the stage depends:
+Every stage depends on its file, cache/code/STAGE.json or, if its settings differ by key, STAGE-KEY.json. The file holds
 
-- for the stages whose outputs cost hours (`manifest`, `embed`, `prompts` and what they read), the version that their
-  declaration states: refactoring and comments never throw features away;
-- for the others, the `pipeline.code_fingerprints` of all that they may import;
+- the `pipeline.code_fingerprints` of all modules that the stage may import, or only a version number if its outputs
+  take hours (as for `manifest`, `embed` and `prompts`), so that refactoring never discards features;
 - the stage's ``settings`` for its keys, if it declares any;
-- the defaults of the sections that DVC tracks by name for it, because a value that is not written in params.yaml is a
-  dependency as well.
+- the defaults of the sections that DVC tracks by name for the stage, because a value that is missing from params.yaml
+  is a dependency as well.
 
-It also makes the folders of results that `metrics`, `tables` and `report` read whole.
+This stage also creates the result folders on which `metrics`, `tables` and `report` depend.
 
-In a clone the stage runs when a file of pipeline/ changed. In a project made by `referee init` the package is
-installed elsewhere, and the stage runs at every `dvc repro`, for a second; then only what a new version changed runs.
+In a clone it runs whenever a file of pipeline/ changes. In a project made by `referee init` the package is installed
+elsewhere, so it runs at every `dvc repro` and takes a second. After an upgrade only the stages that changed run again.
 """
 
 import itertools
@@ -24,7 +22,7 @@ from pipeline import paths
 from pipeline.code_fingerprints import fingerprints
 from pipeline.config.params import load_params, section_defaults
 from pipeline.installed_project import require_current_graph
-from pipeline.stage import BY_NAME, Context, Stage, entries_of, find_stage, stage, stage_names
+from pipeline.stage import TRACKED_SECTIONS, Context, Stage, entries_of, find_stage, stage, stage_names
 from pipeline.write_aside import write_text
 
 
@@ -34,23 +32,23 @@ def code(context: Context) -> str:
     require_current_graph()
     params = load_params()
     stages = [find_stage(name) for name in stage_names() if name != "code"]
-    for declared in stages:
-        content = dependencies(declared)
-        sections = declared.per if declared.settings else ()
+    for declaration in stages:
+        content = dependencies(declaration)
+        sections = declaration.per if declaration.settings else ()
         for keys in itertools.product(*(entries_of(params, section) for section in sections)):
-            if declared.settings:
-                content["settings"] = declared.settings(params, *keys)
-            write_text(paths.stage_code(declared.name, *keys), json.dumps(content, indent=1) + "\n")
+            if declaration.settings:
+                content["settings"] = declaration.settings(params, *keys)
+            write_text(paths.stage_code(declaration.name, *keys), json.dumps(content, indent=1) + "\n")
     write_text(paths.evaluations(context.suite) / "README.md", "Figures, one file per problem.\n")
     write_text(paths.problems(context.suite) / "README.md", "Results, one folder per problem.\n")
     write_text(paths.streams(context.suite) / "README.md", "Labels and figures, a pair per step.\n")
     return f"{len(stages)} stages"
 
 
-def dependencies(declared: Stage) -> dict[str, Any]:
-    """Return what decides a stage's outputs besides its inputs, its settings and the parameters that DVC tracks."""
-    by_name = [s for s in sorted(declared.reads) if declared.settings is None or s in BY_NAME]
-    defaults = {section: section_defaults(section) for section in by_name}
-    if declared.version is not None:
-        return {"version": declared.version, "defaults": defaults}
-    return {"files": fingerprints(declared.name), "defaults": defaults}
+def dependencies(declaration: Stage) -> dict[str, Any]:
+    """Return the code fingerprints or version of a stage, and the defaults of the sections that DVC tracks for it."""
+    tracked = [s for s in sorted(declaration.reads) if declaration.settings is None or s in TRACKED_SECTIONS]
+    defaults = {section: section_defaults(section) for section in tracked}
+    if declaration.version is not None:
+        return {"version": declaration.version, "defaults": defaults}
+    return {"files": fingerprints(declaration.name), "defaults": defaults}

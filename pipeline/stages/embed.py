@@ -1,8 +1,8 @@
-"""Stage `embed@DOMAIN-MODEL`: the embeddings of a domain's images by a model, in every view the domain asks for.
+"""Stage `embed@DOMAIN-MODEL`: embed a domain's images by a model, in every view that the domain lists.
 
-Reads images.csv and the images; writes cache/embeddings/DOMAIN/MODEL.zarr. It can be killed at any moment: run again,
-it continues where it stopped and ends with the same bytes. Embeddings computed elsewhere (``library: imported``) are
-copied instead.
+Reads images.csv and the images; writes cache/embeddings/DOMAIN/MODEL.zarr. The stage can be killed at any moment: the
+next run continues where it stopped and produces the same bytes. Embeddings computed elsewhere (``library: imported``)
+are copied instead.
 """
 
 from pathlib import Path
@@ -21,9 +21,9 @@ from pipeline.store.embedding_store import write_embeddings
 
 
 def settings(params: Params, domain: str, model: str) -> dict[str, Any]:
-    """Return what decides the rows: the views that are extracted, each with its own settings, and the model.
+    """Return the settings that decide the rows: the model, and the extracted views, each with its own settings.
 
-    Views and settings that other domains use, or a later version of this package adds, extract nothing again.
+    Views and settings that only other domains use, or that a later version adds, do not cause another extraction.
     """
     spec = params.models[model]
     views = views_in_both(domain, params.domains[domain].views, model, spec.views)
@@ -43,7 +43,7 @@ def embed(context: Context, domain: str, model: str) -> str:
     if spec.library != "imported":
         return embed_with_model(context, domain, model, images, views)
     file = embeddings_file(Path(spec.origin), domain)
-    if file.suffix == STORE:  # of another project, with its provenance
+    if file.suffix == STORE:  # a store of another project, with its provenance
         write_embeddings(paths.embeddings(domain, model), *import_store(file, digest(images), views))
         return f"{counted(len(images), 'row')} of {', '.join(views)} taken over from {file}"
     shared_by = list(params.domains) if file == Path(spec.origin) else ()
@@ -56,7 +56,7 @@ def embed(context: Context, domain: str, model: str) -> str:
 
 
 def embed_with_model(context: Context, domain: str, model: str, images: list[ImageRow], views: tuple[str, ...]) -> str:
-    """Embed the images that no earlier run has embedded, here or on a cluster, and write the store."""
+    """Embed the images that earlier runs have not embedded, on this machine or a cluster, and write the store."""
     from pipeline.extraction.cluster import cluster_from_environment
     from pipeline.extraction.embed import embed_images  # imports torch
 

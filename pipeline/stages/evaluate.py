@@ -1,8 +1,8 @@
-"""Stage `evaluate@PROBLEM`: score the adapted model.
+"""Stage `evaluate@PROBLEM`: score the adapted model on the target's test images.
 
-Of `source`, `adapt` and `evaluate` the only one that reads target labels. Writes results/SUITE/evaluations/PROBLEM.json
-(percent, mean and standard deviation over the seeds, with the parameters they were made with) and
-results/SUITE/problems/PROBLEM/tables/*.csv for `dvc plots` and the report.
+Reads target labels, unlike `source` and `adapt`. Writes results/SUITE/evaluations/PROBLEM.json (percent, mean and
+standard deviation over the seeds, and the parameters used) and results/SUITE/problems/PROBLEM/tables/*.csv for
+`dvc plots` and the report.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from pipeline.write_aside import write_json
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what the figures are shown with, and what decides their tables."""
+    """Return the settings that are shown with the figures, and whether the target is private."""
     private = params.problems[name].target in params.data.private
     return {**figure_settings(params, name, "refinement"), "private": private}
 

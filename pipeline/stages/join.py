@@ -1,7 +1,7 @@
-"""Stage `join@DOMAIN-…`: the embeddings of two models side by side, for a kernel of several backbones.
+"""Stage `join@DOMAIN-…`: put the embeddings of two models side by side, for a kernel on several backbones.
 
-Writes cache/embeddings/DOMAIN/NAME.zarr for an entry NAME of `joined` in suite.yaml: of every image the unit row of the
-first model beside that of the second. Either may be joined itself. How much each counts is chosen by `source`.
+Writes cache/embeddings/DOMAIN/NAME.zarr for an entry NAME of `joined` in suite.yaml. Each row is the unit row of an
+image by the first model, followed by that of the second. Either may itself be joined. `source` chooses their weights.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ def join(context: Context, domain: str, name: str) -> str:
 
 
 def model_parts(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:
-    """Return what made each model's columns of a store, with its name and width."""
+    """Return name, width and backbone of each model whose columns are in a store."""
     model = store.provenance["model"]
     if model["library"] == "joined":
         return list(model["parts"])
@@ -46,12 +46,12 @@ def model_parts(name: str, store: EmbeddingStore) -> list[dict[str, Any]]:
 
 
 def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> EmbeddedView:
-    """Return the rows of a view side by side, and how it was made."""
+    """Return a view's rows of both models side by side, with the settings of both."""
     dtype = np.result_type(first.dtype(view), second.dtype(view))
 
     def shard(start: int) -> Matrix:
         blocks = range(start, min(start + SHARD_ROWS, first.rows), BLOCK_IMAGES)
-        return np.concatenate([block(at).astype(dtype) for at in blocks])
+        return np.concatenate([block(first_row).astype(dtype) for first_row in blocks])
 
     def block(start: int) -> Matrix:
         models = [

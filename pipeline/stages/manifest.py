@@ -1,7 +1,7 @@
-"""Stage `manifest@DOMAIN`: list a domain's images with their sizes and digests and, apart, their classes.
+"""Stage `manifest@DOMAIN`: list a domain's images with their sizes and digests and, in another file, their classes.
 
-Writes images, labels, names and report.json of cache/manifests/DOMAIN. It opens every image; what seeds and the order
-of classes decide is left to `tasks`, which opens none.
+Opens every image. Writes images, labels, names and report.json of cache/manifests/DOMAIN. Whatever depends on the seeds
+or the order of the classes is left to `tasks`, which opens no image.
 """
 
 from functools import partial
@@ -19,10 +19,10 @@ from pipeline.stage import Context, domain_images, stage
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what decides the manifest of a domain: its images, and what is left out.
+    """Return the settings that decide a domain's manifest: where its images are, and which of them are left out.
 
-    Of the classes their names count, in order: sources may number them, a name may have no images, a folder no name.
-    The words for prompts do not count.
+    Class names count, in order, because a source may number its classes, a class may have no images, and a folder may
+    belong to no class. The words for prompts do not count.
     """
     domain, data = params.domains[name], params.data
     dataset = params.datasets[domain.dataset]
@@ -31,7 +31,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
         "labels": domain.labels,
         "class_names": list(dataset.class_names),
         "columns": dataset.columns,
-        "lists": {},  # a section of former versions: without the key, every team's manifests would be made again
+        "lists": {},  # a section of former versions; without this key every team's manifests would be made again
         "unreadable": data.unreadable,
         "empty_class": data.empty_class,
         "max_pixels": data.max_pixels,
@@ -39,40 +39,40 @@ def settings(params: Params, name: str) -> dict[str, Any]:
     }
 
 
-# Not raised since HEIC files in class folders are images: it would read every team's images again, and only folders
-# that hold such files have other rows.
+# The version was not raised when HEIC files in class folders became images: that would read every team's images again,
+# although only folders with HEIC files have other rows.
 @stage(per=("domains",), reads=("datasets", "domains"), version=3, settings=settings)
 def manifest(context: Context, name: str) -> str:
-    """Write cache/manifests/DOMAIN but for its tasks."""
-    how, params = context.settings, context.params
-    if not how["class_names"]:  # otherwise a class without images is `data.empty_class`
-        # changes no output and is no setting, so that a new domain makes no other manifest again
+    """Write cache/manifests/DOMAIN except its tasks."""
+    settings, params = context.settings, context.params
+    if not settings["class_names"]:  # otherwise `data.empty_class` says what to do about a class without images
+        # only a check: the other domains are not in `settings`, so a new domain makes no other manifest run again
         dataset = params.domains[name].dataset
         folders = [domain.images for domain in params.domains.values() if domain.dataset == dataset]
-        require_same_classes(how["images"], folders, dataset)
-    read = partial(image_facts, max_pixels=how["max_pixels"])
+        require_same_classes(settings["images"], folders, dataset)
+    read = partial(image_facts, max_pixels=settings["max_pixels"])
     found = domain_images(params, name)
     with Progress(f"manifest {name}", len(found.images)) as progress:
-        built = build(
+        listing = build(
             found,
             domain=name,
-            folder=how["images"],
-            class_names=how["class_names"],
-            labelled=how["labels"] != "none",
+            folder=settings["images"],
+            class_names=settings["class_names"],
+            labelled=settings["labels"] != "none",
             read_facts=read if found.has_bytes else None,
-            unreadable=how["unreadable"],
-            empty_class=how["empty_class"],
+            unreadable=settings["unreadable"],
+            empty_class=settings["empty_class"],
             workers=params.runtime.workers,
-            by_content=how["private"],
+            by_content=settings["private"],
             on_read=partial(progress.update, 1),
         )
-    manifest_files.write_manifest(built, paths.manifest(name), private=how["private"])
-    private = "; private: run all of `dvc repro` before you push, teammates cannot run what reads labels"
-    return summary(built.report) + (private if how["private"] else "")
+    manifest_files.write_manifest(listing, paths.manifest(name), private=settings["private"])
+    private = "; private: run all of `dvc repro` before you push, teammates cannot run stages that read labels"
+    return summary(listing.report) + (private if settings["private"] else "")
 
 
 def summary(report: dict[str, Any]) -> str:
-    """Return what was found, and what was left out and why, in one line."""
+    """Return one line that counts the images found and those left out, by reason."""
     line = f"{counted(report['images'], 'image')}, {counted(len(report['classes']), 'class')}"
     if report.get("labels") == "none":
         line += ", no labels"

@@ -1,8 +1,8 @@
 """Stage `model@MODEL`: record which weights a model has.
 
 Writes cache/models/MODEL.json: the checkpoint's name, size and sha256, or that it comes from the hub. `embed` depends
-on this small file, so a teammate without the weights uses the cache. Other weights at the same path than those of the
-features are refused: taking them extracts everything anew, which must be meant.
+on this small file, so a teammate without the weights can use the cache. The stage fails if the weights differ from
+those that made the cached features, because new weights extract everything again and that must be intended.
 """
 
 import json
@@ -18,7 +18,7 @@ from pipeline.write_aside import write_text
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what decides which weights are read."""
+    """Return the settings that decide which weights are read."""
     return params.models[name].model_dump(mode="json", include={"library", "name", "origin"})
 
 

@@ -1,7 +1,7 @@
-"""Stage `order@DOMAIN`: in which order a domain's classes arrive, kept from one time to the next.
+"""Stage `order@DOMAIN`: choose the order in which a domain's classes arrive, and keep it from run to run.
 
-Writes orders/DOMAIN.json, which DVC leaves in place (`persist`) and git carries: see `pipeline.datasets.kept_order`.
-It reads the names of the classes alone, so nobody needs images or labels for it.
+Writes orders/DOMAIN.json, which DVC leaves in place (`persist`) and git tracks: see `pipeline.datasets.kept_order`.
+Reads only the names of the classes, so it needs neither images nor labels.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from pipeline.stage import Context, stage
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what suite.yaml asks of the order of a domain's classes."""
+    """Return the settings that suite.yaml has for the order of a domain's classes."""
     dataset = params.datasets[params.domains[name].dataset]
     return {
         "classes_per_task": dataset.classes_per_task,
@@ -26,30 +26,30 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 
 @stage(per=("domains",), reads=("domains", "problems"), version=1, settings=settings)
 def order(context: Context, name: str) -> str:
-    """Extend orders/DOMAIN.json by the classes it does not have.
+    """Append the classes that orders/DOMAIN.json does not have yet.
 
-    The other domains of its dataset and of its problems have the same order: the first of them that this stage runs
-    for decides it. Their files are no dependency, and which domains they are no setting: an order that is there stays.
+    All domains of a dataset, and both domains of a problem, share one order, decided by the first domain for which this
+    stage runs. Their files are not dependencies and their names not settings, because an existing order never changes.
     """
     path, folder = paths.order(name), paths.manifest(name)
-    names, asked = manifest_files.read_class_names(folder), dict(context.settings)
-    asked["tasks"] = asked["tasks"] or manifest_files.read_source_tasks(folder)
-    own = read_orders(path)
-    others = [read_orders(paths.order(other)) for other in related(context.params, name)]
-    tasks = order_of_arrival(names, longest(asked, [own, *others]), **asked)
-    # the one in force is the last one
-    write_orders(path, [*(kept for kept in own if kept.asked != asked), KeptOrder(asked, tasks)])
-    known = {name for task in longest(asked, [own]) for name in task}
+    names, settings = manifest_files.read_class_names(folder), dict(context.settings)
+    settings["tasks"] = settings["tasks"] or manifest_files.read_source_tasks(folder)
+    orders = read_orders(path)
+    related_orders = [read_orders(paths.order(other)) for other in related_domains(context.params, name)]
+    tasks = order_of_arrival(names, longest(settings, [orders, *related_orders]), **settings)
+    # the last order is the one in force
+    write_orders(path, [*(kept for kept in orders if kept.asked != settings), KeptOrder(settings, tasks)])
+    known = {name for task in longest(settings, [orders]) for name in task}
     new = [name for name in names if name not in known]
     text = f"{counted(len(names), 'class')}, {counted(len(present(tasks, names)), 'task')}, kept in {path}"
     return f"{text}; new classes arrive last: {listed(new)}" if known and new else text
 
 
-def related(params: Any, name: str) -> list[str]:
+def related_domains(params: Any, name: str) -> list[str]:
     """Return the other domains of a domain's dataset and of its problems."""
     dataset = params.domains[name].dataset
-    found = [key for key, domain in params.domains.items() if domain.dataset == dataset]
+    domains = [key for key, domain in params.domains.items() if domain.dataset == dataset]
     for problem in params.problems.values():
         if name in (problem.source, problem.target):
-            found += [problem.source, problem.target]
-    return [key for key in dict.fromkeys(found) if key != name]
+            domains += [problem.source, problem.target]
+    return [key for key in dict.fromkeys(domains) if key != name]

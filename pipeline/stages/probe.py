@@ -1,8 +1,8 @@
-"""Stage `probe@DOMAIN`: first figures of a domain's features, to see whether they are any good.
+"""Stage `probe@DOMAIN`: measure how good a domain's features are, before any adaptation.
 
-Writes results/SUITE/probes/DOMAIN.json: zero-shot accuracy of CLIP, eq. (1); accuracy of the nearest class mean of the
-vision model (means of train images, scored on test images, averaged over the seeds); and the mean cosine between an
-image's embedding in each view and in the original. It reads labels, and nothing that adapts depends on it.
+Writes results/SUITE/probes/DOMAIN.json: the zero-shot accuracy of CLIP, eq. (1); the accuracy of the vision model's
+nearest class mean (means of train images, scored on test images, averaged over the seeds); and the mean cosine between
+an image's embedding in each view and in the original. Reads labels, so no stage that adapts depends on it.
 """
 
 import sys
@@ -25,7 +25,7 @@ from pipeline.write_aside import write_json
 @stage(per=("domains",), reads=("language", "vision"))
 def probe(context: Context, name: str) -> str:
     """Write results/SUITE/probes/DOMAIN.json."""
-    # not opened by the project, which opens problems too: code of the method would be code of this stage
+    # not `context.project`, which imports problems: this stage would run again when the method's code changes
     domain = LabelledDomain(name, context.params.vision, context.params.language)
     labelled = is_labelled(domain.manifest)
     figures: dict[str, Any] = {
@@ -49,8 +49,8 @@ def probe(context: Context, name: str) -> str:
 
 
 def accuracies(domain: LabelledDomain) -> dict[str, Any]:
-    """Return the figures that need labels."""
-    # the logit scale of eq. (1) does not change which class is largest
+    """Return the figures that require labels."""
+    # the logit scale of eq. (1) does not change the argmax
     zero_shot = cosines(domain.clip.read("original"), domain.prompts.text).argmax(axis=1)
     nearest = [nearest_mean_accuracy(domain, seed) for seed in domain.seeds]
     return {
@@ -62,7 +62,7 @@ def accuracies(domain: LabelledDomain) -> dict[str, Any]:
 
 
 def nearest_mean_accuracy(domain: LabelledDomain, seed: int) -> float:
-    """Return the accuracy on a seed's test images of the class means of its train images."""
+    """Return a seed's accuracy of classifying test images by the nearest class mean of the train images."""
     rows, labels = domain.vision.read("original"), domain.labels
     train, test = domain.train_index(seed), domain.test_index(seed)
     means = class_means(rows[train], labels[train], len(domain.classes))

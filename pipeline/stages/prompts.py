@@ -1,7 +1,7 @@
-"""Stage `prompts@DOMAIN`: text embeddings of the domain's classes, averaged over its templates.
+"""Stage `prompts@DOMAIN`: embed the names of a domain's classes as text, averaged over the domain's templates.
 
-Writes cache/prompts/DOMAIN.zarr: one unit vector per class, sorted by name so that the order of arrival is no matter,
-and the model's learned logit scale. With an imported language model the vectors are read from its file instead.
+Writes cache/prompts/DOMAIN.zarr: one unit vector per class and the model's learned logit scale. Classes are sorted by
+name, so the order of arrival does not matter. For an imported language model the vectors are read from its file.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from pipeline.store.prompt_store import Prompts, write_prompts
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what decides the prompts of a domain: names, templates, and the model."""
+    """Return the settings that decide a domain's prompts: names, templates and model."""
     domain = params.domains[name]
     return {
         "class_names": params.datasets[domain.dataset].class_names,
@@ -47,7 +47,7 @@ def prompts(context: Context, name: str) -> str:
 
 
 def embed_prompts(context: Context, domain: str, classes: Sequence[str]) -> Prompts:
-    """Embed every class in every template; average the unit vectors and normalise again."""
+    """Embed every class in every template, average the unit vectors and normalise the means."""
     from pipeline.encoders import clip_encoder  # imports torch
 
     params = context.params

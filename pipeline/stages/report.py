@@ -1,7 +1,7 @@
-"""Stage `report`: results/SUITE/report.html, one page of everything that was measured.
+"""Stage `report`: write results/SUITE/report.html, one page with all results.
 
-Reads what the stages wrote under results/SUITE, and images where there are any. The page is not cached, so it is never
-pushed: it may hold thumbnails of images, and it names the git revision.
+Reads the other stages' outputs under results/SUITE, and images if they are there. DVC does not cache the page, so it is
+never pushed: it may contain thumbnails of images, and it names the git revision.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.report.made_with import made_with
-from pipeline.stage import BY_NAME, Context, stage
+from pipeline.stage import TRACKED_SECTIONS, Context, stage
 from pipeline.write_aside import write_text
 
 SECTIONS = (
@@ -20,14 +20,14 @@ SECTIONS = (
 
 
 def settings(params: Params) -> dict[str, Any]:
-    """Return all that the page shows of the parameters."""
-    return params.model_dump(mode="json", include=set(SECTIONS) - set(BY_NAME), exclude_none=True)
+    """Return all parameters that the page shows."""
+    return params.model_dump(mode="json", include=set(SECTIONS) - set(TRACKED_SECTIONS), exclude_none=True)
 
 
 @stage(reads=SECTIONS, settings=settings)
 def report(context: Context) -> str:
     """Write results/SUITE/report.html."""
-    # Imported here: stage `code` imports every stage, and need not wait for pandas.
+    # imported here because stage `code` imports every stage and need not wait for pandas
     from pipeline.report.page.page import render_page
 
     html = render_page(page_content(context))
@@ -45,10 +45,10 @@ def page_content(context: Context) -> dict[str, Any]:
     from pipeline.report.suite_tables import headline_table, method_tables
 
     params, suite, max_pixels = context.params, context.suite, context.params.data.max_pixels
-    measured = read_suite(suite, params.problems, params.domains)
+    results = read_suite(suite, params.problems, params.domains)
     problems = [
-        content.read_problem(suite, name, one, measured.comparisons[name], swept=name in params.swept)
-        for name, one in params.problems.items()
+        content.read_problem(suite, name, entry, results.comparisons[name], swept=name in params.swept)
+        for name, entry in params.problems.items()
     ]
     album, code = dict[str, str](), paths.stage_code("report")
     pictures = {
@@ -65,15 +65,15 @@ def page_content(context: Context) -> dict[str, Any]:
         )
         for problem in problems
     }
-    # of every step; None for the steps whose images are gone, which come first
+    # the image folder of each step, or None for the past steps, whose images are gone
     images = {key: params.domains[step.domain].images for key, step in params.steps.items()}
     streams = read_streams(suite, {**dict.fromkeys(params.past), **images}, album, max_pixels=max_pixels)
     return {
         "suite": suite,
         "variant": params.method.variant,
         "warnings": content.warnings(problems, made_with(params.selected())),
-        "headline": headline_table(measured) if problems else None,
-        "methods": [part for table in method_tables(measured) for part in table.parts()],
+        "headline": headline_table(results) if problems else None,
+        "methods": [part for table in method_tables(results) for part in table.parts()],
         "problems": problems,
         "pictures": pictures,  # by problem
         "streams": streams,

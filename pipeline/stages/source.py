@@ -1,9 +1,9 @@
-"""Stage `source@SOURCE`: the random Fourier bases of a source and its targets, and kernel LDA of it after each task.
+"""Stage `source@SOURCE`: draw the random Fourier bases and fit kernel LDA to a source after each of its tasks.
 
-Of `source`, `adapt` and `evaluate` the only one that reads source rows and labels. Writes cache/bases/SOURCE.json, the
-recipe of every seed's basis, and cache/source/SOURCE.zarr: class means, scatter and a classifier after each task, for
-every seed. These two are all that the target's stages may read of the source. For people,
-results/SUITE/bases/SOURCE.json says how well the bases approximate their kernel on a sample of the vision rows.
+Reads source rows and labels, unlike `adapt` and `evaluate`. Writes cache/bases/SOURCE.json, the recipe of every seed's
+basis, and cache/source/SOURCE.zarr: class means, scatter and classifier after each task, for every seed. The stages of
+a target may read nothing else of the source. For information, results/SUITE/bases/SOURCE.json says how well the bases
+approximate their kernel on a sample of the vision rows.
 """
 
 from functools import partial
@@ -26,12 +26,12 @@ from pipeline.store.basis_file import Bases, BasisRecipe, write_bases
 from pipeline.store.source_store import SCHEMA, reserve_scatters, write_models
 from pipeline.write_aside import write_json
 
-SAMPLE = 500  # rows on which the kernel is compared: 124,750 pairs
+SAMPLE = 500  # number of rows on which the kernel is compared: 124,750 pairs
 
 
 @stage(per=("sources",), reads=("language", "method", "rff", "vision"))
 def source(context: Context, name: str) -> str:
-    """Write the bases, their errors, and cache/source/SOURCE.zarr with a model for each label space inside it."""
+    """Write the bases, their errors and cache/source/SOURCE.zarr, which also holds a model for each label space."""
     method = context.params.method
     options = method_options(method.variant, method.options)
     with context.executor(name) as executor:
@@ -50,37 +50,37 @@ def source(context: Context, name: str) -> str:
             message += f"; {space}: {fit(part, bases, options, executor)}"
     write_bases(bases.path, recipe, bases.digests)
     write_json(paths.basis_error(context.suite, name), figures)
-    chosen = f", weights {np.mean(recipe.weights, axis=0).round(2)}" if recipe.weights else ""
-    return f"{message}; D {recipe.D}, relative error of distances {figures['distance_rms']:.1%}{chosen}"
+    weights = f", weights {np.mean(recipe.weights, axis=0).round(2)}" if recipe.weights else ""
+    return f"{message}; D {recipe.D}, relative error of distances {figures['distance_rms']:.1%}{weights}"
 
 
 def draw_bases(domain: LabelledDomain, recipe: BasisRecipe, executor: Executor) -> tuple[Bases, dict[str, Any]]:
-    """Return the bases of all seeds, and how far they are from their kernel on average."""
+    """Return the bases of all seeds, and their mean errors in approximating the kernel."""
     rows = domain.vision_rows("original")
     sample = np.asarray(rows[np.arange(0, len(rows), max(1, len(rows) // SAMPLE))[:SAMPLE]])
-    drawn = executor.for_each_seed(
+    results = executor.for_each_seed(
         partial(draw_seed, recipe=recipe, sample=sample), len(recipe.seeds), images=SAMPLE, views=1, D=recipe.D
     )
-    errors = zip(KernelError._fields, np.mean([error for _, _, error in drawn], axis=0), strict=True)
+    errors = zip(KernelError._fields, np.mean([error for _, _, error in results], axis=0), strict=True)
     figures = {
         "D": recipe.D,
-        "gamma": float(f"{np.mean([gamma for _, gamma, _ in drawn]):.6g}"),  # they differ under `median`
+        "gamma": float(f"{np.mean([gamma for _, gamma, _ in results]):.6g}"),  # differs between seeds under `median`
         **{name: float(f"{value:.3g}") for name, value in errors},
     }
-    return Bases(paths.bases(domain.name), recipe, tuple(digest for digest, _, _ in drawn)), figures
+    return Bases(paths.bases(domain.name), recipe, tuple(digest for digest, _, _ in results)), figures
 
 
 def fit(domain: LabelledDomain, bases: Bases, options: MethodOptions, executor: Executor) -> str:
-    """Write the model of a source in its label space."""
+    """Fit kernel LDA in the domain's label space, write the model and return the message to print."""
     views, width = [view for view in options.views_of_source if view in domain.vision.views], bases.width(options)
     backbones = {"vision": domain.vision.backbone, "language": domain.clip.backbone}
     seeds, tasks = len(domain.seeds), len(domain.class_sets)
     path = paths.source_model(domain.name, domain.label_space)
     with writing(path, SCHEMA) as store:
         scatters = reserve_scatters(store, seeds, tasks, width) if options.source_covariance else None
-        one = partial(fit_seed, domain=domain, bases=bases, options=options, views=views, scatters=scatters)
-        fitted = executor.for_each_seed(one, seeds, images=domain.largest_task, views=len(views), D=width)
-        write_models(store, domain.class_names, backbones, fitted)
+        fit_one = partial(fit_seed, domain=domain, bases=bases, options=options, views=views, scatters=scatters)
+        models = executor.for_each_seed(fit_one, seeds, images=domain.largest_task, views=len(views), D=width)
+        write_models(store, domain.class_names, backbones, models)
     absent = [view for view in options.views_of_source if view not in views]
-    without = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
-    return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{without}"
+    note = f"; without {listed(absent)}, which domains.{domain.name}.views lacks" if absent else ""
+    return f"{counted(len(domain.classes), 'class')} in {counted(tasks, 'task')}, {counted(seeds, 'seed')}{note}"

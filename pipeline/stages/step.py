@@ -1,9 +1,9 @@
-"""Stage `step@STREAM-STEP`: one more step of a stream of unlabelled images.
+"""Stage `step@STREAM-STEP`: add one step of unlabelled images to a stream.
 
-Reads the state of the step before (statistics, no row), the embeddings of this step's images, prompts, basis and the
-source *model*: no image or row of an earlier step, no label. Writes cache/streams/STEP.zarr, the state that the next
-step continues, and for people results/SUITE/streams/STEP.csv (what each image was taken for, least certain first) and
-STEP.json (shares of the classes, agreement, estimated accuracy, drift).
+Reads the state of the step before (statistics, no rows), the embeddings of this step's images, prompts, basis and the
+source *model*, but no image or row of an earlier step and no label. Writes cache/streams/STEP.zarr, the state that the
+next step continues. For people it writes results/SUITE/streams/STEP.csv (the predicted class of each image, least
+certain first) and STEP.json (shares of the classes, agreement, estimated accuracy, drift).
 """
 
 from dataclasses import replace
@@ -29,18 +29,18 @@ def step(context: Context, name: str) -> str:
     options = method_options(params.method.variant, params.method.options)
     with context.executor(entry.domain) as executor:
         domain = context.project.domain(entry.domain, lazy=executor.lazy)
-        opened = OpenedStep(name, entry, domain, options)
+        inputs = OpenedStep(name, entry, domain, options)
         (result,) = executor.for_each_seed(
-            partial(adapt_step, step=opened),
+            partial(adapt_step, step=inputs),
             1,
-            images=len(opened.images),
+            images=len(inputs.images),
             views=len(options.views),
-            D=opened.basis.width,
+            D=inputs.basis.width,
         )
-    names = opened.class_names
-    before = None if opened.before is None else opened.before.summary
-    figures = step_figures(result.prediction, names, before, corrected=len(opened.corrected))
-    table = images_csv(opened.images, result.prediction, names, result.weight, opened.corrected)
+    names = inputs.class_names
+    previous = None if inputs.previous_state is None else inputs.previous_state.summary
+    figures = step_figures(result.prediction, names, previous, corrected=len(inputs.corrected))
+    table = images_csv(inputs.images, result.prediction, names, result.weight, inputs.corrected)
     state = replace(result.state, summary=figures)
     write_text(paths.step_images(context.suite, name), table)
     content = {"step": name, "steps_before": list(state.steps_before), **figures}
@@ -50,7 +50,7 @@ def step(context: Context, name: str) -> str:
 
 
 def summary(figures: dict[str, Any], classes: int, before: str | None) -> str:
-    """Return one line: what came in, how sure the model is, and what changed."""
+    """Return one line about the step: its images and classes, how sure the model is, and what changed."""
     line = (
         f"{counted(figures['images'], 'image')}, {counted(classes, 'class')} so far, "
         f"branches agree on {figures['agreement']:.0%}, accuracy perhaps {figures['estimated_accuracy']:.0%} "

@@ -1,7 +1,7 @@
-"""Stage `tables`: all problems of the suite in one table, with the paper's published figures apart.
+"""Stage `tables`: put the results of all problems of the suite into tables, beside the paper's published figures.
 
-Writes results/SUITE/tables/{headline,comparison,ablation,unknown_classes,sensitivity,selection}.{csv,md,tex}. Left out
-are `ablation` where no ablation was compared, `unknown_classes` where no target has such, and the last two where no
+Writes results/SUITE/tables/{headline,comparison,ablation,unknown_classes,sensitivity,selection}.{csv,md,tex}. Omits
+`ablation` if no ablation was compared, `unknown_classes` if no target has unknown classes, and the last two if no
 problem is swept.
 """
 
@@ -22,13 +22,13 @@ FORMATS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 
 
 def settings(params: Params) -> dict[str, Any]:
-    """Return which problems there are, of which dataset, and what their figures are compared with."""
+    """Return the problems with their datasets, and the settings that their figures must have been made with."""
     sections = {"data", "language", "views", "vision"}
     problems = params.problems.items()
     return {
         "made_with": made_with(params.model_dump(mode="json", include=sections)),
         "problems": {name: problem.model_dump(exclude_none=True) for name, problem in problems},
-        "datasets": {name: params.domains[one.target].dataset for name, one in problems},
+        "datasets": {name: params.domains[problem.target].dataset for name, problem in problems},
         "swept": list(params.swept),
     }
 
@@ -39,15 +39,15 @@ def settings(params: Params) -> dict[str, Any]:
 def tables(context: Context) -> str:
     """Write results/SUITE/tables."""
     params, suite = context.params, context.suite
-    measured = read_suite(suite, params.problems, params.domains)
+    results = read_suite(suite, params.problems, params.domains)
     sweeps = {name: read_sweeps(suite, name) for name in params.swept}
-    now = made_with(params.selected())
-    results = (measured.made_with, *(one.made_with for one in sweeps.values()))
-    stale = [note for one in results for note in stale_notes(one, now, "dvc repro")]
-    all_tables = [replace(table, warnings=tuple(stale)) for table in suite_tables(measured, sweeps)]
+    current = made_with(params.selected())
+    recorded = (results.made_with, *(sweep.made_with for sweep in sweeps.values()))
+    notes = [note for parameters in recorded for note in stale_notes(parameters, current, "dvc repro")]
+    all_tables = [replace(table, warnings=tuple(notes)) for table in suite_tables(results, sweeps)]
     with write_aside(paths.suite_tables(suite)) as aside:
         aside.mkdir()
         for table in all_tables:
-            for ending, render in FORMATS.items():
-                (aside / f"{table.name}.{ending}").write_text(render(table), encoding="utf-8")
+            for suffix, render in FORMATS.items():
+                (aside / f"{table.name}.{suffix}").write_text(render(table), encoding="utf-8")
     return f"\n{to_text(all_tables[0])}" if all_tables else "suite.yaml has no problems"

@@ -1,7 +1,7 @@
-"""Stage `tasks@DOMAIN`: the task of every image, and which images are train and test for each seed.
+"""Stage `tasks@DOMAIN`: assign every image to a task and, for each seed, to the train or test images.
 
-Writes tasks.csv and classes.csv of cache/manifests/DOMAIN/tasks, from the manifest and the order of the
-classes: whoever has no images changes seeds, fractions and the order of classes all the same.
+Writes tasks.csv and classes.csv of cache/manifests/DOMAIN/tasks. Reads only the manifest and the order of the classes,
+so seeds, fractions and the order can be changed without the images.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ from pipeline.stage import Context, stage
 
 
 def settings(params: Params, name: str) -> dict[str, Any]:
-    """Return what decides the tasks and splits of a domain; label spaces that no problem names do not."""
+    """Return the settings that decide a domain's tasks and splits, with only the label spaces that a problem names."""
     dataset = params.datasets[params.domains[name].dataset]
     problems = [p for p in params.problems.values() if name in (p.source, p.target)]
     named = sorted({p.label_space for p in problems if p.label_space is not None})
@@ -34,20 +34,20 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 def tasks(context: Context, name: str) -> str:
     """Write cache/manifests/DOMAIN/tasks."""
     folder = paths.manifest(name)
-    how = dict(context.settings)
-    spaces = how.pop("label_spaces", {})
+    settings = dict(context.settings)
+    spaces = settings.pop("label_spaces", {})
     names = manifest_files.read_class_names(folder)
     orders = kept_order.read_orders(paths.order(name))
     if not orders:
         raise InputError(f"{paths.order(name)}: no such file, or it is empty; run dvc repro order@{name}")
     order = kept_order.present(orders[-1].tasks, names)
     rows = list(manifest_files.iterate_labelled(folder))
-    labels, contents = [name for name, _ in rows], [sha256 for _, sha256 in rows]
-    classes, arranged = arrange(name, order, labels, contents, **how)
+    labels, digests = [name for name, _ in rows], [sha256 for _, sha256 in rows]
+    classes, splits = arrange(name, order, labels, digests, **settings)
     parts = {
         space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)
         for space, lists in spaces.items()
     }
-    arranged = replace(arranged, spaces={s: target_tasks(rows, labels) for s, rows in parts.items()})
-    write_tasks(arranged, classes, folder, parts)
-    return f"{counted(classes[-1].task + 1, 'task')}, {counted(len(arranged.seeds), 'seed')}"
+    splits = replace(splits, spaces={space: target_tasks(members, labels) for space, members in parts.items()})
+    write_tasks(splits, classes, folder, parts)
+    return f"{counted(classes[-1].task + 1, 'task')}, {counted(len(splits.seeds), 'seed')}"

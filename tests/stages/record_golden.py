@@ -1,7 +1,7 @@
-"""Outputs of the stages that follow a version, on a project that is the same on every machine; and how to record them.
+"""Record the outputs of stages that have a version, on a project that is the same on every machine.
 
-``python tests/stages/record_golden.py`` writes tests/stages/golden: digests of the manifest's files, and the arrays of
-`embed` and `prompts` with the versions of the four stages. It refuses to record other outputs under the same version.
+``python tests/stages/record_golden.py`` writes tests/stages/golden: digests of the manifest's files, the arrays of
+`embed` and `prompts`, and the versions of the four stages. It refuses to record changed outputs under the same version.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ from small_project import SmallProject, features_of, small_params, write_tiny_we
 GOLDEN = Path(__file__).parent / "golden"
 STAGES = ("manifest", "tasks", "embed", "prompts")
 TASKS = ("tasks.csv", "classes.csv")
-ROUNDING = 0.01  # of every row: other processors and versions of torch round otherwise
+ROUNDING = 0.01  # relative tolerance per row, because processors and versions of torch round differently
 REMEDY = "python tests/stages/record_golden.py"
 
 Outputs = dict[str, dict[str, npt.NDArray[np.generic]]]  # stage -> name -> array
 
 
 def make_outputs(folder: Path) -> Outputs:
-    """Run the four stages on six images whose files have the same bytes everywhere (BMP is not compressed)."""
+    """Run the four stages on six images, stored as BMP because uncompressed files have the same bytes everywhere."""
     project = SmallProject(folder)
     write_tiny_weights(folder / "weights")
     rng = np.random.default_rng(0)
     for name in ("ant/0", "ant/1", "ant/2", "bee/0", "bee/1", "bee/2"):
         file = folder / f"data/left/{name}.bmp"
         file.parent.mkdir(parents=True, exist_ok=True)
-        coarse = rng.integers(0, 256, (5, 4, 3), dtype=np.uint8)
-        Image.fromarray(coarse.repeat(5, axis=0).repeat(5, axis=1)).save(file)
+        blocks = rng.integers(0, 256, (5, 4, 3), dtype=np.uint8)
+        Image.fromarray(blocks.repeat(5, axis=0).repeat(5, axis=1)).save(file)
     params = small_params() | {"problems": {}, "sources": {}, "swept": {}}
     project.write_params(params | {"domains": {"left": params["domains"]["left"]}})
     project.run_here(*features_of("left"))
@@ -60,21 +60,21 @@ def make_outputs(folder: Path) -> Outputs:
     }
 
 
-def differences(made: dict[str, npt.NDArray[np.generic]], recorded: dict[str, npt.NDArray[np.generic]]) -> list[str]:
-    """Return the names of the outputs that differ: digests at all, numbers by more than rounding."""
-    names = sorted({*made, *recorded})
-    return [n for n in names if n not in made or n not in recorded or not _alike(made[n], recorded[n])]
+def differences(outputs: dict[str, npt.NDArray[np.generic]], recorded: dict[str, npt.NDArray[np.generic]]) -> list[str]:
+    """Return the names of outputs that differ; floating-point arrays may differ by rounding."""
+    names = sorted({*outputs, *recorded})
+    return [n for n in names if n not in outputs or n not in recorded or not _alike(outputs[n], recorded[n])]
 
 
-def _alike(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> bool:
-    if one.dtype != other.dtype or one.dtype.kind != "f" or one.shape != other.shape:
-        return one.dtype == other.dtype and np.array_equal(one, other)
-    a, b = (np.atleast_2d(x).astype(np.float64) for x in (one, other))
+def _alike(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic]) -> bool:
+    if left.dtype != right.dtype or left.dtype.kind != "f" or left.shape != right.shape:
+        return left.dtype == right.dtype and np.array_equal(left, right)
+    a, b = (np.atleast_2d(x).astype(np.float64) for x in (left, right))
     return bool((np.linalg.norm(a - b, axis=1) < ROUNDING * np.linalg.norm(b, axis=1)).all())
 
 
 def recorded_versions() -> dict[str, int]:
-    """Return the version under which each stage's outputs were recorded."""
+    """Return the version of each stage for which outputs are recorded."""
     versions: dict[str, int] = json.loads((GOLDEN / "versions.json").read_text())
     return versions
 
@@ -85,34 +85,34 @@ def read_recorded(stage: str) -> dict[str, npt.NDArray[np.generic]]:
         return dict(arrays)
 
 
-def explain(stage: str, made: dict[str, npt.NDArray[np.generic]]) -> str:
-    """Return what is wrong with a stage's outputs and version, and what to do; empty where nothing is."""
-    declared, recorded = find_stage(stage).version, recorded_versions()[stage]
-    changed = ", ".join(differences(made, read_recorded(stage)))
+def explain(stage: str, outputs: dict[str, npt.NDArray[np.generic]]) -> str:
+    """Return a message if a stage's outputs or version differ from the recorded ones, otherwise an empty string."""
+    version, recorded = find_stage(stage).version, recorded_versions()[stage]
+    changed = ", ".join(differences(outputs, read_recorded(stage)))
     file = f"pipeline/stages/{stage}.py"
     if stage == "embed":
         file = "pipeline/extraction/embedding_settings.py (ROWS_VERSION)"
-    if declared != recorded:
-        return f"{file}: version {declared}, but outputs are recorded of version {recorded}; run {REMEDY}"
+    if version != recorded:
+        return f"{file}: version {version}, but the recorded outputs are of version {recorded}; run {REMEDY}"
     if changed:
         return (
-            f"outputs of `{stage}` changed ({changed}), and caches of version {declared} would be taken for them; "
-            f"if the change is meant, raise the version in {file} and run {REMEDY}"
+            f"outputs of `{stage}` changed ({changed}), but caches of version {version} would still be used; "
+            f"if the change is intended, raise the version in {file} and run {REMEDY}"
         )
     return ""
 
 
 def record() -> None:
-    """Write the outputs of today, unless they changed and the version did not."""
+    """Write the current outputs, unless they changed but the version did not."""
     with tempfile.TemporaryDirectory() as folder:
-        made = make_outputs(Path(folder))
+        outputs = make_outputs(Path(folder))
     versions = {stage: find_stage(stage).version for stage in STAGES}
     for stage in STAGES:
         if (GOLDEN / "versions.json").exists() and recorded_versions().get(stage) == versions[stage]:
-            if wrong := explain(stage, made[stage]):
-                sys.exit(wrong)
+            if message := explain(stage, outputs[stage]):
+                sys.exit(message)
         else:
-            np.savez_compressed(GOLDEN / f"{stage}.npz", **made[stage])
+            np.savez_compressed(GOLDEN / f"{stage}.npz", **outputs[stage])
     (GOLDEN / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
 
 

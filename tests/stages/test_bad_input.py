@@ -1,4 +1,4 @@
-"""Bad input at the stages: one line that names the thing, status 2, nothing half-written, nothing lost."""
+"""Test stages on bad input: they fail with one line and status 2, and neither write nor delete anything in cache/."""
 
 import shutil
 
@@ -14,7 +14,7 @@ VIT = "weights/vit/model.safetensors"
 
 @pytest.fixture
 def project(project_copy, monkeypatch):
-    """A copy of the project that was run, without what extraction had kept."""
+    """Return a copy of the finished project without the progress of extraction."""
     monkeypatch.chdir(project_copy.folder)
     shutil.rmtree(".referee")
     return project_copy
@@ -22,7 +22,7 @@ def project(project_copy, monkeypatch):
 
 @pytest.fixture
 def refused(project, refused):
-    """Run a stage that must fail; return its one line, after seeing that it wrote and left nothing."""
+    """Return a function that runs a failing stage, checks that cache/ is unchanged, and returns the error line."""
 
     def run(*arguments):
         before = files(project)
@@ -37,7 +37,7 @@ def files(project):
     return {file: file.read_bytes() for file in project.folder.glob("cache/**/*") if file.is_file()}
 
 
-def test_weights_that_are_missing_damaged_or_another_models(project, refused):
+def test_missing_damaged_or_wrong_weights_are_named(project, refused):
     weights = project.folder / VIT
     weights.write_bytes(weights.read_bytes()[:1000])
     assert VIT in refused("embed", "left", "vit")
@@ -48,17 +48,17 @@ def test_weights_that_are_missing_damaged_or_another_models(project, refused):
         assert "weights/vit: no such file or folder" in refused(*stage)
 
 
-def test_imported_embeddings_that_are_not_those_of_the_domain(project, refused):
-    """What else may be wrong with them is in tests/extraction/test_imported.py."""
+def test_one_matrix_cannot_be_imported_for_two_domains(project, refused):
+    """Other defects of imported embeddings are in tests/extraction/test_imported.py."""
     np.save(project.folder / "x.npy", np.ones((24, 4), np.float32))
     model = {"library": "imported", "name": "theirs", "origin": "x.npy", "views": ["original"]}
     project.change_params(models={"vit": model})
-    line = refused("embed", "left", "vit")  # one matrix in manifest order cannot be that of two domains
+    line = refused("embed", "left", "vit")
     assert "x.npy" in line
     assert "left.npy, right.npy" in line
 
 
-def test_prompts_without_a_text_for_a_class(project, refused):
+def test_imported_prompts_without_a_class_are_refused(project, refused):
     np.savez(
         project.folder / "t.npz",
         text=np.eye(3, 16, dtype=np.float32),

@@ -1,4 +1,4 @@
-"""Data at its limits through the stages, from imported features to metrics; method/ has every variant."""
+"""Run the stages on degenerate data, from imported features to metrics; tests/method/ covers every variant."""
 
 import json
 
@@ -19,17 +19,16 @@ def project(tmp_path, monkeypatch):
     return ImportedProject(tmp_path)
 
 
-def test_a_threshold_that_no_label_reaches(project, capsys):
-    """With no label kept, accuracy is null in JSON and an empty cell in CSV, not NaN."""
+def test_accuracy_is_null_or_an_empty_cell_if_no_label_is_kept(project, capsys):
     options = {"variant": "calibrated", "options": {"threshold": 1.0}}
     project.write(source=48, target=48, method=options, data=DATA, **SMALL)
     for stage in (*FEATURES, *STATISTICS):
         assert main(stage) == 0, stage
     text = (project.folder / "results/toy/evaluations/a-b.json").read_text()
-    found = json.loads(text)
-    assert np.isfinite([value for value in found.values() if isinstance(value, float)]).all()
-    assert found["pseudo_labels_kept"] == 0
-    assert found["pseudo_label_accuracy"] is None
+    figures = json.loads(text)
+    assert np.isfinite([value for value in figures.values() if isinstance(value, float)]).all()
+    assert figures["pseudo_labels_kept"] == 0
+    assert figures["pseudo_label_accuracy"] is None
     assert "nan" not in text.lower()
     table = (project.folder / "results/toy/problems/a-b/tables/pseudo_labels.csv").read_text()
     assert table.splitlines() == ["task,accuracy,kept", "1,,0.0", "2,,0.0"]
@@ -37,8 +36,8 @@ def test_a_threshold_that_no_label_reaches(project, capsys):
 
 
 @pytest.mark.parametrize(("images", "per_task"), [(4, 2), (3, 1)])
-def test_a_task_without_a_test_image_is_adapted_to_and_cannot_be_scored(project, refused, images, per_task):
-    """One image per class, and a class without images."""
+def test_a_task_without_test_images_can_be_adapted_to_but_not_scored(project, refused, images, per_task):
+    """The cases are one image per class, and a class without images."""
     names = {f"c000{c}": f"c000{c}" for c in range(4)}
     project.write(source=32, target=images, data=DATA | {"empty_class": "report"}, **SMALL)
     project.change(datasets={"toy": {"classes_per_task": per_task, "class_names": names}})

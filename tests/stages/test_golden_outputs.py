@@ -1,4 +1,4 @@
-"""Features are kept until a version is raised: the outputs of `manifest`, `embed` and `prompts` are those recorded."""
+"""Check that the outputs of `manifest`, `tasks`, `embed` and `prompts` only change when their versions are raised."""
 
 import numpy as np
 import pytest
@@ -7,23 +7,23 @@ from stages.record_golden import REMEDY, STAGES, differences, explain, make_outp
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def outputs(tmp_path_factory):
     return make_outputs(tmp_path_factory.mktemp("golden"))
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_outputs_are_those_recorded_under_the_stage_s_version(made, stage):
-    wrong = explain(stage, made[stage])
-    assert not wrong, wrong
+def test_outputs_equal_those_recorded_for_the_version(outputs, stage):
+    message = explain(stage, outputs[stage])
+    assert not message, message
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_changed_outputs_ask_for_a_new_version(stage):
+def test_changed_outputs_require_a_new_version(stage):
     changed = read_recorded(stage)
     name = sorted(changed)[0]
     changed[name] = np.array("0") if stage in ("manifest", "tasks") else changed[name] * np.float16(1.05)
     assert differences(changed, read_recorded(stage)) == [name]
-    wrong = explain(stage, changed)
+    message = explain(stage, changed)
     place = "ROWS_VERSION" if stage == "embed" else f"pipeline/stages/{stage}.py"
-    assert place in wrong
-    assert REMEDY in wrong
+    assert place in message
+    assert REMEDY in message

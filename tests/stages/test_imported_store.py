@@ -1,6 +1,6 @@
-"""A store that another project extracted takes the place of a model, as `dvc get` brings it.
+"""Import the stores of another project in place of a model.
 
-The commands of docs/how-to/own-features.md, with a project on this disk and `dvc get` in place of `dvc import`.
+These are the commands of docs/how-to/own-features.md, with a local project and `dvc get` instead of `dvc import`.
 """
 
 import shutil
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def second(finished, tmp_path):
-    """Another project with the same images of `left`, and the stores of the first in features/."""
-    theirs = SmallProject(tmp_path / "theirs")
-    shutil.copytree(finished, theirs.folder, symlinks=True)
+    """Return another project with the same images of `left`, and the stores of the first project in features/."""
+    first = SmallProject(tmp_path / "first")
+    shutil.copytree(finished, first.folder, symlinks=True)
     second = SmallProject(tmp_path / "second")
     shutil.copytree(finished / "data", second.folder / "data")
-    params = theirs.read_params()
+    params = first.read_params()
     for key in ("vit", "clip"):
         params["models"][key] = {"library": "imported", "name": key, "origin": f"features/{key}"}
     second.write_params(params)
@@ -31,20 +31,20 @@ def second(finished, tmp_path):
         ("prompts/left", "clip/prompts/left"),
     ):
         (second.folder / "features" / copy).parent.mkdir(parents=True, exist_ok=True)
-        source, target = (str(theirs.folder), f"cache/{path}.zarr"), f"features/{copy}.zarr"
+        source, target = (str(first.folder), f"cache/{path}.zarr"), f"features/{copy}.zarr"
         second.run("dvc", "get", "--quiet", *source, "-o", target)
     return second
 
 
-def test_a_store_of_another_project_is_taken_with_its_provenance(second, finished):
+def test_a_store_of_another_project_is_copied_with_its_provenance(second, finished):
     second.run_here(*features_of("left"))
     for model in ("vit", "clip"):
-        theirs, ours = (
+        original, imported = (
             open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for folder in (finished, second.folder)
         )
-        assert ours.provenance == theirs.provenance
-        for view in theirs.views:
-            assert (ours.read(view) == theirs.read(view)).all()
+        assert imported.provenance == original.provenance
+        for view in original.views:
+            assert (imported.read(view) == original.read(view)).all()
     texts = open_prompts(second.folder / "cache/prompts/left.zarr")
     assert (texts.text == open_prompts(finished / "cache/prompts/left.zarr").text).all()
     second.run_here(("probe", "left"))

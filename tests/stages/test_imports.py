@@ -1,4 +1,4 @@
-"""Start-up time is a feature: a stage imports torch, timm or open_clip only where it runs a model."""
+"""Check that stages start quickly: they import torch, timm or open_clip only if they run a model."""
 
 import json
 import subprocess
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.slow
 
 HEAVY = ("torch", "torchvision", "timm", "open_clip", "pandas", "sklearn", "matplotlib", "dvc")
 HEAVY += ("dask", "distributed")
-# Forks a child per stage, so that each starts without what the others imported; prints what each has imported.
+# Forks a child per stage, so that none starts with modules that another imported, and prints the heavy ones of each.
 FORKING = """
 import importlib, json, os, sys
-import pipeline.stage, pipeline.problem.problem  # what they have in common
+import pipeline.stage, pipeline.problem.problem  # imported by all stages
 for name, arguments in json.loads(sys.argv[1]):
     child = os.fork()
     if child == 0:
@@ -33,29 +33,29 @@ for name, arguments in json.loads(sys.argv[1]):
 """
 
 
-def imported(cases, folder):
-    """Return {name: heavy packages that it imported}."""
-    done = subprocess.run(
+def heavy_imports(cases, folder):
+    """Return {stage: heavy packages that it imported}."""
+    process = subprocess.run(
         [sys.executable, "-c", FORKING, json.dumps(cases), json.dumps(HEAVY)],
         capture_output=True, text=True, check=False, cwd=folder,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return {name: set(found) for name, found in map(json.loads, done.stdout.splitlines())}
+    assert process.returncode == 0, process.stderr
+    return {name: set(found) for name, found in map(json.loads, process.stdout.splitlines())}
 
 
-def test_the_module_of_a_stage_imports_nothing_heavy():
-    found = imported([(name, None) for name in stage_names()], ROOT)
-    assert found == {name: set() for name in stage_names()}
+def test_importing_the_module_of_a_stage_imports_nothing_heavy():
+    imports = heavy_imports([(name, None) for name in stage_names()], ROOT)
+    assert imports == {name: set() for name in stage_names()}
 
 
 @pytest.mark.long
-def test_only_what_runs_a_model_imports_one(run_project):
+def test_only_stages_that_run_a_model_import_its_library(run_project):
     names = {" ".join(stage): stage for stage in stages_of(small_params())}
-    found = imported(list(names.items()), run_project.folder)
-    assert found["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
-    assert "open_clip" in found["embed right clip"]
-    assert "open_clip" in found["prompts right"]
-    assert "torch" not in found["report"]  # the run before kept the views of its images
-    assert found["model vit"] == {"dvc"}  # which weights dvc.lock has the features of
+    imports = heavy_imports(list(names.items()), run_project.folder)
+    assert imports["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
+    assert "open_clip" in imports["embed right clip"]
+    assert "open_clip" in imports["prompts right"]
+    assert "torch" not in imports["report"]  # the earlier run cached the views of its images
+    assert imports["model vit"] == {"dvc"}  # to read the weights recorded in dvc.lock
     others = ("embed", "prompts", "model", "tables", "report")
-    assert not {name: heavy for name, heavy in found.items() if name.split()[0] not in others and heavy}
+    assert not {name: heavy for name, heavy in imports.items() if name.split()[0] not in others and heavy}

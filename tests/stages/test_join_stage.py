@@ -1,4 +1,4 @@
-"""Two vision models side by side, from their stores to a prediction of new images."""
+"""Test two joined vision models, from their stores to the prediction of new images."""
 
 import json
 from contextlib import chdir
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def joined(project_copy):
-    """The small project with a second vision model, which sees other pixels, beside the first."""
+    """Return the small project with two joined vision models, the second with another preprocessing."""
     params = project_copy.read_params()
     params["models"]["other"] = {**params["models"]["vit"], "preprocessing": {"mean": [0.1] * 3}}
     params |= {"joined": [{"name": "both", "first": "vit", "second": "other"}], "vision": "both"}
@@ -38,35 +38,35 @@ def joined(project_copy):
     return project_copy
 
 
-def test_weights_of_the_seeds_are_chosen_side_by_side_and_are_the_same(joined, monkeypatch):
+def test_weights_of_several_seeds_are_chosen_in_parallel_with_the_same_result(joined, monkeypatch):
     before = read_bases(joined.folder / paths.bases("left"))
-    both, chosen = Barrier(2, timeout=60), source_fit.chosen_weights  # passes when two threads are there
+    barrier, chosen_weights = Barrier(2, timeout=60), source_fit.chosen_weights  # passes when two threads wait
 
-    def chosen_together(*args):
-        both.wait()
-        return chosen(*args)
+    def wait_and_choose(*args):
+        barrier.wait()
+        return chosen_weights(*args)
 
-    monkeypatch.setattr(source_fit, "chosen_weights", chosen_together)
+    monkeypatch.setattr(source_fit, "chosen_weights", wait_and_choose)
     joined.change_params(runtime={"workers": 2})
     joined.run_here(("source", "left"))
     assert read_bases(joined.folder / paths.bases("left")) == before
 
 
-def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
+def test_joined_models_work_in_every_stage_and_predict_images(joined):
     folder = joined.folder
     stores = {name: open_embeddings(folder / paths.embeddings("right", name)) for name in ("vit", "other", "both")}
     both = stores["both"]
     assert both.model_widths == (stores["vit"].width, stores["other"].width)
     for name, columns in zip(("vit", "other"), np.split(both.read("zeros"), 2, axis=1), strict=True):
-        given = stores[name].read("zeros").astype(np.float64)
-        unit = given / np.linalg.norm(given, axis=1, keepdims=True)
+        embeddings = stores[name].read("zeros").astype(np.float64)
+        unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
         np.testing.assert_allclose(columns, unit, rtol=1e-3, atol=1e-7)
     recipe = read_bases(folder / paths.bases("left")).recipe
     assert [len(weights) for weights in recipe.weights] == [2, 2]
-    alike = recipe.draw_unweighted(0)
-    expected = weighted(alike, recipe.widths, recipe.weights[0]).omega
+    unweighted = recipe.draw_unweighted(0)
+    expected = weighted(unweighted, recipe.widths, recipe.weights[0]).omega
     np.testing.assert_array_equal(recipe.draw(0).omega, expected)
-    assert (expected != alike.omega).any()
+    assert (expected != unweighted.omega).any()
     digest = tree_digest(folder / paths.embeddings("right", "both"))
     joined.run_here(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM, "D"))
     assert tree_digest(folder / paths.embeddings("right", "both")) == digest
@@ -85,7 +85,7 @@ def test_joined_models_reach_every_stage_and_the_prediction_of_images(joined):
     assert by_path == dict(zip(rows.paths, classes, strict=True))
 
 
-def test_joined_models_are_exported_and_label_a_stream(joined):
+def test_exported_classifiers_of_joined_models_predict_as_the_cache(joined):
     from pipeline.cli.main import main
 
     params = joined.read_params()
@@ -94,16 +94,16 @@ def test_joined_models_are_exported_and_label_a_stream(joined):
     joined.run_here(("step", "camera-week1"))
     cache = open_cache(joined.folder)
     rows, clip = cache.rows("right", "both"), cache.rows("right", "clip")
-    given = [torch.from_numpy(np.asarray(rows.in_view(view)[:])) for view in ("original", "zeros", "rand")]
-    for choice, model in (
+    views = [torch.from_numpy(np.asarray(rows.in_view(view)[:])) for view in ("original", "zeros", "rand")]
+    for option, model in (
         (("--problem", PROBLEM), cache.model(PROBLEM)),
         (("--stream", "camera"), cache.stream_model("camera")),
     ):
         expected = model.predict(rows, clip).fused
         with chdir(joined.folder):
-            assert main(["export", *choice, "--output", "classifier.safetensors"]) == 0
+            assert main(["export", *option, "--output", "classifier.safetensors"]) == 0
             names: dict = {}
-            exec(EXAMPLE, names)  # the lines that travel with the file
-        p = names["classify"](given, torch.from_numpy(np.asarray(clip[:])))
+            exec(EXAMPLE, names)  # the example code in the exported file
+        p = names["classify"](views, torch.from_numpy(np.asarray(clip[:])))
         np.testing.assert_allclose(p.numpy(), expected, atol=2e-6)
         assert [part["name"] for part in names["about"]["vision"]["model"]["parts"]] == ["vit", "other"]

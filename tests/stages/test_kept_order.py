@@ -1,6 +1,6 @@
-"""The order of the classes is kept in orders/DOMAIN.json: a new class moves no image to another task.
+"""Test that orders/DOMAIN.json keeps the order of the classes, so that a new class moves no image to another task.
 
-`tests/pipeline_runs/test_dvc_repro.py` has the same under DVC, which must leave the file in place.
+`tests/pipeline_runs/test_dvc_repro.py` tests the same with DVC, which must leave the file in place.
 """
 
 import json
@@ -28,7 +28,7 @@ def add_class(project, name):
         draw_domain(project.folder / "data" / domain, (name,), 2, 7)
 
 
-def ask(project, **order):
+def set_order(project, **order):
     project.change_params(datasets={"toy": {"classes_per_task": 2, "class_names": {}} | order})
 
 
@@ -38,7 +38,7 @@ def tasks_of_classes(domain="left"):
     return {row.class_name: row.task for row in read_classes(paths.manifest(domain))}
 
 
-def test_new_classes_arrive_last_and_what_goes_and_comes_back_finds_its_place(project, capsys):
+def test_new_classes_arrive_last_and_removed_classes_return_to_their_place(project, capsys):
     before = tasks_of_classes()
     for task, name in ((2, "cow"), (3, "ape")):  # not in alphabetical order
         add_class(project, name)
@@ -46,10 +46,10 @@ def test_new_classes_arrive_last_and_what_goes_and_comes_back_finds_its_place(pr
         before |= {name: task}
         assert tasks_of_classes() == before
         assert f"arrive last: {name}\n" in capsys.readouterr().out
-    assert tasks_of_classes("right") == before  # which never saw the first order itself
-    ask(project, classes_per_task=1)
+    assert tasks_of_classes("right") == before  # for which `order` had not run before
+    set_order(project, classes_per_task=1)
     assert list(tasks_of_classes().values()) == [*range(6)]
-    ask(project)
+    set_order(project)
     assert tasks_of_classes() == before
     for name in ("ant", "bee"):
         for domain in ("left", "right"):
@@ -61,7 +61,7 @@ def test_new_classes_arrive_last_and_what_goes_and_comes_back_finds_its_place(pr
 
 
 @pytest.mark.parametrize("content", ["<<<<<<< HEAD\n[]", "{}x", '[{"asked": {}}]', "[[1]]"])
-def test_a_damaged_file_is_named_with_the_remedy(project, content, refused):
+def test_a_damaged_order_is_named_with_the_remedy(project, content, refused):
     tasks_of_classes()
     file = project.folder / "orders/right.json"
     file.write_text(content)
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_named_with_the_remedy(project, content, refused):
         ("\u00e4l", "a\u0308l", ("one name",)),
     ],
 )
-def test_a_class_that_only_one_domain_has_is_named_before_extraction(project, refused, left, right, words):
+def test_a_class_of_only_one_domain_is_named_before_extraction(project, refused, left, right, words):
     draw_domain(project.folder / "data/left", (left,), 2, 7)
     if right:
         draw_domain(project.folder / "data/right", (right,), 2, 7)

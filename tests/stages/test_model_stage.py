@@ -1,4 +1,4 @@
-"""Weights as git gives them to a teammate: absent, or all there; never a folder without its checkpoint."""
+"""Test that a teammate gets a folder of weights from git completely or not at all, never without its checkpoint."""
 
 import subprocess
 
@@ -19,7 +19,7 @@ def repository(tmp_path, monkeypatch):
     return folder
 
 
-def test_a_folder_is_wholly_in_git_or_not_at_all(repository):
+def test_a_folder_of_which_git_tracks_only_a_part_is_refused(repository):
     def add(name):
         subprocess.run(["git", "add", "--force", str(repository / name)], check=True)
 

@@ -1,6 +1,6 @@
-"""The stage `report`: a page without images, the same bytes every time, and what it says of the repository.
+"""Test the stage `report` without images: the same bytes every time, and facts about the repository.
 
-What a missing or malformed result says is in tests/report/test_result_files.py.
+Messages for missing or malformed results are tested in tests/report/test_result_files.py.
 """
 
 import json
@@ -18,7 +18,7 @@ PAGE = paths.report("toy")
 
 @pytest.fixture
 def project(params_alone, monkeypatch):
-    """A project whose stages have run, without images; the plotting library left out."""
+    """Return a project with results but no images; the plotting library is replaced by a stub."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(params_alone.folder.parent))
     monkeypatch.setattr("pipeline.report.page.page.drawing_library", lambda: "let vegaEmbed;")
     write_results(problem("left-right", ["ant", "bee", "cat", "dog"], 70, swept=True))
@@ -30,19 +30,19 @@ def page():
     return PAGE.read_text(encoding="utf-8")
 
 
-def test_the_page_has_figures_and_params_and_the_same_bytes_again(project):
-    first = page()
-    assert "82.0 ± 0.5 %" in first  # A_T
-    assert "sigma: 0.0001" in first
-    assert "batch_size" not in first  # how the work is done is no result
-    assert str(project.folder) not in first
-    assert "data/right" in first  # where to put the images, which are not there
-    assert 'id="album">{}</script>' in first
-    assert ">data/1.png</th>" in first  # mistakes are listed by path
-    assert page() == first
+def test_the_page_has_figures_and_params_and_is_the_same_when_run_again(project):
+    html = page()
+    assert "82.0 ± 0.5 %" in html  # A_T
+    assert "sigma: 0.0001" in html
+    assert "batch_size" not in html  # `runtime` is not shown
+    assert str(project.folder) not in html
+    assert "data/right" in html  # where to put the missing images
+    assert 'id="album">{}</script>' in html
+    assert ">data/1.png</th>" in html  # wrongly classified images are listed by path
+    assert page() == html
 
 
-def test_a_suite_without_problems_or_sweeps_has_a_page(project):
+def test_a_suite_without_problems_or_sweeps_still_has_a_page(project):
     params = project.read_params()
     project.write_params(params | {"swept": {}})
     assert "<code>swept</code>" in page()
@@ -50,7 +50,7 @@ def test_a_suite_without_problems_or_sweeps_has_a_page(project):
     assert "no problems" in page()
 
 
-def test_the_revision_names_what_is_not_committed(project):
+def test_the_revision_names_uncommitted_files(project):
     assert "not known" in provenance.revision()
     project.git_init()
     project.run("git", "add", "params.yaml")
@@ -64,7 +64,7 @@ def test_the_revision_names_what_is_not_committed(project):
     assert "params.yaml" in revision
 
 
-def test_hashes_of_stores_are_read_from_the_lock_file_where_it_can_be_read(project):
+def test_hashes_of_stores_are_read_from_the_lock_file_if_it_is_readable(project):
     lock = {
         "stages": {
             "embed@a": {"outs": [{"path": "cache/e.zarr", "md5": "12.dir", "size": 5}]},

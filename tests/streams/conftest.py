@@ -1,4 +1,4 @@
-"""A small project with a fitted source, and streams of unlabelled images."""
+"""Fixtures: a small project with a fitted source, and streams of unlabelled images."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from stream_project import CLASSES, NAMES, prepare, run, step_entry, with_domain
 
 @pytest.fixture(scope="session")
 def source_project(tmp_path_factory):
-    """Return a project whose source `left` is fitted and whose target `right` is embedded; to be copied only."""
+    """Return a project with the source `left` fitted and the target `right` embedded, for tests to copy."""
     project = SmallProject(tmp_path_factory.mktemp("streams")).create(per_class=8)
     params = small_params()
     params["datasets"]["toy"]["class_names"] = NAMES
@@ -22,15 +22,15 @@ def source_project(tmp_path_factory):
     return project
 
 
-def copied(project, folder):
+def copy_project(project, folder):
     shutil.copytree(project.folder, folder, symlinks=True)
     return SmallProject(folder)
 
 
 @pytest.fixture(scope="session")
 def weeks_project(source_project, tmp_path_factory):
-    """Return the source project with two unlabelled weeks of flat photos; to be copied only."""
-    project = copied(source_project, tmp_path_factory.mktemp("weeks") / "project")
+    """Return the source project with two weeks of unlabelled photos without class folders, for tests to copy."""
+    project = copy_project(source_project, tmp_path_factory.mktemp("weeks") / "project")
     for seed, week in ((7, "week1"), (8, "week2")):
         draw_domain(project.folder / "data" / week / "deep", CLASSES, 3, seed)
         for file in sorted((project.folder / "data" / week).rglob("*.png")):
@@ -49,18 +49,18 @@ def weeks_project(source_project, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def stepped_project(weeks_project, tmp_path_factory):
-    """Return the project after the first week's step; to be copied only."""
-    project = copied(weeks_project, tmp_path_factory.mktemp("stepped") / "project")
+    """Return the project after the first week's step, for tests to copy."""
+    project = copy_project(weeks_project, tmp_path_factory.mktemp("stepped") / "project")
     run(project, "step camera-week1")
     return project
 
 
 def copy_of(name):
-    """Return a fixture: be in a copy of the project that another fixture made."""
+    """Return a fixture that copies the project of the fixture ``name`` and changes to its folder."""
 
     @pytest.fixture
     def copy(request, tmp_path, monkeypatch):
-        project = copied(request.getfixturevalue(name), tmp_path / "project")
+        project = copy_project(request.getfixturevalue(name), tmp_path / "project")
         monkeypatch.chdir(project.folder)
         return project
 

@@ -1,4 +1,4 @@
-"""Classes that the source never had start from their CLIP name."""
+"""Test classes that the source never had, which start from their names in CLIP."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from stream_project import NAMES, change_step, prepare, run, state
 
 @pytest.fixture
 def foxes(weeks):
-    """Return the project with two weeks in which there may be a class that the source never had."""
+    """Return the project with two weeks that may have images of a class that the source never had."""
     params = weeks.read_params()
     params["datasets"]["more"] = {"classes_per_task": 2, "class_names": {**NAMES, "fox": "red fox"}}
     for week, classes in (("week1", ["fox", "bee", "ant"]), ("week2", "all")):
@@ -27,7 +27,7 @@ def foxes(weeks):
     return weeks
 
 
-def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
+def test_first_labels_and_prior_mean_equal_the_reference(foxes):
     params = load_params()
     options = method_options(params.method.variant, params.method.options | {"vote_views": False})
     step = OpenedStep("camera-week1", params.steps["camera-week1"], open_project(params).domain("week1"), options)
@@ -40,18 +40,18 @@ def test_first_labels_and_prior_mean_are_the_naive_ones(foxes):
     scores = z @ step.source.classifier.W + step.source.classifier.b
     p = first_probabilities(scores, clip, np.array([False, False, True]))
     np.testing.assert_allclose(labels.fused, fuse(p, clip, options.fusion(at_test=False)), atol=1e-6)
-    taken = clip.argmax(axis=1) == 2
+    is_new = clip.argmax(axis=1) == 2
     g = unit_rows(task.views["original"][np.arange(12)])
     for rows, means, known in (
         (z, source.means, step.source.means),
         (g, source.embedding_means, step.source.embedding_means),
     ):
-        mean = prior_mean(rows, clip, 2) if taken.any() else clip[:, 2] @ rows / clip[:, 2].sum()
+        mean = prior_mean(rows, clip, 2) if is_new.any() else clip[:, 2] @ rows / clip[:, 2].sum()
         np.testing.assert_allclose(means[2], mean, atol=1e-6)
         np.testing.assert_array_equal(means[:2], known[:2])
 
 
-def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
+def test_a_new_class_keeps_its_first_prior_mean_in_later_steps(foxes):
     (foxes.folder / "corrections.csv").write_text("path,class\ndata/week1/a0.png,fox\n")
     run(foxes, "step camera-week1")
     (foxes.folder / "corrections.csv").write_text("path,class\n")
@@ -63,22 +63,22 @@ def test_a_new_class_comes_back_with_the_mean_it_began_with(foxes):
     fox = first.classes.index("fox")
     assert first.statistics.rows.weight[fox] >= 5 * 3  # the corrected image, in three views
     np.testing.assert_array_equal(first.statistics.prior_means[fox], second.statistics.prior_means[fox])
-    change_step(foxes, "camera-week1", classes=["fox"])  # a step may hold new classes only
+    change_step(foxes, "camera-week1", classes=["fox"])  # a step may have only new classes
     run(foxes, "step camera-week1")
     assert state(foxes, "camera-week1").classes == ("fox",)
 
 
-def test_a_new_class_leaves_the_sums_of_rejection_of_all_others_as_they_are(foxes):
-    """m̄ is that of the source's classes; the new one has sums of the images since the stream met it."""
+def test_a_new_class_does_not_change_the_rejection_sums_of_other_classes(foxes):
+    """m̄ is the mean over the source's classes; sums of the new class begin when the stream meets it."""
     foxes.change_params(method={"variant": "rejecting"})
     change_step(foxes, "camera-week1", classes=["bee", "ant"])
     run(foxes, "step camera-week1", "step camera-week2")
     without = state(foxes, "camera-week2")
     change_step(foxes, "camera-week2", classes=["fox", "bee", "dog"])
     run(foxes, "step camera-week2")
-    found = state(foxes, "camera-week2")
-    assert found.rejecting_classes == ["ant", "bee", "dog", "fox", "cat"]  # seen, then the source's others
-    columns = [found.rejecting_classes.index(name) for name in without.rejecting_classes]
-    np.testing.assert_array_equal(found.rejection.moments[:, columns], without.rejection.moments)
-    assert found.rejection.moments[0].tolist() == [24, 24, 24, 12, 24]  # images by class
-    assert np.isfinite(found.directions).all()
+    with_fox = state(foxes, "camera-week2")
+    assert with_fox.rejecting_classes == ["ant", "bee", "dog", "fox", "cat"]  # seen, then the source's others
+    columns = [with_fox.rejecting_classes.index(name) for name in without.rejecting_classes]
+    np.testing.assert_array_equal(with_fox.rejection.moments[:, columns], without.rejection.moments)
+    assert with_fox.rejection.moments[0].tolist() == [24, 24, 24, 12, 24]  # number of images per class
+    assert np.isfinite(with_fox.directions).all()

@@ -1,4 +1,4 @@
-"""What a step refuses: one line that names the key or file, and both sides where two things do not fit."""
+"""Test that a step refuses bad input with one line that names the key or file, and both values if two conflict."""
 
 import pytest
 
@@ -11,7 +11,7 @@ WEEK2 = "cache/embeddings/week2/vit.zarr"
 
 
 def update(*keys, **values):
-    """Return what updates an entry of params.yaml or suite.yaml."""
+    """Return a function that updates an entry of params.yaml or suite.yaml."""
 
     def change(params):
         for key in keys:
@@ -22,7 +22,7 @@ def update(*keys, **values):
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("changes", "words"),
     [
         ({"classes": ["bee", "wasp"]}, "'wasp'"),
         ({"classes": ["bee", "bee"]}, "'bee' is listed twice"),
@@ -34,15 +34,15 @@ def update(*keys, **values):
         ({"source": "right"}, "sources"),
     ],
 )
-def test_a_bad_entry(stepped, refused, changes, named):
+def test_a_bad_entry_is_named(stepped, refused, changes, words):
     change_step(stepped, SECOND, **changes)
     line = refused(main, "step", SECOND)
     assert f"steps.{SECOND}" in line
-    assert named in line
+    assert words in line
 
 
 @pytest.mark.parametrize(
-    ("change", "again", "named"),
+    ("change", "stages", "words"),
     [
         (update("method", options={"ridge": 0.7}), (), (STATE, "ridge = 0.3", "0.7")),
         (update("rff", D=60), ("source left",), (STATE, "rff.D = 50", "60")),
@@ -51,17 +51,17 @@ def test_a_bad_entry(stepped, refused, changes, named):
         (update("models", "vit", precision="bfloat16"), ("embed week2 vit",), (WEEK2, SOURCE, "bfloat16")),
     ],
 )  # fmt: skip
-def test_a_state_that_rests_on_something_else(stepped, refused, change, again, named):
+def test_a_state_made_with_other_settings_is_refused(stepped, refused, change, stages, words):
     params = stepped.read_params()
     change(params)
     stepped.write_params(params)
-    run(stepped, *again)
+    run(stepped, *stages)
     line = refused(main, "step", SECOND)
-    assert all(side in line for side in named)
+    assert all(word in line for word in words)
 
 
 @pytest.mark.parametrize(
-    ("content", "named"),
+    ("content", "words"),
     [
         ("path,class\ndata/week1/a9.png,bee\n", "line 2"),
         ("path,class\ndata/week1/a0.png,bea\n", "did you mean 'bee'"),
@@ -71,35 +71,35 @@ def test_a_state_that_rests_on_something_else(stepped, refused, change, again, n
         (None, "no such file"),
     ],
 )
-def test_bad_corrections(weeks, refused, content, named):
+def test_bad_corrections_are_named(weeks, refused, content, words):
     if content is not None:
         (weeks.folder / "fixed.csv").write_text(content)
     change_step(weeks, "camera-week1", corrections="fixed.csv")
     line = refused(main, "step", "camera-week1")
     assert "fixed.csv" in line
-    assert named in line
+    assert words in line
 
 
-LESS = {"classes_per_task": 2, "class_names": {name: text for name, text in NAMES.items() if name != "cat"}}
+WITHOUT_CAT = {"classes_per_task": 2, "class_names": {name: text for name, text in NAMES.items() if name != "cat"}}
 NO_LABELS = {"left-week1": {"source": "left", "target": "week1"}}
 FORGOTTEN = {"camera-week0": {"source": "left", "before": "source/left"}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "again", "stage", "named"),
+    ("changes", "stages", "failing_stage", "words"),
     [
         ({}, (), f"step {SECOND}", (STATE,)),  # the step before did not run
-        ({"method": {"variant": "paper"}}, (), "step camera-week1", ("calibrated",)),  # its statistics do not add
-        ({"datasets": {"toy": LESS}, "method": {"variant": "rejecting"}},  # images are rejected by all classes
+        ({"method": {"variant": "paper"}}, (), "step camera-week1", ("calibrated",)),  # its statistics do not add up
+        ({"datasets": {"toy": WITHOUT_CAT}, "method": {"variant": "rejecting"}},  # rejection needs all classes
          ("manifest week1", "order week1", "tasks week1", "prompts week1"),
          "step camera-week1", ("steps.camera-week1", "'cat'", "week1", "class_names")),
         ({"past": FORGOTTEN}, (), "past camera-week0", ("dvc pull",)),
-        ({"datasets": {"toy": LESS | {"class_names": {}}}}, (), "manifest week1", ("toy.class_names",)),
+        ({"datasets": {"toy": WITHOUT_CAT | {"class_names": {}}}}, (), "manifest week1", ("toy.class_names",)),
         ({"problems": NO_LABELS}, (), "evaluate left-week1", ("problems.left-week1", "stream add")),
     ],
 )  # fmt: skip
-def test_what_cannot_run(weeks, refused, changes, again, stage, named):
+def test_a_stage_that_cannot_run_names_the_cause(weeks, refused, changes, stages, failing_stage, words):
     weeks.change_params(**changes)
-    run(weeks, *again)
-    line = refused(main, *stage.split())
-    assert all(word in line for word in named)
+    run(weeks, *stages)
+    line = refused(main, *failing_stage.split())
+    assert all(word in line for word in words)

@@ -1,4 +1,4 @@
-"""Steps of a stream: what they write, what they continue, whatever happens to them."""
+"""Test the steps of a stream: their outputs, and that the next step continues them after deletions, kills and so on."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ def outputs(project):
     return files_in(project.folder / "cache/streams"), files_in(project.results("streams"))
 
 
-def test_a_stream_of_flat_photos_ends_with_labels_figures_and_a_state(stepped, capsys):
+def test_a_step_writes_labels_figures_and_a_state(stepped, capsys):
     run(stepped, "step camera-week2")
     message = capsys.readouterr().out.splitlines()[-1]
     assert "12 images" in message
@@ -39,19 +39,19 @@ def test_a_stream_of_flat_photos_ends_with_labels_figures_and_a_state(stepped, c
     assert after.statistics.rows.count.sum() == pytest.approx(2 * 12 * 3)  # two weeks, three views
 
 
-def test_the_past_may_be_gone(stepped):
+def test_a_step_needs_no_files_of_earlier_steps_except_their_state(stepped):
     run(stepped, "step camera-week2")
-    whole = outputs(stepped)
-    for gone in (
+    expected = outputs(stepped)
+    for path in (
         *("data/week1", "data/left", "cache/embeddings/week1", "cache/manifests/week1", "cache/prompts/week1.zarr"),
         *("cache/streams/camera-week2.zarr", "cache/embeddings/left"),
     ):
-        shutil.rmtree(stepped.folder / gone)
+        shutil.rmtree(stepped.folder / path)
     run(stepped, "step camera-week2")
-    assert outputs(stepped) == whole
+    assert outputs(stepped) == expected
 
 
-def test_corrections_enter_as_certain_rows(stepped):
+def test_corrected_images_have_confidence_1_and_the_weight_of_corrections(stepped):
     plain, before = state(stepped, "camera-week1"), answers(stepped, "camera-week1")
     doubtful = list(before)[:2]
     lines = [f"{path},bee,looked at\n" for path in doubtful]
@@ -66,13 +66,13 @@ def test_corrections_enter_as_certain_rows(stepped):
     bee = after.classes.index("bee")
     assert after.statistics.rows.weight[bee] >= 2 * 4 * 3  # three views each
     assert after.statistics.rows.count.sum() == pytest.approx(plain.statistics.rows.count.sum())
-    every = [f"{path},{row['class']}\n" for path, row in before.items()]  # of all images
-    (stepped.folder / "fixed.csv").write_text("path,class\n" + "".join(every))
+    lines = [f"{path},{row['class']}\n" for path, row in before.items()]  # of all images
+    (stepped.folder / "fixed.csv").write_text("path,class\n" + "".join(lines))
     run(stepped, "step camera-week1")
     assert state(stepped, "camera-week1").statistics.rows.weight.sum() == pytest.approx(4 * 12 * 3)
 
 
-def test_an_unlabelled_domain_has_no_labels_wherever_its_images_are_from(weeks, capsys):
+def test_an_unlabelled_domain_has_no_labels_even_if_its_source_has(weeks, capsys):
     week1 = weeks.read_params()["domains"]["week1"]
     weeks.change_params(domains={"week1": week1 | {"images": "data/week1/some.txt"}})
     (weeks.folder / "data/week1/some.txt").write_text("a0.png 0\nb1.png 0\nd2.png 0\n")  # labels are not read
@@ -86,8 +86,8 @@ def test_an_unlabelled_domain_has_no_labels_wherever_its_images_are_from(weeks, 
     assert "no labels" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
-    """Nothing that DVC gets holds a path, and whoever lacks the private files runs the step as well."""
+def test_a_private_step_uses_row_numbers_instead_of_paths(weeks):
+    """No output of DVC contains a path, and the step also runs without the private files."""
     weeks.change_params(data={"private": ["week1"]})
     prepare(weeks, "week1")
     run(weeks, "step camera-week1")
@@ -95,21 +95,21 @@ def test_a_private_step_names_rows_and_takes_corrections_by_them(weeks):
     (weeks.folder / "corrections.csv").write_text("path,class\nrow 3,bee\n")
     run(weeks, "step camera-week1")
     assert answers(weeks, "camera-week1")["row 3"]["class"] == "bee"
-    written = outputs(weeks)
-    assert not any(b".png" in content for folder in written for content in folder.values())
+    expected = outputs(weeks)
+    assert not any(b".png" in content for folder in expected for content in folder.values())
     shutil.rmtree(weeks.folder / "private")
     run(weeks, "step camera-week1")
-    assert outputs(weeks) == written
+    assert outputs(weeks) == expected
 
 
 @pytest.mark.slow
 def test_a_step_on_a_cluster_gives_the_same_bytes(stepped, tmp_path):
-    here = outputs(stepped)
+    expected = outputs(stepped)
     shutil.rmtree(stepped.folder / STATE)
     with RealCluster(tmp_path) as cluster:
         cluster.add_worker()
         stepped.stage("step", "camera-week1", DASK_SCHEDULER_ADDRESS=cluster.address)
-    assert outputs(stepped) == here
+    assert outputs(stepped) == expected
 
 
 KILL = """
@@ -130,11 +130,11 @@ sys.exit(main(["step", "camera-week2"]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rename", [1, 2, 3])
-def test_a_step_that_is_killed_as_it_renames_an_output_is_run_again(stepped, rename):
+def test_a_step_killed_while_renaming_an_output_can_run_again(stepped, rename):
     run(stepped, "step camera-week2")
-    whole = outputs(stepped)
+    expected = outputs(stepped)
     done = stepped.run(sys.executable, "-c", KILL, str(rename), ok=False)
     assert done.returncode == 9
-    assert files_in(stepped.folder / STATE)  # the step before is as it was
+    assert files_in(stepped.folder / STATE)  # the state of the step before is still there
     run(stepped, "step camera-week2")
-    assert outputs(stepped) == whole
+    assert outputs(stepped) == expected

@@ -1,4 +1,4 @@
-"""`referee stream`: what it writes into suite.yaml, and what it refuses."""
+"""Test `referee stream` and other commands on a stream: changes to suite.yaml, predictions and errors."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from small_project import draw_image
 from stream_project import CLASSES, answers, step_entry
 
 
-def arrived(project, name):
-    """Put three photos into data/camera/NAME; return the folder as the user names it."""
+def add_photos(project, name):
+    """Write three photos to data/camera/NAME and return the relative path of the folder."""
     for number in range(3):
         draw_image(project.folder / f"data/camera/{name}/IMG_{number}.png", number)
     return f"data/camera/{name}"
@@ -20,9 +20,9 @@ def arrived(project, name):
 def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
     suite = project.folder / "suite.yaml"
     suite.write_text(f"# mine\n{suite.read_text()}".replace("steps: {}", "steps: {}  # arrivals"))
-    assert main(["stream", "add", "camera", arrived(project, "week 1")]) == 0
+    assert main(["stream", "add", "camera", add_photos(project, "week 1")]) == 0
     assert "dvc repro step@camera-week_1" in capsys.readouterr().out
-    assert main(["stream", "add", "camera", arrived(project, "w2"), "--classes", "dog,ant"]) == 0
+    assert main(["stream", "add", "camera", add_photos(project, "w2"), "--classes", "dog,ant"]) == 0
     text = suite.read_text()
     assert text.startswith("# mine\n")
     params = load_params()
@@ -30,26 +30,26 @@ def test_add_writes_a_domain_a_step_and_a_file_for_corrections(project, capsys):
     assert (first.before, first.classes, first.source) == ("source/left", "all", "left")
     assert (second.before, second.classes) == ("streams/camera-week_1", ("dog", "ant"))
     assert params.domains["camera_w2"].labels == "none"
-    assert params.domains["camera_w2"].views == ("original", "zeros", "rand")  # of the method, not every view there is
+    assert params.domains["camera_w2"].views == ("original", "zeros", "rand")  # only the views that the method uses
     assert params.domains["camera_w2"].templates == params.domains["left"].templates
     assert (project.folder / "corrections/camera-w2.csv").read_text() == "path,class\n"
 
 
-def test_add_names_the_classes_that_folders_named_so_far(project):
+def test_add_writes_class_names_if_so_far_only_folders_had_them(project):
     project.change_params(datasets={"toy": {"classes_per_task": 2, "class_names": {}}})
-    assert main(["stream", "add", "camera", arrived(project, "week1")]) == 0
+    assert main(["stream", "add", "camera", add_photos(project, "week1")]) == 0
     assert project.read_params()["datasets"]["toy"]["class_names"] == {name: name for name in CLASSES}
 
 
-def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
-    arrived(project, "week1")
-    arrived(project, "week2")
+def test_new_classes_create_a_dataset_that_later_steps_use(project):
+    add_photos(project, "week1")
+    add_photos(project, "week2")
     first = ("stream", "add", "camera", "data/camera/week1", "--classes", "ant")
     assert main([*first, "--new-classes", "red_fox"]) == 0
     assert main(["stream", "add", "camera", "data/camera/week2"]) == 0
     params = load_params()
     assert params.steps["camera-week1"].classes == ("ant", "red_fox")
-    assert list(params.datasets["toy"].class_names) == list(CLASSES)  # nothing of the source runs again
+    assert list(params.datasets["toy"].class_names) == list(CLASSES)  # so that no stage of the source runs again
     for week in ("week1", "week2"):
         dataset = params.domains[f"camera_{week}"].dataset
         assert dataset == "camera_week1"
@@ -57,7 +57,7 @@ def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
 
 
 @pytest.mark.parametrize(
-    ("command", "named"),
+    ("command", "words"),
     [
         (["add", "camera", "data/nowhere"], "data/nowhere"),
         (["add", "camera", "data/empty"], "data/empty"),
@@ -70,14 +70,14 @@ def test_new_classes_get_a_dataset_of_their_own_which_later_steps_use(project):
         (["add", "camera", "data/right", "--after", "week9"], "camera-week9"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_suite_yaml_stays(weeks, refused, command, named):
+def test_a_bad_command_is_one_line_and_does_not_change_suite_yaml(weeks, refused, command, words):
     (weeks.folder / "data/empty").mkdir()
     before = (weeks.folder / "suite.yaml").read_bytes()
-    assert named in refused(main, "stream", *command)
+    assert words in refused(main, "stream", *command)
     assert (weeks.folder / "suite.yaml").read_bytes() == before
 
 
-def test_the_newest_step_of_a_stream(weeks):
+def test_the_newest_step_of_a_stream_is_the_last_unless_it_is_forked(weeks):
     params = weeks.read_params()
     params["past"] = {
         "old-b": {"source": "left", "before": "streams/old-a"},  # forgotten before its predecessor
@@ -97,23 +97,23 @@ def test_the_newest_step_of_a_stream(weeks):
         newest_step(load_params(), "camera")
 
 
-def test_predict_and_the_api_say_what_the_step_wrote(stepped, capsys):
-    written = answers(stepped, "camera-week1")
+def test_predict_and_the_api_agree_with_the_table_of_the_step(stepped, capsys):
+    table = answers(stepped, "camera-week1")
     command = "predict --stream camera --after week1 --format csv --top 1 data/week1/a0.png"
     assert main(command.split()) == 0
-    predicted, known = capsys.readouterr().out.splitlines()[-1].split(","), written["data/week1/a0.png"]
-    assert predicted[2] == known["class"]
-    assert float(predicted[3]) == pytest.approx(float(known["confidence"]), abs=1e-5)
+    predicted, expected = capsys.readouterr().out.splitlines()[-1].split(","), table["data/week1/a0.png"]
+    assert predicted[2] == expected["class"]
+    assert float(predicted[3]) == pytest.approx(float(expected["confidence"]), abs=1e-5)
     cache = open_cache(stepped.folder)
     assert cache.streams == {"camera": ("camera-week1", "camera-week2")}
     model = cache.stream_model("camera", after="week1")
     rows = cache.rows("week1", "vit")
     labels = model.predict(rows, cache.rows("week1", "clip")).label
-    found = {path: model.classes[label] for path, label in zip(rows.paths, labels, strict=True)}
-    assert found == {path: row["class"] for path, row in written.items()}
+    classes = {path: model.classes[label] for path, label in zip(rows.paths, labels, strict=True)}
+    assert classes == {path: row["class"] for path, row in table.items()}
 
 
-def test_export_after_a_step_that_ran_under_these_settings(stepped, capsys, refused):
+def test_export_works_only_after_a_step_that_ran_with_the_current_settings(stepped, capsys, refused):
     export = ("export", "--stream", "camera", "-o", "x.safetensors")
     assert main([*export, "--after", "week1"]) == 0
     assert "4 classes" in capsys.readouterr().out

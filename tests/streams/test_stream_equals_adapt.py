@@ -1,4 +1,4 @@
-"""The tasks of a benchmark problem as a stream and as `adapt`: the same statistics, the same predictions."""
+"""Test that a stream over the tasks of a benchmark problem gives the same statistics and predictions as `adapt`."""
 
 import shutil
 from dataclasses import fields
@@ -27,14 +27,14 @@ from stream_project import CLASSES, prepare, run, step_entry, with_domain
 SEED = 0
 
 
-def test_another_sum_is_another_schema():
-    """A state that lacks a sum cannot be continued: raise the schema, and read the old one too or say so."""
+def test_the_schema_lists_all_sums_of_the_class_statistics():
+    """A state that lacks a sum cannot be continued: for a new sum raise SCHEMA, and read old states or say so."""
     names = [field.name for field in fields(ClassStatistics)]
     assert (SCHEMA, names) == ("referee-stream/2", ["count", "weight", "squared_weight", "sums", "scatter"])
 
 
 def benchmark_as_stream(project):
-    """Add a domain per task with the train images of the target's first seed, and a stream over them."""
+    """Add a domain per task with the train images of the target's first seed, and run a stream over them."""
     params = project.read_params()
     target = open_project(load_params()).domain("right")
     images = read_images(target.manifest)
@@ -57,7 +57,7 @@ def benchmark_as_stream(project):
 
 
 def adapted_statistics(problem, options):
-    """Yield the statistics after each task of `adapt`'s first seed, which the stage does not keep, and of rejection."""
+    """Yield the statistics and rejection sums of the first seed after each task, which `adapt` does not store."""
     target, basis = problem.target, problem.bases.basis(0)
     statistics, referee = empty_statistics(basis, options), Referee(basis, options, target.prompts.logit_scale)
     tasks = [target.task(SEED, task, options.views) for task in range(2)]
@@ -68,41 +68,40 @@ def adapted_statistics(problem, options):
         yield statistics, task.rejection
 
 
-@pytest.mark.parametrize("options", [{}, {"rounds": 0}, {"class_priors": "counted", "ridge": 0.5}, {"reject": "joint"}])
-def test_a_benchmark_as_a_stream_gives_what_adapt_gives(project, options):
-    project.change_params(method={"options": options})
+@pytest.mark.parametrize("changes", [{}, {"rounds": 0}, {"class_priors": "counted", "ridge": 0.5}, {"reject": "joint"}])
+def test_a_stream_gives_the_same_statistics_and_predictions_as_adapt(project, changes):
+    project.change_params(method={"options": changes})
     run(project, "source left")
     benchmark_as_stream(project)
     run(project, "adapt left-right")
     params = load_params()
-    chosen = method_options(params.method.variant, params.method.options)
+    options = method_options(params.method.variant, params.method.options)
     problem = open_project(params).problem("left-right")
     target, basis = problem.target, problem.bases.basis(0)
     classifiers = read_classifiers(open_target(paths.target_model("left-right")), 0)
     sources = list(problem.source_models(0))
-    rows = target.rows(target.test_index(SEED), chosen.views)
-    for task, (expected, rejection) in enumerate(adapted_statistics(problem, chosen)):
+    rows = target.rows(target.test_index(SEED), options.views)
+    for task, (expected, rejection) in enumerate(adapted_statistics(problem, options)):
         state = read_stream_state(paths.stream_state(f"right-task{task + 1}"))
         assert state.classes == CLASSES[: 2 * task + 2]
-        if rejection is not None:  # by all the source's classes, those of later tasks too
+        if rejection is not None:  # by all classes of the source, including those of later tasks
             for name, sums in vars(rejection).items():
                 np.testing.assert_allclose(getattr(state.rejection, name), sums, rtol=1e-12, err_msg=name)
-        found = state.statistics.rows.to_arrays()
-        for name, known in expected.rows.to_arrays().items():
-            np.testing.assert_allclose(found[name], known, rtol=1e-12, atol=1e-12, err_msg=name)
+        arrays = state.statistics.rows.to_arrays()
+        for name, array in expected.rows.to_arrays().items():
+            np.testing.assert_allclose(arrays[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
         np.testing.assert_allclose(state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12)
-        features = kernel_rows(basis, rows, chosen.clip_in_kernel)
+        features = kernel_rows(basis, rows, options.clip_in_kernel)
         similarity, scale = cosines(rows.clip, state.prompts.text), target.prompts.logit_scale
-        ours, theirs = (
-            predict(features, similarity, sources[task], classifier, chosen, scale)
+        from_stream, from_adapt = (
+            predict(features, similarity, sources[task], classifier, options, scale)
             for classifier in (state.classifier, classifiers[task])
         )
-        assert (ours.label == theirs.label).all()
-        np.testing.assert_allclose(ours.fused, theirs.fused, rtol=0, atol=1e-9)
+        assert (from_stream.label == from_adapt.label).all()
+        np.testing.assert_allclose(from_stream.fused, from_adapt.fused, rtol=0, atol=1e-9)
 
 
-def test_a_benchmark_whose_classes_arrive_in_another_order(project):
-    """Labels, source model and target follow the order of suite.yaml; embeddings stay."""
+def test_another_class_order_changes_labels_and_models_but_not_embeddings(project):
     toy = project.read_params()["datasets"]["toy"]
     project.change_params(datasets={"toy": toy | {"tasks": [["dog", "ant"], ["cat", "bee"]]}})
     before = files_in(project.folder / "cache/embeddings")
@@ -112,6 +111,6 @@ def test_a_benchmark_whose_classes_arrive_in_another_order(project):
     target = open_project(load_params()).source_domain("right")
     assert target.class_names == ["dog", "ant", "cat", "bee"]
     images = read_images(target.manifest)
-    named = [target.class_names[label] for label in target.labels]
-    assert named == [Path(image.path).parent.name for image in images]
+    names = [target.class_names[label] for label in target.labels]
+    assert names == [Path(image.path).parent.name for image in images]
     assert open_target(paths.target_model("left-right")).attribute("classes", list) == target.class_names

@@ -1,4 +1,4 @@
-"""docs/how-to/streams.md, command by command, with DVC: no earlier stage runs, and the past may go."""
+"""Run docs/how-to/streams.md command by command with DVC: no earlier stage runs, and earlier images may be deleted."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ CLASSES = ("chair", "lamp", "laptop", "mug")
 
 @pytest.fixture
 def reader(tmp_path):
-    """Return the project of a reader: labelled photos, two folders of a camera, and a suite without problems."""
+    """Return a reader's project: labelled photos, two folders of camera images, and a suite without problems."""
     project = SmallProject(tmp_path / "project")
     project.folder.mkdir()
     project.create(dvc=True)
@@ -33,60 +33,60 @@ def reader(tmp_path):
     params |= {"suite": "stream", "datasets": {"photos": {"classes_per_task": 1000, "class_names": {}}}}
     params |= {"domains": {"photos": domain}, "sources": {"photos": {}}, "problems": {}, "swept": {}}
     project.write_params(params)
-    (project.folder / "suites").mkdir()  # suites/stream.yaml with models that fit into a test
+    (project.folder / "suites").mkdir()  # suites/stream.yaml with models small enough for a test
     shutil.copy(project.folder / "suite.yaml", project.folder / "suites/stream.yaml")
     return project
 
 
 @pytest.mark.long
-def test_the_commands_of_the_page(reader):
+def test_the_commands_of_the_page_work(reader):
     (block,) = (block for block in read_page(ROOT / PAGE).blocks if block.is_command)
-    ran = {}
+    outputs = {}
     for line in block.lines:
         done = reader.run("bash", "-c", line)
-        ran.setdefault(line, []).append(done.stdout)
-    first, corrected = map(stages_run, ran["dvc repro step@camera-week1"])
+        outputs.setdefault(line, []).append(done.stdout)
+    first, corrected = map(stages_run, outputs["dvc repro step@camera-week1"])
     assert "embed@camera_week1-vit" in first
     assert corrected == {"step@camera-week1"}
     features = {f"{stage}@{'-'.join(keys)}" for stage, *keys in features_of("camera_week2") if stage != "model"}
-    assert stages_run(*ran["dvc repro report"]) == {"code", *features, "step@camera-week2", "report"}
+    assert stages_run(*outputs["dvc repro report"]) == {"code", *features, "step@camera-week2", "report"}
     rows = answers(reader, "camera-week1")
     assert rows["data/camera/week1/IMG_3.png"]["class"] == "mug"
     assert rows["data/camera/week1/IMG_3.png"]["corrected"] == "yes"
     assert len(rows) == 8
-    assert "4 classes" in ran["referee predict --stream camera photo.png"][0]
+    assert "4 classes" in outputs["referee predict --stream camera photo.png"][0]
     page = reader.results("report.html").read_text()
     assert "camera, up to week2" in page
     assert page.count('<img data-picture="') == 8
-    # the past may go: no path of the graph leads to it (the same bytes without it: test_steps.py)
-    for gone in ("cache/embeddings/camera_week1", "cache/manifests/camera_week1"):
-        shutil.rmtree(reader.folder / gone)
+    # earlier caches may be deleted, because no path of the graph leads to them (test_steps.py compares the outputs)
+    for path in ("cache/embeddings/camera_week1", "cache/manifests/camera_week1"):
+        shutil.rmtree(reader.folder / path)
     graph = reader.run("dvc", "dag", "step@camera-week2", "--mermaid").stdout.splitlines()
     assert not [line for line in graph if "week1" in line and "past@" not in line]
-    # `code` wrote the settings of the domains, of which `forget` took one away: a second, and nothing after it
+    # only `code`, which writes the settings of all domains, may run again after `forget` removed a domain
     assert reader.repro("step@camera-week2") <= {"code"}
-    assert reader.repro("report") == {"report"}  # the first step is past: its figures are still drawn
+    assert reader.repro("report") == {"report"}  # which still shows the figures of the past step
 
 
 @pytest.mark.long
 def test_a_teammate_without_images_continues_the_stream(reader, tmp_path):
-    """The state travels by push and pull; the teammate has only the images of the next step."""
+    """The teammate pulls the state and has only the images of the next step."""
     reader.run("referee", "stream", "add", "camera", "data/camera/week1")
     reader.repro("step@camera-week1")
     reader.run("referee", "stream", "forget", "camera-week1")
-    kept = ("past@camera-week1", "source@photos", "model@vit", "model@clip", "code")
+    shared = ("past@camera-week1", "source@photos", "model@vit", "model@clip", "code")
     reader.run("dvc", "remote", "add", "--default", "shared", str(tmp_path / "remote"))
-    reader.run("dvc", "push", *kept)
+    reader.run("dvc", "push", *shared)
     reader.commit("week 1 is past")
     mate = reader.clone(tmp_path / "mate")
     shutil.copytree(reader.folder / "weights", mate.folder / "weights", dirs_exist_ok=True)
     shutil.copytree(reader.folder / "data/camera/week2", mate.folder / "data/camera/week2")
-    mate.run("dvc", "pull", *kept)
-    ran = {}
+    mate.run("dvc", "pull", *shared)
+    stages = {}
     for project in (mate, reader):
         project.run("referee", "stream", "add", "camera", "data/camera/week2")
-        ran[project] = project.repro("--allow-missing", "step@camera-week2")
-    assert not any("photos" in stage or "week1" in stage for stage in ran[mate])
+        stages[project] = project.repro("--allow-missing", "step@camera-week2")
+    assert not any("photos" in stage or "week1" in stage for stage in stages[mate])
     state = "cache/streams/camera-week2.zarr"
     assert files_in(mate.folder / state) == files_in(reader.folder / state) != {}
     figures = json.loads(mate.results("streams", "camera-week2.json").read_text())
