@@ -3,7 +3,7 @@
 One folder per (weights, preprocessing, view settings), outside DVC's outputs, has one log file per writer. Rows are
 keyed by the sha256 of their image, so images added to a domain cost only their own forward passes. A file is a
 sequence of blocks: header, digests, rows. A block that was being written when the process died has a wrong CRC or
-length, and the writer truncates it. Deleting the folder costs time, never results. (SQLite takes 2.5 times as long.)
+length, and the writer removes it. Deleting the folder costs time, never results. (SQLite takes 2.5 times as long.)
 """
 
 import fcntl
@@ -44,7 +44,7 @@ class ProgressLog:
         self._file = self._lock()
         for number, path in enumerate(self._paths):
             length = self._index(number, path)
-            if number == 0:  # our own file: truncate the incomplete block of a killed run
+            if number == 0:  # our own file: remove the incomplete block of a killed run
                 self._file.truncate(length)
         self._file.seek(0, 2)
 
