@@ -1,4 +1,4 @@
-"""Images inside shards: the bytes of the files they were made from, whoever asks and in whatever order."""
+"""Images inside shards: the original bytes, read by many threads and in any order."""
 
 import random
 import threading
@@ -19,7 +19,7 @@ CONTENT = [bytes([i]) * (i + 1) for i in range(50)]
 
 
 def shard(folder, form):
-    """Write the contents into a shard; return their paths."""
+    """Write the images to a shard and return their paths."""
     if form == "tar":
         file = write_tar(folder / "x.tar", {f"c/{i}.png": data for i, data in enumerate(CONTENT)})
         return [file / f"c/{i}.png" for i in range(len(CONTENT))]
@@ -28,31 +28,30 @@ def shard(folder, form):
 
 
 @pytest.mark.parametrize("form", ["tar", "parquet"])
-def test_many_threads_read_in_any_order_with_little_memory(tmp_path, form, monkeypatch):
+def test_many_threads_read_in_any_order_with_a_small_cache(tmp_path, form, monkeypatch):
     paths = shard(tmp_path, form)
-    kept = LRUCache(300, getsizeof=lambda images: images.nbytes)
+    cache = LRUCache(300, getsizeof=lambda images: images.nbytes)
     read_group = parquet_file._read_group.__wrapped__
-    small = cached(kept, condition=threading.Condition())(read_group)
-    monkeypatch.setattr(parquet_file, "_read_group", small)
+    monkeypatch.setattr(parquet_file, "_read_group", cached(cache, condition=threading.Condition())(read_group))
     order = random.Random(0).sample(range(50), 50) * 4
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(read_bytes, [paths[i] for i in order])) == [CONTENT[i] for i in order]
     assert file_of(paths[0]) == tmp_path / f"x.{form}"
 
 
-def test_threads_read_a_row_group_once_and_one_larger_than_the_memory_for_them_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_file, "KEPT_BYTES", 1)
+def test_threads_read_a_row_group_once_even_if_it_exceeds_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_file, "CACHE_BYTES", 1)
     paths = shard(tmp_path, "parquet")
-    opened = []
-    real = parquet_file._opened
-    monkeypatch.setattr(parquet_file, "_opened", lambda *a: opened.append(a) or real(*a))
+    calls = []
+    opened = parquet_file._opened
+    monkeypatch.setattr(parquet_file, "_opened", lambda *arguments: calls.append(arguments) or opened(*arguments))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(read_bytes, paths[:7] * 4))
-    assert len(opened) == 2  # the end of the file, and its first row group
+    assert len(calls) == 2  # the metadata and the first row group
 
 
 @pytest.mark.parametrize("form", ["tar", "parquet"])
-def test_a_shard_that_was_written_anew_is_read_anew(tmp_path, form):
+def test_a_shard_that_changed_is_read_again(tmp_path, form):
     path = shard(tmp_path, form)[0]
     assert read_bytes(path) == CONTENT[0]
     if form == "tar":
@@ -64,29 +63,29 @@ def test_a_shard_that_was_written_anew_is_read_anew(tmp_path, form):
         decode(path, expected_sha256="0" * 64)
 
 
-def test_what_is_not_in_a_shard_is_one_line(tmp_path, monkeypatch):
+def test_a_missing_empty_or_huge_image_in_a_shard_is_one_line(tmp_path, monkeypatch):
     write_tar(tmp_path / "x.tar", {"a.png": b"", "b.png": b"1234"})
     write_parquet(tmp_path / "x.parquet", [None, b"12"])
     for name in ("x.tar/no.png", "x.parquet/image/00000009", "x.parquet/image/00000000"):
-        with pytest.raises(InputError, match=rf"{name}: x\.\w+ holds no image there; .*manifest"):
+        with pytest.raises(InputError, match=rf"{name}: x\.\w+ has no image there; .*manifest"):
             read_bytes(tmp_path / name)
     with pytest.raises(InputError, match=r"a\.png: the file is empty"):
         read_bytes(tmp_path / "x.tar/a.png")
     monkeypatch.setattr(read, "MAX_FILE_BYTES", 3)
     with pytest.raises(InputError, match=r"b\.png: 4 bytes are more"):
         read_bytes(tmp_path / "x.tar/b.png")
-    monkeypatch.setattr(parquet_file, "MOST_BYTES", 1)
+    monkeypatch.setattr(parquet_file, "MAX_GROUP_BYTES", 1)
     write_parquet(tmp_path / "y.parquet", [b"12"])
     with pytest.raises(InputError, match=r"y\.parquet: row group 0 .*row_group_size"):
         read_bytes(tmp_path / "y.parquet/image/00000000")
 
 
-def test_a_column_of_plain_bytes_is_a_column_of_images(tmp_path):
+def test_a_column_of_bytes_is_a_column_of_images(tmp_path):
     pq.write_table(pa.table({"jpg": pa.array([b"1", b"2"])}), tmp_path / "x.parquet")
     assert read_bytes(tmp_path / "x.parquet/jpg/00000001") == b"2"
 
 
-def test_a_folder_may_be_called_as_a_shard(tmp_path):
+def test_a_folder_may_be_named_like_a_shard(tmp_path):
     (tmp_path / "old.tar").mkdir()
     (tmp_path / "old.tar/1.png").write_bytes(b"x")
     assert read_bytes(tmp_path / "old.tar/1.png") == b"x"

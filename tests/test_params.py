@@ -1,4 +1,4 @@
-"""params.yaml and suite.yaml: valid as shipped; every mistake is a line that names the file and the key."""
+"""params.yaml and suite.yaml: valid as shipped, and every mistake is one line that names the file and the key."""
 
 import copy
 from pathlib import Path
@@ -16,18 +16,18 @@ PARAMS, SUITE = read_yaml(ROOT / "params.yaml"), read_yaml(ROOT / "suite.yaml")
 
 
 def changed(values):
-    """Return both files' content with values changed, by their dotted keys."""
+    """Return the content of both files with changed values, given by dotted key."""
     files = copy.deepcopy(PARAMS), copy.deepcopy(SUITE)
     for path, value in values.items():
         section, *keys = path.split(".")
-        here, key = files[section in Suite.model_fields], section
-        for inner in keys:
-            here, key = here[key], inner
-        here[key] = value
+        parent, key = files[section in Suite.model_fields], section
+        for child in keys:
+            parent, key = parent[key], child
+        parent[key] = value
     return files
 
 
-def refused(params, suite):
+def error_lines(params, suite):
     with pytest.raises(ParamsError) as error:
         parse_params(params, suite)
     return str(error.value).splitlines()
@@ -40,10 +40,10 @@ def test_the_shipped_files_are_valid():
     assert params == parse_params(PARAMS, SUITE)
 
 
-def test_dvc_overrides_change_nothing_else_of_params_yaml(shipped):
+def test_dvc_overrides_change_nothing_else_in_params_yaml(shipped):
     file, before = shipped / "params.yaml", (ROOT / "params.yaml").read_text()
     apply_overrides(file, ["rff.D=2000"])
-    assert file.read_text() == before.replace("D: 1000", "D: 2000")  # a blank line after a list would be lost
+    assert file.read_text() == before.replace("D: 1000", "D: 2000")  # a blank line after a list would get lost
     apply_overrides(file, ["rff.D=1000", "compare.methods=[calibrated]"])
     start, end = before.index("  - clip_zero_shot\n"), before.index("sensitivity:")
     assert file.read_text() == before[:start] + "  - calibrated\n" + before[end:]
@@ -97,9 +97,9 @@ def test_class_names_may_be_a_block_of_text():
         *(("runtime.device", "gpu", ""), ("runtim", {}, "did you mean 'runtime'?"), ("a [b]", {}, "")),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_by_file_and_key(path, value, remedy):
+def test_a_mistake_names_its_file_and_key(path, value, remedy):
     file = "suite.yaml" if path.split(".")[0] in Suite.model_fields else "params.yaml"
-    lines = refused(*changed({path: value}))
+    lines = error_lines(*changed({path: value}))
     assert any(line.startswith(f"{file}: {path}") and remedy in line for line in lines), lines
 
 
@@ -117,7 +117,7 @@ def test_a_mistake_is_named_by_file_and_key(path, value, remedy):
 def test_a_bad_label_space_is_one_line(lists, words):
     names = {name: name for name in ("bike", "mug", "pen")}
     dataset = {"classes_per_task": 1, "class_names": names, "label_spaces": {"mine": lists}}
-    (line,) = refused(*changed({"datasets.digits": dataset}))
+    (line,) = error_lines(*changed({"datasets.digits": dataset}))
     assert line.startswith("suite.yaml: datasets.digits.label_spaces.mine")
     assert all(word in line for word in words)
 
@@ -137,8 +137,8 @@ def test_a_bad_label_space_is_one_line(lists, words):
         ({"rff.D": 0, "vision": "vitt"}, ["params.yaml: rff.D: ", "suite.yaml: vision: "]),
     ],
 )
-def test_values_that_do_not_fit_each_other_and_mistakes_of_both_files_have_a_line_each(values, starts):
-    lines = refused(*changed(values))
+def test_inconsistent_values_and_mistakes_in_both_files_have_a_line_each(values, starts):
+    lines = error_lines(*changed(values))
     assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))
 
 
@@ -147,14 +147,14 @@ def test_a_missing_section_is_named(section):
     params, suite = copy.deepcopy(PARAMS), copy.deepcopy(SUITE)
     file = "suite.yaml" if suite.pop(section, None) is not None else "params.yaml"
     params.pop(section, None)
-    assert any(line.startswith(f"{file}: {section}: missing") for line in refused(params, suite))
+    assert any(line.startswith(f"{file}: {section}: missing") for line in error_lines(params, suite))
 
 
-def test_a_file_that_cannot_be_used_is_one_line_with_the_remedy(shipped):
+def test_an_unusable_file_is_one_line_with_the_remedy(shipped):
     params, suite = (shipped / name for name in ("params.yaml", "suite.yaml"))
     texts = {file: file.read_bytes() for file in (params, suite)}
 
-    def refused_with(message):
+    def assert_refused(message):
         with pytest.raises(ParamsError, match=message) as error:
             load_params()
         assert len(str(error.value).splitlines()) == 1
@@ -164,20 +164,20 @@ def test_a_file_that_cannot_be_used_is_one_line_with_the_remedy(shipped):
         (suite, b"\nrff: {}\n", r"suite\.yaml: rff: belong in params\.yaml"),
     ):
         file.write_bytes(texts[file] + section)
-        refused_with(message)
+        assert_refused(message)
         file.write_bytes(texts[file])
     for content in (b"a: [", b"a: 1\na: 2\n", b"- 1\n", b"", b"\xff\xfe\x00"):
         params.write_bytes(content)
-        refused_with(r"params\.yaml: ")
-    params.write_bytes(texts[params] + texts[suite])  # as it was before there was a suite.yaml
+        assert_refused(r"params\.yaml: ")
+    params.write_bytes(texts[params] + texts[suite])  # as before suite.yaml existed
     suite.unlink()
-    refused_with(r"params.yaml: .*domains.*suite.yaml.*referee use")
+    assert_refused(r"params.yaml: .*domains.*suite.yaml.*referee use")
     params.unlink()
-    refused_with(r"params.yaml: .*root of the repository")
+    assert_refused(r"params.yaml: .*root of the repository")
 
 
-def test_section_defaults_are_those_that_an_empty_section_gets():
+def test_section_defaults_equal_those_of_an_empty_section():
     assert section_defaults("refinement") == parse_params(*changed({"refinement": {}})).refinement.model_dump()
     assert section_defaults("data")["seeds"] == [0]
-    assert section_defaults("generated") == {"seed": 0}  # what may be absent has no default
+    assert section_defaults("generated") == {"seed": 0}  # keys with default None are left out
     assert section_defaults("compare") == section_defaults("swept") == {}

@@ -1,9 +1,8 @@
-"""params.yaml and suite.yaml together, typed and validated once.
+"""Read params.yaml and suite.yaml into one validated object.
 
-params.yaml (`pipeline.config.settings`) holds every number a user may change, suite.yaml (`pipeline.config.suite`)
-which images, models and problems are used. Unknown keys are refused with the nearest valid name, and every message
-names the file and the key. Only `pipeline.stages` and the command line read params; everything below them receives
-plain values.
+params.yaml (`pipeline.config.settings`) has every number that a user may change, suite.yaml (`pipeline.config.suite`)
+the images, models and problems. Unknown keys are refused with the nearest valid name, and every message names the file
+and the key. Only `pipeline.stages` and the command line read params; the layers below receive plain values.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ Entry = TypeVar("Entry")
 
 
 class Params(Suite, Settings):
-    """Both files together, as the stages and the command line use them."""
+    """The content of both files, as used by the stages and the command line."""
 
     @model_validator(mode="after")
     def _files_agree(self) -> Self:
@@ -40,15 +39,15 @@ class Params(Suite, Settings):
 
 
 def load_params(folder: Path = Path()) -> Params:
-    """Read and validate params.yaml and suite.yaml of a folder; the `ParamsError` has a line per mistake."""
+    """Read and validate params.yaml and suite.yaml in a folder; raise ParamsError with one line per mistake."""
     settings = read_yaml(folder / PARAMS_FILE)
-    # before suite.yaml is found missing
+    # checked before suite.yaml is read, which may be missing
     _refuse_misplaced(settings, Suite, folder / PARAMS_FILE, SUITE_FILE)
     return parse_params(settings, read_yaml(folder / SUITE_FILE), folder)
 
 
 def parse_params(settings: Any, suite: Any, folder: Path = Path()) -> Params:
-    """Validate the parsed YAML of params.yaml and of suite.yaml; ``folder`` is only named in messages."""
+    """Validate the parsed YAML of params.yaml and suite.yaml; ``folder`` is only used in messages."""
     sections: dict[str, Any] = {}
     mistakes = []
     for parse, raw, file in ((parse_settings, settings, PARAMS_FILE), (parse_suite, suite, SUITE_FILE)):
@@ -65,24 +64,24 @@ def parse_params(settings: Any, suite: Any, folder: Path = Path()) -> Params:
 
 
 def parse_settings(raw: Any, file: Path = PARAMS_FILE) -> Settings:
-    """Validate the parsed YAML of params.yaml alone; ``file`` is named in messages."""
+    """Validate the parsed YAML of params.yaml alone; ``file`` is only used in messages."""
     _refuse_misplaced(raw, Suite, file, SUITE_FILE)
     return validate(Settings, raw, file)
 
 
 def parse_suite(raw: Any, file: Path = SUITE_FILE) -> Suite:
-    """Validate the parsed YAML of suite.yaml, or of a file in suites/, alone; ``file`` is named in messages."""
+    """Validate the parsed YAML of suite.yaml or of a file in suites/; ``file`` is only used in messages."""
     _refuse_misplaced(raw, Settings, file, PARAMS_FILE)
-    if isinstance(raw, dict) and "lists" in raw:  # a section of former versions
+    if isinstance(raw, dict) and "lists" in raw:  # a section in former versions
         raise ParamsError(
-            f"{file}: lists: a list of images is `images` of its domain now; take the section out (`referee upgrade` "
+            f"{file}: lists: a list of images is now `images` of its domain; remove the section (`referee upgrade` "
             f"does so in {SUITE_FILE}, and keeps the lists)"
         )
     return validate(Suite, raw, file)
 
 
 def _refuse_misplaced(raw: Any, other: type[Section], file: Path, other_file: Path) -> None:
-    """Refuse sections of the other file; before suite.yaml existed, params.yaml had all of them."""
+    """Raise ParamsError for sections of the other file; params.yaml had all of them before suite.yaml existed."""
     misplaced = [key for key in raw if key in other.model_fields] if isinstance(raw, dict) else []
     if misplaced:
         remedy = "move them there"
@@ -92,7 +91,7 @@ def _refuse_misplaced(raw: Any, other: type[Section], file: Path, other_file: Pa
 
 
 def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
-    """Return ``entries[key]``, or raise a `ParamsError` that says that ``section`` has no such key."""
+    """Return ``entries[key]``; raise ParamsError if ``section`` has no such key."""
     if key not in entries:
         file = SUITE_FILE if section in Suite.model_fields else PARAMS_FILE
         raise ParamsError(f"{file}: {section}: there is no {key!r}{did_you_mean(key, entries)}")
@@ -100,7 +99,7 @@ def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
 
 
 def streams_of(suite: Suite) -> dict[str, dict[str, StateEntry]]:
-    """Return the steps of every stream by their keys, those whose images are gone first."""
+    """Return the steps of each stream by key, starting with those whose images were deleted."""
     streams: dict[str, dict[str, StateEntry]] = {}
     for key, state in (*suite.past.items(), *suite.steps.items()):
         streams.setdefault(key.partition("-")[0], {})[key] = state
@@ -108,24 +107,24 @@ def streams_of(suite: Suite) -> dict[str, dict[str, StateEntry]]:
 
 
 def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
-    """Return the key of a stream's last step, or of the one that ``after`` names (``week2`` or ``camera-week2``)."""
-    own = named("steps", streams_of(suite), stream)
+    """Return the key of a stream's last step, or of step ``after`` (``week2`` or ``camera-week2``)."""
+    steps = named("steps", streams_of(suite), stream)
     if after is not None:
         key = after if "-" in after else f"{stream}-{after}"
-        named("steps", own, key)
+        named("steps", steps, key)
         return key
-    continued = {state.step_before for state in own.values()}
-    last = [key for key in own if key not in continued]
+    continued = {state.step_before for state in steps.values()}
+    last = [key for key in steps if key not in continued]
     if len(last) > 1:
         raise ParamsError(f"{SUITE_FILE}: the stream {stream} is forked; name one of {listed(last)} (--after)")
     return last[0]
 
 
 def section_defaults(section: str) -> dict[str, Any]:
-    """Return the defaults of a section, of named entries (`models`, ...) those of an entry, as plain JSON values.
+    """Return the defaults of a section as plain JSON values; for named entries (`models`, ...), those of an entry.
 
-    Keys without a default are left out, and those that may be absent (default None): a new one of these changes
-    nothing that was computed before there was one.
+    Keys without a default are left out, and so are keys with default None: adding such a key changes nothing that was
+    computed before.
 
     Examples
     --------

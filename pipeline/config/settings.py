@@ -1,4 +1,4 @@
-"""The sections of params.yaml: every number that a user may change."""
+"""Define the sections of params.yaml: every number that a user may change."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,14 +21,14 @@ def _wavelet(name: str) -> str:
 
 
 class Data(Section):
-    """How manifests are made, for every domain."""
+    """How manifests are made, for all domains."""
 
     seeds: Annotated[tuple[SeedNumber, ...], Field(min_length=1), AllDifferent] = (0,)
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.1
     unreadable: Literal["stop", "skip"] = "stop"
     empty_class: Literal["stop", "report"] = "stop"
     max_pixels: Annotated[int, Field(ge=1)] = 100_000_000
-    private: tuple[str, ...] = ()  # domains whose paths and labels DVC never gets
+    private: tuple[str, ...] = ()  # domains whose paths and labels are kept out of DVC
 
 
 class Views(Section):
@@ -41,44 +41,44 @@ class Views(Section):
 
 
 class RandomFourierFeatures(Section):
-    """The random Fourier basis (7). dvc.yaml reads every key by its name, so all of them must be written."""
+    """The random Fourier basis (7). dvc.yaml reads the keys by name, so all of them must be present."""
 
     D: FeatureCount
     sigma: Positive
-    # what sigma means; `median`: a bandwidth of sigma times the median distance between source rows
+    # how sigma is interpreted; `median`: as a multiple of the median distance between source rows (a bandwidth)
     convention: Literal["gamma", "bandwidth", "spread", "median"]
     orthogonal: bool
 
 
 class Method(Section):
-    """Which variant adapts, and single options that differ from it (`pipeline.method.variants` lists them)."""
+    """The variant of the method, and single options that differ from it (listed in `pipeline.method.variants`)."""
 
     variant: str = "calibrated"
     options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Compare(Section):
-    """Which methods run side by side on the same caches: variants, and files of pipeline/comparison/methods."""
+    """The methods compared on the same cached features: variants, and files in pipeline/comparison/methods."""
 
     methods: Annotated[list[str], Field(min_length=1)]
 
 
 class Sensitivity(Section):
-    """At which D and which sigma the swept problems are scored; the other one is that of `rff`."""
+    """The values of D and of sigma at which swept problems are scored, varying only one of them at a time."""
 
     D: Annotated[list[FeatureCount], Field(min_length=1)]
     sigma: Annotated[list[Positive], Field(min_length=1)]
 
 
 def _option(value: Any) -> Any:
-    """Return a value of an option as it can be a key; ``views`` is a list."""
+    """Return a hashable value of an option: a tuple for a list, such as ``views``."""
     if isinstance(value, dict):
-        raise ValueError("an option is a number, a word, true, false or a list")  # noqa: TRY004  pydantic asks for it
+        raise ValueError("an option is a number, a word, true, false or a list")  # noqa: TRY004  pydantic needs ValueError
     return tuple(value) if isinstance(value, list) else value
 
 
 class Select(Section):
-    """The values among which `select` chooses without target labels, one setting at a time."""
+    """The candidates from which `select` chooses without target labels, one setting at a time."""
 
     D: list[FeatureCount] = Field(default_factory=list)
     sigma: list[Positive] = Field(default_factory=list)
@@ -88,7 +88,7 @@ class Select(Section):
 
 
 class Refinement(Section):
-    """The two steps that only the text of the paper has: adversarial refinement and mutual attention of the views."""
+    """Two steps mentioned only in the text of the paper: adversarial refinement and mutual attention of the views."""
 
     steps: Annotated[int, Field(ge=0, le=1000)] = 0  # T_max; 0: none
     step_size: Positive = 0.01
@@ -97,22 +97,22 @@ class Refinement(Section):
 
     @property
     def off(self) -> bool:
-        """Whether the views stay as they are."""
+        """Whether the views are left unchanged."""
         return self.steps == 0 and not self.mutual_attention
 
 
 class Runtime(Section):
-    """How the work is done, never what comes out: no stage depends on these."""
+    """How the work is done, without effect on the results: no stage depends on these."""
 
     device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
     statistics: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = "cpu"
     batch_size: Annotated[int, Field(ge=1)] = 64
     workers: Annotated[int, Field(ge=0)] = 0  # 0: one per core
-    compile: bool = False  # the image towers by torch.compile, on an accelerator
+    compile: bool = False  # use torch.compile for the image towers, on an accelerator
 
 
 class Settings(Section):
-    """The sections of params.yaml. Sections that dvc.yaml reads by name must be written, if only as {}."""
+    """The sections of params.yaml. Those that dvc.yaml reads by name must be present, if only as {}."""
 
     data: Data
     views: Views

@@ -1,4 +1,4 @@
-"""The sections of suite.yaml: which images, models and problems are used. They must agree with each other."""
+"""Define the sections of suite.yaml (images, models and problems) and check that they are consistent."""
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -15,54 +15,54 @@ from pipeline.errors import InputError, did_you_mean
 from pipeline.method.views import VIEWS, View
 from pipeline.validated_yaml import AllDifferent, Section, all_different, type_at
 
-# Keys of domains and models become names of files and DVC stages (`embed@mnist-vit`): no '-', which joins them.
+# keys of domains and models become names of files and DVC stages (`embed@mnist-vit`), so they cannot contain '-'
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
 DashedKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
 Members = tuple[str, ...] | Annotated[int, Field(ge=0)]
 
 
 class LabelSpaceLists(Section):
-    """Classes that both, only the source or only the target of a problem have: names, or how many."""
+    """Shared, source-private and target-private classes of a problem: their names, or their number."""
 
     shared: Members | None = None  # all others if omitted
     source_private: Members = ()
     target_private: Members = ()
 
     def members(self) -> dict[str, Any]:
-        """Return what is given, as plain values."""
+        """Return the lists that were set, as plain values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 def _names_from_text(value: Any) -> Any:
-    """Return the mapping that a block of text (`class_names: |`) holds: DVC reads it as one value, which is faster."""
+    """Parse a mapping written as a block of text (`class_names: |`), which DVC reads faster because it is one value."""
     try:
         return (YAML(typ="safe", pure=True).load(value) or {}) if isinstance(value, str) else value
     except YAMLError:
-        return value  # refused as the text it is
+        return value  # refused later, as text
 
 
 class DatasetEntry(Section):
-    """Classes shared by the domains of a dataset, and how they arrive in tasks."""
+    """The classes shared by the domains of a dataset, and how they arrive in tasks."""
 
     classes_per_task: Annotated[int, Field(ge=1)]
-    # The order in which classes arrive: given task by task (classes that are not listed arrive after them), or drawn as
-    # continual-learning papers draw it (1993 is theirs); sorted if neither is there.
+    # order of arrival: listed task by task (other classes arrive last), or shuffled as in continual-learning papers,
+    # which use seed 1993; sorted if both are omitted
     tasks: Annotated[tuple[Annotated[tuple[str, ...], Field(min_length=1)], ...], Field(min_length=1)] | None = None
     class_order_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    # Folder name -> name for prompts; {}: the folders found, underscores as spaces.
+    # folder name: name for prompts; {}: the folders found, with underscores as spaces
     class_names: Annotated[dict[str, str], BeforeValidator(_names_from_text)]
-    # Of tables, Parquet files and WebDataset's .json, where they are not called image (or path), label, domain, task.
+    # columns of tables and Parquet files, keys of WebDataset's .json, if not image (or path), label, domain, task
     columns: dict[Literal["image", "label", "domain", "task"], str] | None = None
-    # Partial, open and universal problems name one of these: docs/how-to/label-spaces.md
+    # used by partial, open and universal problems: docs/how-to/label-spaces.md
     label_spaces: dict[Key, LabelSpaceLists] | None = None
 
     @model_validator(mode="after")
     def _classes_are_in_the_lists(self) -> Self:
         if self.tasks and self.class_order_seed is not None:
             raise ValueError("class_order_seed: the order is given by `tasks`; keep one of them")
-        named = [name for task in self.tasks or () for name in task]
-        for name in named:
-            if named.count(name) > 1:
+        names = [name for task in self.tasks or () for name in task]
+        for name in names:
+            if names.count(name) > 1:
                 raise ValueError(f"tasks: the class {name!r} is listed twice")
             if self.class_names:
                 _known("tasks", name, self.class_names, "class_names")
@@ -75,7 +75,7 @@ class DatasetEntry(Section):
 
 
 class GeneratedEntry(Section):
-    """A domain that the `generate` stage writes from installed packages."""
+    """A domain that the stage `generate` writes from installed packages."""
 
     folder: str
     seed: SeedNumber = 0
@@ -88,20 +88,20 @@ def _with_original(views: tuple[View, ...]) -> tuple[View, ...]:
     return views
 
 
-def _with_a_name(template: str) -> str:
+def _with_placeholder(template: str) -> str:
     if template.count("{}") != 1:
         raise ValueError(f"{template!r} must contain {{}} exactly once")
     return template
 
 
 class DomainEntry(Section):
-    """One set of images. DVC tracks keys by name, so all but `labels` must stand in suite.yaml."""
+    """A set of images. DVC tracks keys by name, so all but `labels` must be in suite.yaml."""
 
     dataset: str
     images: str  # a folder of class folders or of shards, or a file: docs/how-to/image-sources.md
     views: Annotated[tuple[View, ...], Field(min_length=1), AfterValidator(_with_original), AllDifferent]
-    templates: Annotated[tuple[Annotated[str, AfterValidator(_with_a_name)], ...], Field(min_length=1)]
-    # none: images at any depth below the folder, of classes that nobody knows; for `steps`
+    templates: Annotated[tuple[Annotated[str, AfterValidator(_with_placeholder)], ...], Field(min_length=1)]
+    # none: images at any depth below the folder, with unknown classes; for `steps`
     labels: Literal["none"] | None = None
 
 
@@ -115,8 +115,8 @@ class ModelEntry(Backbone):
         "arrays": "imported",
     }
 
-    views: tuple[View, ...] = VIEWS  # of the domain's views, these
-    arrays: dict[str, str] = Field(default_factory=dict)  # imported: view, text, ... -> npz name
+    views: tuple[View, ...] = VIEWS  # restricts the domain's views
+    arrays: dict[str, str] = Field(default_factory=dict)  # imported: name in the .npz by view, text, ...
 
     @model_validator(mode="after")
     def _fits_its_library(self) -> Self:
@@ -128,7 +128,7 @@ class ModelEntry(Backbone):
 
 
 class JoinedEntry(Section):
-    """Two models side by side in the kernel; either may be an entry of `joined` itself."""
+    """Two models whose embeddings are concatenated in the kernel; either may be a joined model itself."""
 
     name: Key
     first: str
@@ -140,21 +140,21 @@ class ProblemEntry(Section):
 
     source: str
     target: str
-    # one of the dataset's `label_spaces`; the closed set if omitted: both domains have all classes
+    # one of the dataset's `label_spaces`; if omitted, both domains have all classes
     label_space: str | None = None
-    # task, also if omitted: the classes of a task are given; seen: any class that the source knows may be in any task
+    # task (default): each task's classes are known; seen: any class that the source knows may be in any task
     classes: Literal["task", "seen"] | None = None
 
 
 class StateEntry(Section):
-    """The state of a stream after a step: its source, and the state that it continues."""
+    """The state of a stream after a step: its source, and the state it continues."""
 
     source: str
     before: str  # streams/STREAM-STEP, or source/SOURCE for a first step
 
     @property
     def step_before(self) -> str | None:
-        """The key of the step before; None for a first step."""
+        """The key of the previous step, or None for a first step."""
         kind, _, name = self.before.partition("/")
         return name if kind == "streams" else None
 
@@ -170,18 +170,18 @@ def _all_or_names(value: Any) -> Any:
 class StepEntry(StateEntry):
     """A step of a stream: unlabelled images that arrive together. Its key is STREAM-STEP."""
 
-    domain: str  # the images; their labels, where there are any, are not read
-    classes: Annotated[Literal["all"] | tuple[str, ...], BeforeValidator(_all_or_names)]  # that the images may have
-    corrections: str  # a CSV file `path,class` of images of this step that a person looked at; it may have no rows
-    correction_weight: Positive = 5.0  # number of certain rows that a corrected image counts as
-    # use the source model after this one of its tasks, counted from 1, as `adapt` does; the last if omitted
+    domain: str  # its images; labels are never read
+    classes: Annotated[Literal["all"] | tuple[str, ...], BeforeValidator(_all_or_names)]  # allowed for the images
+    corrections: str  # a CSV file `path,class` of images of this step labelled by a person; may have no rows
+    correction_weight: Positive = 5.0  # a corrected image counts as this many certain rows
+    # use the source model after this task (from 1), as `adapt` does; after the last if omitted
     source_task: Annotated[int, Field(ge=1)] | None = None
 
 
 class Suite(Section):
-    """The sections of suite.yaml, which must agree with each other."""
+    """The sections of suite.yaml, which must be consistent with each other."""
 
-    suite: DashedKey  # the name of a folder in results/
+    suite: DashedKey  # name of a folder in results/
     datasets: dict[Key, DatasetEntry]
     generated: dict[Key, GeneratedEntry]
     domains: Annotated[dict[Key, DomainEntry], Field(min_length=1)]
@@ -189,16 +189,16 @@ class Suite(Section):
     joined: list[JoinedEntry]
     vision: str  # one of models, or of joined
     language: str
-    sources: dict[Key, Section]  # domains that are fitted as a source; they have no settings
+    sources: dict[Key, Section]  # domains used as a source; they have no settings
     problems: dict[DashedKey, ProblemEntry]
-    swept: dict[DashedKey, ProblemEntry]  # whose sensitivity to D and sigma is measured
+    swept: dict[DashedKey, ProblemEntry]  # problems whose sensitivity to D and sigma is measured
     steps: dict[DashedKey, StepEntry]
-    past: dict[DashedKey, StateEntry]  # steps whose images are gone
-    # settings of params.yaml behind the documented results; `referee use` says where params.yaml differs
+    past: dict[DashedKey, StateEntry]  # steps whose images were deleted
+    # settings in params.yaml of the documented results; `referee use` reports differences
     published: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def models_of(self, name: str) -> tuple[str, ...]:
-        """Return the models that stand side by side under a name of `joined`; of a model, itself."""
+        """Return the models joined under a name of `joined`, or the model itself."""
         for entry in self.joined:
             if entry.name == name:
                 return (*self.models_of(entry.first), *self.models_of(entry.second))
@@ -242,7 +242,7 @@ class Suite(Section):
             key = f"joined.{index}"
             if entry.name in known:
                 raise ValueError(f"{key}.name: {entry.name!r} exists already; give it another name")
-            for side in ("first", "second"):  # of earlier entries only: no circles
+            for side in ("first", "second"):  # only models and earlier entries, so no cycles
                 _known(f"{key}.{side}", getattr(entry, side), known, "models or joined before it")
             known[entry.name] = None
         _known("vision", self.vision, known, "models or joined")
@@ -298,25 +298,25 @@ class Suite(Section):
         for key, step in self.steps.items():
             if key.count("-") != 1 or key.startswith("-") or key.endswith("-"):
                 raise ValueError(f"steps.{key}: a step is named STREAM-STEP, e.g. camera-week1")
-            before = step.step_before
-            if before is None:
+            previous = step.step_before
+            if previous is None:
                 if step.before != f"source/{step.source}":
                     raise ValueError(
                         f"steps.{key}.before: {step.before!r} is neither streams/STREAM-STEP nor, "
                         f"for a first step, source/{step.source}"
                     )
                 continue
-            _known(f"steps.{key}.before", before, states, "steps or past")
-            if states[before].source != step.source:
+            _known(f"steps.{key}.before", previous, states, "steps or past")
+            if states[previous].source != step.source:
                 raise ValueError(
-                    f"steps.{key}.before: {before!r} has the source {states[before].source!r}, "
+                    f"steps.{key}.before: {previous!r} has the source {states[previous].source!r}, "
                     f"this step {step.source!r}; a stream has one source"
                 )
         try:
             TopologicalSorter({key: [step.step_before] for key, step in self.steps.items()}).prepare()
         except CycleError as error:
-            circle = error.args[1][::-1]
-            raise ValueError(f"steps.{circle[0]}.before: {' after '.join(circle)}: a circle") from None
+            cycle = error.args[1][::-1]
+            raise ValueError(f"steps.{cycle[0]}.before: {' after '.join(cycle)}: a circle") from None
 
     def _check_published(self) -> None:
         for section, values in self.published.items():

@@ -1,1 +1,1 @@
-"""Image sets: where the images are, what their classes are called, tasks, splits, manifests."""
+"""Datasets: sources of images, class names, tasks, splits, manifests."""

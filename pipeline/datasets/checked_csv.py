@@ -1,13 +1,13 @@
-"""CSV files with a digest beside them: plain tables for people and pandas, checked when opened.
+"""Read and write CSV files with a digest beside them: plain tables for people and pandas, verified when opened.
 
-The sha256 of ``labels.csv`` stands in ``labels.csv.sha256``, in the format of ``sha256sum``, so that ``sha256sum -c``
-checks a folder. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
+The sha256 of ``labels.csv`` is in ``labels.csv.sha256``, in the format of ``sha256sum``, so that ``sha256sum -c``
+verifies a folder. Tables that are read together are in one folder, cache/manifests/DOMAIN/FOLDER.
 
-Of a domain of `data.private`, images.csv (its paths contain class names), labels.csv and report.json are written to
-private/DOMAIN, outside every stage's outputs: DVC never has them, so no `dvc push` can send them. In their place stands
-a pointer with the file's sha256, so that DVC sees every change. Readers follow it on the owner's machine; elsewhere
-they say that the file is private. Former versions stay in private/DOMAIN/former: DVC may bring an old pointer back from
-its run-cache.
+For a domain in `data.private`, images.csv (its paths contain class names), labels.csv and report.json are written to
+private/DOMAIN, outside every stage's outputs, so that DVC never has them and no `dvc push` can send them. They are
+replaced by a pointer with the file's sha256, so that DVC detects every change. Readers follow it on the owner's machine
+and report elsewhere that the file is private. Former versions are kept in private/DOMAIN/former, because DVC may
+restore an old pointer from its run-cache.
 """
 
 import csv
@@ -21,17 +21,17 @@ from typing import TypeVar
 from pipeline.errors import InputError, StoreError, counted, one_line, pass_on_machine_error
 from pipeline.write_aside import write_aside
 
-PRIVATE = "private"  # the folder beside cache/
+PRIVATE = "private"  # folder beside cache/
 POINTER = ("kept_private", "sha256")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-MAX_NUMBER = 2**31  # of a task or class: a bound on what a malformed file may ask for
+MAX_NUMBER = 2**31  # maximum task or class number, so that malformed files cannot exhaust memory
 
 Parsed = TypeVar("Parsed")
 CsvTable = tuple[Sequence[str], Iterable[Iterable[object]]]  # header, rows
 
 
 def digest_file(path: Path) -> Path:
-    """Return the path of the file that holds the sha256 of ``path``."""
+    """Return the path of the file with the sha256 of ``path``."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -42,7 +42,7 @@ def sha256_of(path: Path) -> str:
 
 
 def digest_line(name: str, digest: str) -> str:
-    """Return the content of a digest file: one line as ``sha256sum`` writes it."""
+    """Return the content of a digest file, one line in the format of ``sha256sum``."""
     return f"{digest}  {name}\n"
 
 
@@ -55,17 +55,17 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Iterable[objec
 
 
 def require_separator(path: Path, header: Sequence[str], separator: str = ",") -> None:
-    """Refuse a person's table that has one column, in whose name another separator stands."""
-    found = [name for one, name in SEPARATORS.items() if one != separator and one in "".join(header)]
-    if len(header) == 1 and found:
+    """Raise InputError if a table has a single column whose name contains another separator."""
+    separators = [name for other, name in SEPARATORS.items() if other != separator and other in "".join(header)]
+    if len(header) == 1 and separators:
         raise InputError(
-            f"{path}: its columns are separated by {found[0]}; save it with {SEPARATORS[separator]} between them"
+            f"{path}: its columns are separated by {separators[0]}; save it with {SEPARATORS[separator]} between them"
         )
 
 
 @contextmanager
 def writing_folder(folder: Path, tables: Mapping[str, CsvTable]) -> Iterator[None]:
-    """Write tables by name, with their digests, aside; ``folder`` has them when the context ends."""
+    """Write tables by name, with their digests; they appear in ``folder`` when the context exits."""
     with write_aside(folder) as aside:
         aside.mkdir()
         for name, table in tables.items():
@@ -77,25 +77,25 @@ def writing_folder(folder: Path, tables: Mapping[str, CsvTable]) -> Iterator[Non
 
 @contextmanager
 def keeping_private(manifest: Path, name: str) -> Iterator[Path]:
-    """Yield where to write a file of private/DOMAIN; the one that it replaces is kept as a former version."""
-    kept = _private(manifest, name)
-    with write_aside(kept) as aside:
+    """Yield the path for writing a file of private/DOMAIN; a file that it replaces is kept as a former version."""
+    path = _private_path(manifest, name)
+    with write_aside(path) as aside:
         yield aside
-        if kept.is_file():
-            with write_aside(_former(manifest, name, sha256_of(kept))) as former:
-                former.write_bytes(kept.read_bytes())
+        if path.is_file():
+            with write_aside(_former_path(manifest, name, sha256_of(path))) as former:
+                former.write_bytes(path.read_bytes())
 
 
-def _private(manifest: Path, name: str) -> Path:
+def _private_path(manifest: Path, name: str) -> Path:
     return manifest.parents[2] / PRIVATE / manifest.name / name
 
 
-def _former(manifest: Path, name: str, digest: str) -> Path:
-    return _private(manifest, "former") / f"{digest}-{name}"
+def _former_path(manifest: Path, name: str, digest: str) -> Path:
+    return _private_path(manifest, "former") / f"{digest}-{name}"
 
 
 def is_pointer(path: Path) -> bool:
-    """Tell whether a CSV file of a manifest is a pointer to a private file."""
+    """Return whether a CSV file of a manifest is a pointer to a private file."""
     start = f"{','.join(POINTER)}\n".encode()
     try:
         with path.open("rb") as file:
@@ -109,12 +109,12 @@ def read_table(
     columns: Sequence[str],
     parse: Callable[[list[str]], Parsed],
     *,
-    more: re.Pattern[str] | None = None,
+    extra_columns: re.Pattern[str] | None = None,
     may_be_empty: bool = False,
 ) -> tuple[list[str], Iterator[Parsed]]:
-    r"""Return the names of the columns after ``columns``, which match ``more``, and the parsed rows.
+    r"""Return the names of the columns after ``columns``, which must match ``extra_columns``, and the parsed rows.
 
-    The whole file is hashed first: a flipped bit, a lost or doubled line is a `StoreError` and never a number.
+    The whole file is hashed first, so a flipped bit or a lost or duplicated line raises StoreError.
 
     Examples
     --------
@@ -131,8 +131,9 @@ def read_table(
     """
     lines = _checked_lines(path)
     header = next(lines)
-    others = header[len(columns) :]
-    if header[: len(columns)] != list(columns) or (others and not (more and all(map(more.fullmatch, others)))):
+    extra_names = header[len(columns) :]
+    names_match = extra_columns is not None and all(map(extra_columns.fullmatch, extra_names))
+    if header[: len(columns)] != list(columns) or (extra_names and not names_match):
         raise malformed(path, f"has the columns {','.join(header)[:200]}, not {','.join(columns)}")
 
     def rows() -> Iterator[Parsed]:
@@ -148,15 +149,15 @@ def read_table(
         if number < 0 and not may_be_empty:
             raise malformed(path, "has no rows")
 
-    return others, rows()
+    return extra_names, rows()
 
 
 def _checked_lines(path: Path) -> Iterator[list[str]]:
-    """Yield the header and the rows of a file whose digest is right."""
+    """Verify a file's digest, then yield its header and rows."""
     try:
         if digest_file(path).read_bytes() != digest_line(path.name, sha256_of(path)).encode():
             raise malformed(path, "damaged (not the file that its .sha256 names)")
-        with (_private_file(path) if is_pointer(path) else path).open(encoding="utf-8", newline="") as file:
+        with (_resolve_pointer(path) if is_pointer(path) else path).open(encoding="utf-8", newline="") as file:
             lines = csv.reader(file, strict=True)
             yield next(lines, [])
             yield from lines
@@ -169,28 +170,28 @@ def _checked_lines(path: Path) -> Iterator[list[str]]:
         raise malformed(path, f"cannot be read ({error.strerror})") from None
 
 
-def _private_file(path: Path) -> Path:
-    """Return the version of a private file that a pointer names; what it says is compared and never opened."""
-    kept = _private(path.parents[1], path.name)
+def _resolve_pointer(path: Path) -> Path:
+    """Return the version of a private file that a pointer names; its text is compared and never used as a path."""
+    current = _private_path(path.parents[1], path.name)
     digest = path.read_bytes()[-65:-1].decode(errors="replace")
     if re.fullmatch("[0-9a-f]{64}", digest):
-        for version in (kept, _former(path.parents[1], path.name, digest)):
+        for version in (current, _former_path(path.parents[1], path.name, digest)):
             if version.exists() and sha256_of(version) == digest:
                 return version
-    if not kept.exists():
-        raise StoreError(f"{path}: kept private (data.private); its owner runs `dvc repro` and pushes what reads it")
-    raise malformed(path, f"points to another version than {kept}")
+    if not current.exists():
+        raise StoreError(f"{path}: kept private (data.private); its owner runs `dvc repro` and pushes the results")
+    raise malformed(path, f"points to another version than {current}")
 
 
-def number_of(text: str, first: int = 0) -> int:
-    """Return a number of a class or task, which counts from ``first`` in the file, as one that counts from 0."""
+def parse_number(text: str, first: int = 0) -> int:
+    """Parse a class or task number that counts from ``first`` and return it counted from 0."""
     number = int(text) - first
     if not 0 <= number < MAX_NUMBER:
-        raise ValueError(f"{text!r} is no number of a class or task")
+        raise ValueError(f"{text!r} is not a class or task number")
     return number
 
 
 def malformed(path: Path, problem: str) -> StoreError:
-    """Return the error of a table cache/manifests/DOMAIN/FOLDER/NAME.csv that cannot be used, with the remedy."""
+    """Return the error for an unusable table cache/manifests/DOMAIN/FOLDER/NAME.csv, with the remedy."""
     stage = "tasks" if path.parent.name == "tasks" else "manifest"
-    return StoreError(f"{path}: {problem}; make it again with dvc repro --force {stage}@{path.parents[1].name}")
+    return StoreError(f"{path}: {problem}; recreate it with dvc repro --force {stage}@{path.parents[1].name}")

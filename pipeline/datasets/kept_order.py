@@ -1,9 +1,9 @@
-"""The order in which classes arrive, kept once a domain has one: a new class arrives last, old images keep their tasks.
+"""Keep the order in which a domain's classes arrive: new classes arrive last, and old images keep their tasks.
 
-Alphabetical and drawn orders move when a class is added between others. So the stage `order` writes what it decided to
-orders/DOMAIN.json, which git keeps beside suite.yaml, and begins with it the next time. There is an order for each way
-of asking for one (`classes_per_task`, `class_order_seed`, `tasks` in suite.yaml): asking for another, and for the first
-one again, changes nothing. A class that is taken away and put back finds its place again.
+Alphabetical and random orders shift when a class is added. So the stage `order` writes its order to orders/DOMAIN.json,
+which git tracks beside suite.yaml, and starts from it next time. Each combination of `classes_per_task`,
+`class_order_seed` and `tasks` in suite.yaml has its own order, so switching to other settings and back changes
+nothing. A class that is removed and added again returns to its place.
 """
 
 import json
@@ -21,7 +21,7 @@ Order = list[list[str]]  # the classes of each task
 
 
 class KeptOrder(NamedTuple):
-    """An order, and the settings of suite.yaml that asked for it."""
+    """An order, and the settings in suite.yaml that it was made for."""
 
     asked: Mapping[str, Any]
     tasks: Order
@@ -35,12 +35,11 @@ def order_of_arrival(
     tasks: Sequence[Sequence[str]] | None = None,
     class_order_seed: int | None = None,
 ) -> Order:
-    """Return the classes of each task: those of ``kept``, the order of the last time, and new ones after them.
+    """Return the classes of each task: the previous order ``kept``, followed by new classes.
 
-    The first time ``tasks`` come first. Sorted classes then arrive ``classes_per_task`` at a time;
-    classes left over join the last task. Where nothing comes before them, ``class_order_seed`` shuffles them by the
-    permutation of NumPy's legacy generator as continual-learning papers do: 1993 gives the order of iCaRL and its
-    successors.
+    Without ``kept``, the order starts with ``tasks``. The other classes are sorted and arrive ``classes_per_task`` at a
+    time; leftovers join the last task. Without ``kept`` and ``tasks``, ``class_order_seed`` shuffles them with NumPy's
+    legacy generator, as continual-learning papers do: 1993 gives the order of iCaRL and its successors.
 
     Examples
     --------
@@ -57,7 +56,7 @@ def order_of_arrival(
     for name in (name for task in tasks or () for name in task):
         if name not in names:
             raise InputError(
-                f"suite.yaml: datasets.*.tasks: {name!r} is no class of it; take it out of the list"
+                f"suite.yaml: datasets.*.tasks: {name!r} is not a class of it; remove it from the list"
                 f"{did_you_mean(name, names)}"
             )
     order = [list(task) for task in kept or tasks or ()]
@@ -72,20 +71,20 @@ def order_of_arrival(
 
 
 def present(order: Order, names: Iterable[str]) -> Order:
-    """Return an order without the classes that are not there now; tasks without a class are closed up."""
+    """Return an order restricted to the classes ``names``, without empty tasks."""
     names = set(names)
     tasks = ([name for name in task if name in names] for task in order)
     return [task for task in tasks if task]
 
 
-def longest(asked: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> Order:
-    """Return the order kept for these settings; of several domains', which begin alike, the one with most classes."""
-    found = [kept.tasks for orders in files for kept in orders if kept.asked == asked]
-    return max(found, key=lambda order: sum(map(len, order)), default=[])
+def longest(settings: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> Order:
+    """Return the longest order kept for these settings; those of several domains begin alike."""
+    matches = [order.tasks for orders in files for order in orders if order.asked == settings]
+    return max(matches, key=lambda order: sum(map(len, order)), default=[])
 
 
 def read_orders(path: Path) -> list[KeptOrder]:
-    """Read orders/DOMAIN.json, the order in force last; nothing where there is none yet."""
+    """Read orders/DOMAIN.json, with the current order last; return [] if there is no file yet."""
     try:
         return TypeAdapter(list[KeptOrder]).validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -93,7 +92,7 @@ def read_orders(path: Path) -> list[KeptOrder]:
     except (OSError, ValueError):
         raise InputError(
             f"{path}: cannot be read; if git left a conflict, keep the lines of one side, otherwise restore it from "
-            "git, or remove it to have the classes in the order of suite.yaml again"
+            "git, or remove it to return to the order of suite.yaml"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Make a manifest from the images of a domain: read each once, say what was left out."""
+"""Build a domain's manifest: read each image once and report what was left out."""
 
 import hashlib
 import os
@@ -27,17 +27,17 @@ def build(
     by_content: bool = False,
     on_read: Callable[[], object] = lambda: None,
 ) -> Manifest:
-    """Read every image once and lay out the manifest, whose ``report`` says what was left out.
+    """Read every image once and return the manifest, whose ``report`` lists what was left out.
 
-    ``folder`` is what messages name, ``class_names`` are empty for the classes found. ``read_facts`` returns
-    ``sha256``, ``width`` and ``height`` of an image; it is None where only paths are known. ``by_content`` orders the
-    rows by sha256 instead of by path: paths are in the order of the classes, which the rows of a private domain must
-    not tell. ``on_read`` is called after each image, to show progress.
+    ``folder`` is named in messages. Without ``class_names``, the classes are those found. ``read_facts`` returns the
+    ``sha256``, ``width`` and ``height`` of an image; it is None if only paths are known. ``by_content`` orders the rows
+    by sha256 instead of by path, because the order of the paths would reveal the classes of a private domain.
+    ``on_read`` is called after each image, to show progress.
     """
 
     def row_or_reason(path: Path) -> ImageRow | str:
         name = path.as_posix()
-        if read_facts is None:  # the digest of the path stands in for that of the content
+        if read_facts is None:  # use the digest of the path instead
             return ImageRow(name, hashlib.sha256(name.encode()).hexdigest(), 0, 0)
         try:
             facts = read_facts(path)
@@ -45,7 +45,7 @@ def build(
             return one_line(error).removeprefix(f"{name}: ")
         return ImageRow(name, facts.sha256, facts.width, facts.height)
 
-    rows: list[tuple[ImageRow, str]] = []  # with the class
+    rows: list[tuple[ImageRow, str]] = []  # image and class
     skipped = {}
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         results = pool.map(row_or_reason, (image.path for image in found.images))
@@ -57,14 +57,14 @@ def build(
                 rows.append((result, image.class_name))
     if skipped and unreadable == "stop":
         raise InputError(
-            f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; mend or remove, or leave out with "
+            f"{folder}: {counted(len(skipped), 'file')} cannot be read as images; repair, remove or skip them: "
             "data.unreadable: skip in params.yaml"
             + "".join(f"\n  {path}: {reason}" for path, reason in skipped.items())
         )
     if not rows:
-        others = f" (but files that are no images: {listed(found.ignored)})" if found.ignored else ""
+        ignored = f" (but other files: {listed(found.ignored)})" if found.ignored else ""
         raise InputError(
-            f"{folder}: no images in it, or in class folders below it{others}; is it the folder of one domain, "
+            f"{folder}: no images in it, or in class folders below it{ignored}; is it the folder of one domain, "
             "with one folder per class? (domains.*.images)"
         )
     if by_content:
@@ -73,9 +73,9 @@ def build(
     classes = sorted(class_names) or found.class_names()
     empty = [name for name in classes if not tally[name]]
     if labelled and empty and empty_class == "stop":
-        several = "classes have" if len(empty) > 1 else "class has"
+        subject = "classes have" if len(empty) > 1 else "class has"
         raise InputError(
-            f"{folder}: {len(empty)} {several} no images: {listed(empty)}; add images, remove the "
+            f"{folder}: {len(empty)} {subject} no images: {listed(empty)}; add images, remove the "
             "name from datasets.*.class_names, or set data.empty_class: report in params.yaml"
         )
     report = {
@@ -94,7 +94,7 @@ def build(
 
 
 def _duplicates(rows: Iterable[tuple[ImageRow, str]]) -> list[dict[str, Any]]:
-    """Return the groups of images with the same content, those across classes flagged."""
+    """Return the groups of images with equal content, and whether a group spans several classes."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for image, name in rows:
         groups.setdefault(image.sha256, []).append((image.path, name))

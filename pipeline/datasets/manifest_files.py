@@ -1,20 +1,20 @@
-"""The tables of the stage `manifest`: a domain's images, one row each, and apart from them their classes.
+"""Read and write the tables of the stage `manifest`: a domain's images and, separately, their classes.
 
-In cache/manifests/DOMAIN, each in a folder of its own because not everybody may read all (`embed` and `adapt` read no
-labels); images and labels are aligned row by row. `task_files` are in the folder ``tasks`` beside them.
+They are in cache/manifests/DOMAIN, each in its own folder so that stages depend only on what they may read (`embed` and
+`adapt` read no labels). Images and labels are aligned row by row. The folder ``tasks`` is written by `task_files`.
 
 =====================  ============================  ==========================================================
-``images/images.csv``  path, sha256, width, height   all that `embed` reads
-``labels/labels.csv``  path, class                   for tasks, for the source, and for evaluation alone
-``names/names.csv``    class, task                   the classes, sorted; tasks where the source of images has them
-``report.json``        counts, duplicates, skipped   for people; no stage reads it
+``images/images.csv``  path, sha256, width, height   read by `embed`
+``labels/labels.csv``  path, class                   read only for tasks, the source, and evaluation
+``names/names.csv``    class, task                   the sorted classes; tasks if the source of images has them
+``report.json``        counts, duplicates, skipped   for people; not read by any stage
 =====================  ============================  ==========================================================
 
-Beside each CSV file stands its digest (`checked_csv`). Of a private domain images.csv, labels.csv and report.json are
-kept outside the cache. Of an unlabelled domain (`labels: none`), labels.csv has a header and no rows.
+Each CSV file has a digest beside it (`checked_csv`). If the domain is private, images.csv, labels.csv and report.json
+are kept outside the cache. If it is unlabelled (`labels: none`), labels.csv has a header and no rows.
 
-A change of seeds or tasks leaves these files, hence all embeddings and prompts, as they are. The same images give the
-same bytes.
+The same images give the same bytes. Changing seeds or tasks does not change these files, and therefore not the
+embeddings or prompts.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ from pipeline.datasets.checked_csv import (
     is_pointer,
     keeping_private,
     malformed,
-    number_of,
+    parse_number,
     read_table,
     sha256_of,
     write_table,
@@ -55,7 +55,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ImageRow(NamedTuple):
-    """A row of images.csv; width and height are 0 where only the path is known."""
+    """A row of images.csv; width and height are 0 if only the path is known."""
 
     path: str
     sha256: str
@@ -65,22 +65,22 @@ class ImageRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `manifest` writes: n images, the class of each (none of an unlabelled domain), C class names, the report."""
+    """A manifest: n images, their classes (empty if the domain is unlabelled), C class names, and the report."""
 
     images: Sequence[ImageRow]
     labels: Sequence[str]
     class_names: Sequence[str]
     report: dict[str, Any]
-    tasks: Sequence[Sequence[str]] | None = None  # the classes of each, where the source of images says them
+    tasks: Sequence[Sequence[str]] | None = None  # the classes of each task, if the source of images has them
 
 
 def write_manifest(manifest: Manifest, folder: Path, *, private: bool = False) -> None:
-    """Write what `manifest` writes to cache/manifests/DOMAIN; all are whole before the first is renamed.
+    """Write a manifest to cache/manifests/DOMAIN; all files are complete before the first is renamed.
 
-    ``private`` keeps the files that tell an image's class in private/DOMAIN and writes pointers to them.
+    With ``private``, files that reveal an image's class are kept in private/DOMAIN and replaced by pointers.
     """
     task_of = {name: t + 1 for t, names in enumerate(manifest.tasks or ()) for name in names}
-    # a domain without labels has images and no rows of labels
+    # labels are empty if the domain is unlabelled
     labels = ((image.path, name) for image, name in zip(manifest.images, manifest.labels, strict=False))
     tables: dict[Path, CsvTable] = {
         IMAGES: (_IMAGE_COLUMNS, manifest.images),
@@ -91,19 +91,19 @@ def write_manifest(manifest: Manifest, folder: Path, *, private: bool = False) -
     with ExitStack() as stack:
         if private:
             for path in (IMAGES, LABELS):
-                kept = stack.enter_context(keeping_private(folder, path.name))
-                write_table(kept, *tables[path])
-                tables[path] = POINTER, [(path.name, sha256_of(kept))]
-            kept = stack.enter_context(keeping_private(folder, REPORT))
-            write_json(kept, report)
-            report = dict(zip(POINTER, (REPORT, sha256_of(kept)), strict=True))
+                private_path = stack.enter_context(keeping_private(folder, path.name))
+                write_table(private_path, *tables[path])
+                tables[path] = POINTER, [(path.name, sha256_of(private_path))]
+            private_path = stack.enter_context(keeping_private(folder, REPORT))
+            write_json(private_path, report)
+            report = dict(zip(POINTER, (REPORT, sha256_of(private_path)), strict=True))
         for path, table in tables.items():
             stack.enter_context(writing_folder(folder / path.parent, {path.name: table}))
         write_json(folder / REPORT, report)
 
 
 def is_private(folder: Path) -> bool:
-    """Tell whether images and labels of cache/manifests/DOMAIN are kept private."""
+    """Return whether the images and labels of cache/manifests/DOMAIN are private."""
     return is_pointer(folder / IMAGES)
 
 
@@ -113,7 +113,7 @@ def read_images(folder: Path) -> list[ImageRow]:
 
 
 def iterate_images(folder: Path) -> Iterator[ImageRow]:
-    """Yield the rows of images.csv, one at a time: a million of them in a list take 0.3 GB."""
+    """Yield the rows of images.csv; a list of a million rows would take 0.3 GB."""
 
     def parse(row: list[str]) -> ImageRow:
         if not _SHA256.fullmatch(row[1]):
@@ -124,9 +124,9 @@ def iterate_images(folder: Path) -> Iterator[ImageRow]:
 
 
 def rows_digest(image_digests: Iterable[str]) -> str:
-    """Return the identity of a manifest's rows: the sha256 of the sha256 of each image, in their order.
+    """Return a digest that identifies a manifest's rows: the sha256 of the sha256s of the images, in order.
 
-    Stores and labels made for the same rows carry the same one.
+    Stores and labels made for the same rows have the same digest.
     """
     digest = hashlib.sha256()
     for number, image in enumerate(image_digests):
@@ -135,7 +135,7 @@ def rows_digest(image_digests: Iterable[str]) -> str:
 
 
 def iterate_labelled(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield class and sha256 of every image of cache/manifests/DOMAIN; nothing for a domain without labels."""
+    """Yield (class, sha256) of every image of cache/manifests/DOMAIN; nothing if the domain is unlabelled."""
     path = folder / LABELS
     _, rows = read_table(path, _LABEL_COLUMNS, list, may_be_empty=True)
     first = next(rows, None)
@@ -153,7 +153,7 @@ def iterate_labelled(folder: Path) -> Iterator[tuple[str, str]]:
 def read_labels(folder: Path) -> tuple[NDArray[np.int64], str]:
     """Return the class (n,) of each image, 0 to C - 1 as in classes.csv, and the `rows_digest` of the images.
 
-    The paths in labels.csv must be those in images.csv. Read row by row: a million take 8 MB.
+    The paths in labels.csv must equal those in images.csv. Reading row by row, a million labels take 8 MB.
     """
     require_labelled(folder)
     label_of = {row.class_name: row.label for row in read_classes(folder)}
@@ -176,13 +176,13 @@ def read_class_names(folder: Path) -> list[str]:
 
 
 def read_source_tasks(folder: Path) -> list[list[str]] | None:
-    """Read the classes of each task from names.csv, where the source of the images says them."""
+    """Read the classes of each task from names.csv, or return None if the source of images has no tasks."""
     names = [(name, task) for name, task in _read_names(folder) if task >= 0]
     return [[name for name, task in names if task == number] for number in sorted({task for _, task in names})] or None
 
 
 def _read_names(folder: Path) -> Iterator[tuple[str, int]]:
     def parse(row: list[str]) -> tuple[str, int]:
-        return row[0], number_of(row[1], first=1) if row[1] else -1
+        return row[0], parse_number(row[1], first=1) if row[1] else -1
 
     return read_table(folder / NAMES, _NAME_COLUMNS, parse)[1]

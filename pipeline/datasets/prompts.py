@@ -1,21 +1,20 @@
-"""The sentences that a language model turns into class embeddings."""
+"""Make the sentences from which a text encoder computes class embeddings."""
 
 import re
 from collections.abc import Sequence
 
 _ARTICLE_AT_END = re.compile(r"(?<![^\s])(a|an|the) $", re.IGNORECASE)
 _OWN_ARTICLE = re.compile(r"(a|an|the) ", re.IGNORECASE)
-# Spelt with a vowel but spoken with a consonant (a unicycle), and the reverse (an hourglass).
+# spelled with a vowel but pronounced with a consonant (a unicycle), and the reverse (an hourglass)
 _SOUNDS_LIKE_CONSONANT = re.compile(r"(uni(?!n)|use|usu|uk|eu|one|once)", re.IGNORECASE)
 _SOUNDS_LIKE_VOWEL = re.compile(r"[aeiou]|hour|hono|heir", re.IGNORECASE)
 
 
 def prompts(class_name_spoken: str, templates: Sequence[str]) -> list[str]:
-    """Return one sentence per template, ``{}`` replaced by the class's name as people say it.
+    """Return one sentence per template, with ``{}`` replaced by the class's spoken name.
 
-    An article right before ``{}`` fits itself to the name: "a photo of a {}" gives "a photo of an
-    alarm clock", and "a photo of the Eiffel Tower" for a name that brings its own. All other text
-    is kept.
+    An article right before ``{}`` is adapted to the name: "a photo of a {}" gives "a photo of an alarm clock", and
+    "a photo of the Eiffel Tower" if the name has its own article. All other text is kept.
 
     Examples
     --------
@@ -26,7 +25,7 @@ def prompts(class_name_spoken: str, templates: Sequence[str]) -> list[str]:
 
 
 def spoken(name: str) -> str:
-    """Return a folder's name as words, for prompts.
+    """Return a folder name as words, for prompts.
 
     Examples
     --------
@@ -38,14 +37,14 @@ def spoken(name: str) -> str:
 
 
 def _sentence(template: str, name: str) -> str:
-    before, after = template.split("{}")
-    article = _ARTICLE_AT_END.search(before)
+    prefix, suffix = template.split("{}")
+    article = _ARTICLE_AT_END.search(prefix)
     if article is None:
-        return f"{before}{name}{after}"
-    stem, word = before[: article.start()], article.group(1)
+        return f"{prefix}{name}{suffix}"
+    stem, word = prefix[: article.start()], article.group(1)
     if _OWN_ARTICLE.match(name):
-        return f"{stem}{name}{after}"
+        return f"{stem}{name}{suffix}"
     if word.lower() != "the":
         vowel = _SOUNDS_LIKE_VOWEL.match(name) and not _SOUNDS_LIKE_CONSONANT.match(name)
         word = f"{word[0]}n" if vowel else word[0]
-    return f"{stem}{word} {name}{after}"
+    return f"{stem}{word} {name}{suffix}"

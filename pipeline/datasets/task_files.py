@@ -1,13 +1,13 @@
-"""The tables of the stage `tasks`, in cache/manifests/DOMAIN/tasks: the order of the classes, and tasks and splits.
+"""Read and write the tables of the stage `tasks`, in cache/manifests/DOMAIN/tasks: class order, tasks, and splits.
 
 ===============  =============================  ================================================
 ``tasks.csv``    row, task, seed_0, seed_1, …   train or test per seed; no path, no label
-                 (and space_NAME, …)            task as a target of a label space; 0: not in it
-``classes.csv``  label, class, task             label = index in the order of arrival, from 0
+                 (and space_NAME, …)            task in a target with this label space; 0: absent
+``classes.csv``  label, class, task             label = index in order of arrival, from 0
                  (and space_NAME, …)            part and task in a label space
 ===============  =============================  ================================================
 
-**Tasks count from 1 in the files and from 0 in memory**: the readers here subtract the one. Of an unlabelled domain
+**Tasks count from 1 in the files and from 0 in memory**: the readers here subtract 1. If the domain is unlabelled
 (`labels: none`), tasks.csv has a header and no rows.
 """
 
@@ -21,13 +21,13 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.datasets.checked_csv import malformed, number_of, read_table, writing_folder
+from pipeline.datasets.checked_csv import malformed, parse_number, read_table, writing_folder
 from pipeline.errors import InputError
 
 Part = Literal["shared", "source", "target"]
 PARTS: tuple[Part, ...] = get_args(Part)
 TASKS, CLASSES = Path("tasks/tasks.csv"), Path("tasks/classes.csv")
-MAX_HEADER = 2**20  # bytes: more than the seeds of any header take
+MAX_HEADER = 2**20  # bytes; no list of seeds is longer
 
 _CLASS_COLUMNS = ("label", "class", "task")
 _SPACE = re.compile(r"space_\w+", re.ASCII)
@@ -36,7 +36,7 @@ _SIDES = ("train", "test")
 
 
 class ClassRow(NamedTuple):
-    """A row of classes.csv; ``task`` counts from 0 here, from 1 in the file."""
+    """A row of classes.csv; ``task`` counts from 0, in the file from 1."""
 
     label: int
     class_name: str
@@ -44,7 +44,7 @@ class ClassRow(NamedTuple):
 
 
 class SpaceRow(NamedTuple):
-    """A class in a label space: who has it, and its task, from 0."""
+    """A class in a label space: shared or private, and its task, from 0."""
 
     class_name: str
     part: Part
@@ -53,12 +53,12 @@ class SpaceRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Tasks:
-    """Tasks and splits of n images under S seeds, as tasks.csv has them."""
+    """Tasks and splits of n images under S seeds, as in tasks.csv."""
 
     task: NDArray[np.int64]  # (n,), 0 to T - 1 (1 to T in the file)
     seeds: tuple[int, ...]
-    test: NDArray[np.bool_]  # (n, S): whether an image is a test image under each seed
-    # of each label space, (n,): the image's task in a target; -1 for an image that is not in it
+    test: NDArray[np.bool_]  # (n, S), whether each image is a test image under each seed
+    # per label space, the task (n,) of each image in a target; -1 if absent
     spaces: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def is_test(self, seed: int) -> NDArray[np.bool_]:
@@ -70,7 +70,7 @@ class Tasks:
 def write_tasks(
     tasks: Tasks, classes: Sequence[ClassRow], folder: Path, spaces: Mapping[str, Sequence[SpaceRow]] | None = None
 ) -> None:
-    """Write the tables of cache/manifests/DOMAIN; ``spaces``: class, part and task of each label space."""
+    """Write the tables of cache/manifests/DOMAIN; ``spaces`` has the classes of each label space."""
     seeds = (f"seed_{seed}" for seed in tasks.seeds)
     names = [f"space_{name}" for name in tasks.spaces]
     parts = [[f"{part}:{task + 1}" for _, part, task in rows] for rows in (spaces or {}).values()]
@@ -89,20 +89,20 @@ def write_tasks(
 
 
 def is_labelled(folder: Path) -> bool:
-    """Tell whether the domain with this manifest has labels: tasks.csv, which is never private, has rows then."""
+    """Return whether a domain has labels: then tasks.csv, which is never private, has rows."""
     try:
         with (folder / TASKS).open("rb") as file:
             lines = file.readline(MAX_HEADER), file.read(1)
     except OSError:
-        return True  # whoever reads the file says what is wrong with it
+        return True  # the error is reported when the file is read
     return bool(lines[1]) or not lines[0].startswith(b"row,task,seed_")
 
 
 def require_labelled(folder: Path) -> None:
-    """Refuse a domain without labels."""
+    """Raise InputError if the domain is unlabelled."""
     if not is_labelled(folder):
         raise InputError(
-            f"{folder / TASKS}: the domain has no labels (domains.{folder.name}.labels: none), and this needs them; "
+            f"{folder / TASKS}: the domain has no labels (domains.{folder.name}.labels: none); "
             "adapt to its images by an entry of `steps` in suite.yaml (`referee stream add`)"
         )
 
@@ -115,11 +115,11 @@ def read_tasks(folder: Path) -> Tasks:
 
     def parse(row: list[str]) -> tuple[int, bytes, list[int]]:
         if row[0] != str(len(task)):
-            raise ValueError("the rows are numbered 0, 1, 2, …")
-        sides, tasks = row[2 : 2 + len(seeds)], row[2 + len(seeds) :]
-        return number_of(row[1], first=1), bytes(map(_SIDES.index, sides)), [number_of(cell) - 1 for cell in tasks]
+            raise ValueError("rows must be numbered 0, 1, 2, …")
+        sides = bytes(map(_SIDES.index, row[2 : 2 + len(seeds)]))
+        return parse_number(row[1], first=1), sides, [parse_number(cell) - 1 for cell in row[2 + len(seeds) :]]
 
-    names, rows = read_table(path, ("row", "task"), parse, more=_SEED_OR_SPACE)
+    names, rows = read_table(path, ("row", "task"), parse, extra_columns=_SEED_OR_SPACE)
     seeds = [int(name.removeprefix("seed_")) for name in names if name.startswith("seed_")]
     spaces = [name.removeprefix("space_") for name in names[len(seeds) :]]
     if not seeds:
@@ -137,9 +137,9 @@ def read_tasks(folder: Path) -> Tasks:
 
 
 def read_classes(folder: Path) -> list[ClassRow]:
-    """Read classes.csv of cache/manifests/DOMAIN: the C classes in the order of their labels; tasks from 0."""
+    """Read classes.csv of cache/manifests/DOMAIN: the C classes in label order, with tasks from 0."""
     path = folder / CLASSES
-    _, rows = read_table(path, _CLASS_COLUMNS, _class_row, more=_SPACE)
+    _, rows = read_table(path, _CLASS_COLUMNS, _class_row, extra_columns=_SPACE)
     classes = list(rows)
     if [row.label for row in classes] != list(range(len(classes))):
         raise malformed(path, "its labels are not 0, 1, 2, …")
@@ -150,16 +150,16 @@ def read_classes(folder: Path) -> list[ClassRow]:
 
 
 def _class_row(row: list[str]) -> ClassRow:
-    return ClassRow(number_of(row[0]), row[1], number_of(row[2], first=1))
+    return ClassRow(parse_number(row[0]), row[1], parse_number(row[2], first=1))
 
 
 def read_label_spaces(folder: Path) -> dict[str, list[SpaceRow]]:
-    """Read the label spaces of classes.csv by name, each in the order of the labels."""
+    """Read the label spaces in classes.csv by name, each in label order."""
 
     def parse(row: list[str]) -> list[SpaceRow]:
         cells = (cell.partition(":") for cell in row[3:])
-        return [SpaceRow(row[1], PARTS[PARTS.index(part)], number_of(task, first=1)) for part, _, task in cells]
+        return [SpaceRow(row[1], PARTS[PARTS.index(part)], parse_number(task, first=1)) for part, _, task in cells]
 
-    names, rows = read_table(folder / CLASSES, _CLASS_COLUMNS, parse, more=_SPACE)
+    names, rows = read_table(folder / CLASSES, _CLASS_COLUMNS, parse, extra_columns=_SPACE)
     columns = zip(*rows, strict=True)
     return {name.removeprefix("space_"): list(column) for name, column in zip(names, columns, strict=True)}

@@ -1,4 +1,4 @@
-"""The split of the images into train and test, and the tasks of images whose classes arrive in a given order."""
+"""Split images into train and test, and assign them to tasks by the order in which classes arrive."""
 
 import hashlib
 from collections import Counter
@@ -15,16 +15,16 @@ def is_test(
 ) -> NDArray[np.bool_]:
     """Choose the test images of a domain under a seed.
 
-    In each class the distinct contents are ranked by a hash of (domain, seed, content); the first
-    ``round(test_fraction * their number)`` are test: at least one of two or more, never all. So
+    In each class, the distinct contents are ranked by a hash of (domain, seed, content). The first
+    ``round(test_fraction * number)`` are test: at least one of two or more, never all. Therefore
 
-    - copies of an image fall on the same side: no test image was ever a train image;
-    - the split depends on nothing but domain, seed and images: not on their order or names, a random generator's
-      state, or what other seeds and domains there are;
+    - copies of an image are on the same side, so no test image is also a train image;
+    - the split depends only on domain, seed and images, not on their order or names, a random generator's state, or
+      other seeds and domains;
     - adding images moves few of the others.
 
-    A content that occurs in several classes is train in all of them: its label is in doubt, and each class by itself
-    could put it on a different side.
+    Contents that occur in several classes are train in all of them, because their label is in doubt and each class
+    could assign them to a different side.
 
     Examples
     --------
@@ -34,8 +34,8 @@ def is_test(
     by_class: dict[str, set[str]] = {}
     for name, content in zip(classes, contents, strict=True):
         by_class.setdefault(name, set()).add(content)
-    times = Counter(content for members in by_class.values() for content in members)
-    shared = {content for content, count in times.items() if count > 1}
+    counts = Counter(content for members in by_class.values() for content in members)
+    shared = {content for content, count in counts.items() if count > 1}
     test: set[str] = set()
     for members in by_class.values():
         n_test = min(max(1, round(test_fraction * len(members))), len(members) - 1)
@@ -57,10 +57,10 @@ def arrange(
     seeds: Sequence[int],
     test_fraction: float,
 ) -> tuple[list[ClassRow], Tasks]:
-    """Return the classes in order of arrival, and the task and the split of every image, see `is_test`.
+    """Return the classes in order of arrival, and the task and split (`is_test`) of every image.
 
-    ``order`` has the classes of each task, those without images too; ``labels`` and ``contents`` the class and sha256
-    of each of the n images, nothing of a domain without labels.
+    ``order`` has the classes of each task, including classes without images; ``labels`` and ``contents`` are the class
+    and sha256 of each of the n images, empty if the domain is unlabelled.
     """
     task_of = {name: task for task, names in enumerate(order) for name in names}
     classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]

@@ -1,1 +1,1 @@
-"""The bytes of image files: single files, and images inside tar and Parquet shards, read where they lie."""
+"""Read the bytes of image files, and of images inside tar and Parquet shards without unpacking them."""

@@ -1,7 +1,7 @@
-"""Parquet files: their rows without the images, and the images of single rows.
+"""Read Parquet files: all rows without their images, or the image of a single row.
 
-An image is a column of bytes, or the struct of ``bytes`` and ``path`` that Hugging Face's `datasets` writes. Parquet is
-read by row groups; those read last are kept, because the next images are in the same ones.
+Images are in a column of bytes, or of the structs of ``bytes`` and ``path`` that Hugging Face's `datasets` writes.
+Parquet is read by row groups. The most recent ones are cached, because the next images are usually in the same groups.
 """
 
 import bisect
@@ -17,35 +17,35 @@ from typing import Any
 from cachetools import LRUCache, cached
 
 from pipeline.errors import InputError, one_line, pass_on_machine_error
-from pipeline.image_files.tar_file import as_it_is
+from pipeline.image_files.tar_file import file_version
 
-KEPT_BYTES = 2**29  # of images in row groups that were read last
-MOST_BYTES = 2**31  # of images in one row group: they are in memory together
+CACHE_BYTES = 2**29  # size of the cache of row groups
+MAX_GROUP_BYTES = 2**31  # maximum size of a row group, which must fit into memory
 
 
 @dataclass(frozen=True, eq=False)
 class ParquetFile:
-    """What the end of a Parquet file says of the rest."""
+    """The metadata of a Parquet file."""
 
     path: Path
     metadata: Any  # pyarrow.parquet.FileMetaData
-    columns: dict[str, str]  # their kinds: image (bytes, or a struct with bytes), text, number or other
-    names: dict[str, list[str]]  # of columns of class numbers, the classes, as Hugging Face writes them into the file
-    first_rows: tuple[int, ...]  # of each row group, and the number of rows
+    columns: dict[str, str]  # kind by name: image (bytes, or a struct with bytes), text, number or other
+    names: dict[str, list[str]]  # class names by column of class numbers, from Hugging Face's metadata
+    first_rows: tuple[int, ...]  # first row of each row group, then the number of rows
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows by column; no other column is read."""
+        """Yield each row as {column: value}, reading only these columns."""
         if not columns:
             yield from itertools.repeat({}, self.first_rows[-1])
             return
         with _opened(self.path, self.metadata) as opened:
             for batch in opened.iter_batches(columns=list(columns)):
-                # as_py() of one value at a time is slower by half
+                # as_py() on each value takes 1.5 times as long
                 values = (batch[name].to_pylist() for name in columns)
                 yield from (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
 
     def image(self, column: str, row: int) -> bytes | None:
-        """Return the image of a row; None where there is no such row, or none in it."""
+        """Return the image in a row, or None if there is no such row or it has no image."""
         if not 0 <= row < self.first_rows[-1] or self.columns.get(column) != "image":
             return None
         group = bisect.bisect_right(self.first_rows, row) - 1
@@ -54,9 +54,10 @@ class ParquetFile:
         return data if isinstance(data, bytes) else None
 
 
-@cached(LRUCache(64), key=as_it_is, condition=threading.Condition())  # threads wait for the one that reads
+# condition: only one thread reads a file, the others wait for its result
+@cached(LRUCache(64), key=file_version, condition=threading.Condition())
 def open_parquet(file: Path) -> ParquetFile:
-    """Read the end of a Parquet file; what is wrong is an `InputError`."""
+    """Read the metadata of a Parquet file; raise InputError if it is not readable."""
     with _opened(file) as opened:
         metadata, schema = opened.metadata, opened.schema_arrow
     counts = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
@@ -85,7 +86,7 @@ def _kind(type_: Any) -> str:
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
-    """Return the names in Hugging Face's description of a table: {"info": {"features": {"label": {"names": …}}}}."""
+    """Return class names by column from Hugging Face's metadata {"info": {"features": {"label": {"names": …}}}}."""
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         named = {column: feature["names"] for column, feature in features.items() if "names" in feature}
@@ -95,18 +96,18 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
 
 
 @cached(
-    # a larger one is kept alone
-    LRUCache(KEPT_BYTES, getsizeof=lambda images: min(images.nbytes, KEPT_BYTES)),
+    # a larger group is cached alone
+    LRUCache(CACHE_BYTES, getsizeof=lambda images: min(images.nbytes, CACHE_BYTES)),
     condition=threading.Condition(),
 )
 def _read_group(file: ParquetFile, column: str, group: int) -> Any:
     """Read the images of a row group: an array of bytes, or of structs with bytes."""
-    # not of its columns: pyarrow ends the process where their description is damaged
+    # the size of the whole group: pyarrow crashes the process on damaged metadata of a column
     size = file.metadata.row_group(group).total_byte_size
-    if size > MOST_BYTES:
+    if size > MAX_GROUP_BYTES:
         raise InputError(
-            f"{file.path}: row group {group} holds {size / 1e9:.1f} GB, which must be in memory together; "
-            "write the file with smaller ones (row_group_size=1000)"
+            f"{file.path}: row group {group} holds {size / 1e9:.1f} GB, which must fit into memory; "
+            "write the file with smaller row groups (row_group_size=1000)"
         )
     with _opened(file.path, file.metadata) as opened:
         return opened.read_row_group(group, columns=[column])[column]
@@ -114,13 +115,13 @@ def _read_group(file: ParquetFile, column: str, group: int) -> Any:
 
 @contextmanager
 def _opened(file: Path, metadata: Any = None) -> Iterator[Any]:
-    """Open a Parquet file; what is wrong with it, there or while it is read, is an `InputError`."""
+    """Open a Parquet file; raise InputError if opening or reading it fails."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise InputError(
-            f"{file}: is read with pyarrow, which is not installed; pip install 'referee-pipeline[parquet]'"
+            f"{file}: needs pyarrow, which is not installed; pip install 'referee-pipeline[parquet]'"
         ) from None
     try:
         with pq.ParquetFile(file, metadata=metadata) as opened:
@@ -128,5 +129,5 @@ def _opened(file: Path, metadata: Any = None) -> Iterator[Any]:
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
         pass_on_machine_error(error)
         raise InputError(
-            f"{file}: cut off, or not a Parquet file ({one_line(error)}); copy or download it again"
+            f"{file}: truncated, or not a Parquet file ({one_line(error)}); copy or download it again"
         ) from None

@@ -1,4 +1,4 @@
-"""Read the bytes of an image by its path, which may lead through a shard.
+"""Read the bytes of an image by its path, which may point into a shard.
 
 ===============================  ==========================================================
 ``data/cat/1.jpg``               a file
@@ -6,7 +6,7 @@
 ``data/a.parquet/image/000012``  row 12 of the column ``image`` of a Parquet file, from 0
 ===============================  ==========================================================
 
-The path is all that is needed: manifests, workers of a cluster and the report hold nothing else.
+Nothing but the path is needed: it is all that manifests, cluster workers and the report have.
 """
 
 from pathlib import Path
@@ -27,17 +27,17 @@ REMEDY = "replace or remove the file"
 
 
 def unreadable(path: Path, reason: str, remedy: str = REMEDY) -> InputError:
-    """One line, whatever is in the file's name or in a library's message."""
+    """Return the error for an unreadable image, in one line even if the file name or the reason has line breaks."""
     return InputError(" ".join(f"{path}: {reason}; {remedy}".split()))
 
 
 def is_shard(path: Path) -> bool:
-    """Tell by its suffix whether a file holds many images."""
+    """Return whether a file is a shard of many images, by its suffix."""
     return path.suffix.lower() in SHARDS
 
 
 def file_of(path: Path) -> Path:
-    """Return the file on disk that holds an image: the shard on its path, or the path itself."""
+    """Return the file on disk that contains an image: the shard on its path, or the path itself."""
     for parent in path.parents:
         if is_shard(parent) and parent.is_file():
             return parent
@@ -45,12 +45,12 @@ def file_of(path: Path) -> Path:
 
 
 def row_path(file: Path, column: str, row: int) -> Path:
-    """Return the path of the image in a row, from 0, of a Parquet file."""
+    """Return the path of the image in a row (from 0) of a Parquet file."""
     return file / column / f"{row:08}"
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the bytes of an image; what is wrong is an `InputError` that names it."""
+    """Return the bytes of an image; raise InputError if it cannot be read."""
     try:
         file = file_of(path)
         data = _read_file(path) if file == path else _read_from_shard(file, path)
@@ -68,21 +68,21 @@ def _read_file(path: Path) -> bytes:
         raise unreadable(path, "no such file", "restore the file or make the manifest again")
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
-        raise unreadable(path, f"{size:,} bytes are more than an image may have")
+        raise unreadable(path, f"{size:,} bytes are more than the limit for an image")
     return path.read_bytes()
 
 
 def _read_from_shard(shard: Path, path: Path) -> bytes:
     data = SHARDS[shard.suffix.lower()](shard, path.relative_to(shard))
     if data is None:
-        raise unreadable(path, f"{shard.name} holds no image there", "mend the file, then make the manifest again")
+        raise unreadable(path, f"{shard.name} has no image there", "repair the file, then make the manifest again")
     if len(data) > MAX_FILE_BYTES:
-        raise unreadable(path, f"{len(data):,} bytes are more than an image may have")
+        raise unreadable(path, f"{len(data):,} bytes are more than the limit for an image")
     return data
 
 
 def _read_from_tar(shard: Path, inside: Path) -> bytes | None:
-    return read_member(shard, inside.as_posix(), most=MAX_FILE_BYTES + 1)
+    return read_member(shard, inside.as_posix(), max_bytes=MAX_FILE_BYTES + 1)
 
 
 def _read_from_parquet(shard: Path, inside: Path) -> bytes | None:
@@ -90,5 +90,5 @@ def _read_from_parquet(shard: Path, inside: Path) -> bytes | None:
     return open_parquet(shard).image(column, int(row) if row.isdecimal() else -1)
 
 
-# by suffix, what returns the bytes of an image inside a shard; None if it holds none there
+# by suffix, a function that returns the bytes of an image inside a shard, or None if there is no such image
 SHARDS = {TAR: _read_from_tar, PARQUET: _read_from_parquet}

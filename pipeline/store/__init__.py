@@ -1,1 +1,1 @@
-"""Zarr stores: written aside and sealed with checksums, checked when opened and read."""
+"""Zarr stores: written to a temporary folder and sealed with checksums, which are verified on opening and reading."""

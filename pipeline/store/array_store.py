@@ -1,13 +1,13 @@
-"""A Zarr group of arrays with attributes: written aside and sealed with checksums, checked when opened and read.
+"""Read and write Zarr groups of arrays with attributes, protected by checksums.
 
-The same input gives the same bytes; a store appears whole or not at all. The numbers of its arrays carry a CRC-32C per
-chunk (`array_layout`), but their meaning (shape, type, classes, provenance) stands in zarr.json files that Zarr does
-not check. So the root's attributes get ``checksums``, the CRC-32C of every array's zarr.json, and ``checksum``, that of
-the root's own content: a flipped bit anywhere in a store is noticed before a number of it is used. A checksum is no
-signature: form and sizes are checked as well.
+The same input gives the same bytes, and a store is written completely or not at all. Array data carries a CRC-32C per
+chunk (`array_layout`), but its meaning (shape, type, classes, provenance) is in zarr.json files, which Zarr does not
+protect. The root's attributes therefore include ``checksums``, the CRC-32C of every array's zarr.json, and
+``checksum``, that of the root itself: a flipped bit anywhere in a store is detected before its numbers are used. A
+checksum is not a signature, so structure and sizes are validated as well.
 
-`prompt_store`, `source_store`, `target_store` and `stream_state` say which arrays and attributes a kind of store has,
-and use `ArrayStore`: one chunk per first index, so that one seed is read without the others. `embedding_store` has
+`prompt_store`, `source_store`, `target_store` and `stream_state` define the arrays and attributes of each kind of
+store. Their `ArrayStore` has one chunk per first index, so that one seed can be read alone; `embedding_store` has
 shards of rows.
 """
 
@@ -27,31 +27,32 @@ from pipeline.errors import StoreError, one_line, pass_on_machine_error
 from pipeline.store.array_layout import ROOT, ArrayLayout, Metadata, array_layout
 from pipeline.write_aside import write_aside
 
-_NAME = re.compile(r"[A-Za-z0-9_]+")  # of an array: one folder inside the store
+_ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # one folder inside the store
 
 Value = TypeVar("Value")
 Array = TypeVar("Array")
 
 
 def unusable(store: Path, problem: str, *, file: Path | None = None) -> StoreError:
-    """Return the error of a store, or a file in it, that must not be used: what is wrong, and the remedy."""
-    return StoreError(  # DVC by itself does not see damage that left a file's time as it was
-        f"{file or store}: {problem}; restore it with `rm -r {store} && dvc checkout {store}` or make it again with "
+    """Return the error for a store, or a file in it, that must not be used, with the remedy."""
+    return StoreError(  # rm, because DVC overlooks damage that does not change a file's modification time
+        f"{file or store}: {problem}; restore it with `rm -r {store} && dvc checkout {store}` or recreate it with "
         f"`rm -r {store} && dvc repro`"
     )
 
 
 def damaged(file: Path, error: Exception | str, *, store: Path) -> StoreError:
-    """Return the error of a damaged part of a store; what the machine lacks is raised as it is."""
+    """Return the error for a damaged part of a store; errors of the machine (no memory, no access) are re-raised."""
     if isinstance(error, Exception):
         pass_on_machine_error(error)
         error = one_line(error)
     return unusable(store, f"damaged ({error})", file=file)
 
 
-def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield every key whose values differ, with both of them; None stands for a value that is absent."""
-    return ((key, recorded.get(key), now.get(key)) for key in {**now, **recorded} if recorded.get(key) != now.get(key))
+def differences(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (key, recorded value, current value) for every key whose values differ; None if a value is absent."""
+    pairs = ((key, recorded.get(key), current.get(key)) for key in {**current, **recorded})
+    return ((key, old, new) for key, old, new in pairs if old != new)
 
 
 def crc_text(content: bytes) -> str:
@@ -60,19 +61,19 @@ def crc_text(content: bytes) -> str:
 
 
 def content_crc(content: dict[str, Any]) -> str:
-    """Return the CRC-32C of JSON content, whatever its layout and the order of its keys."""
+    """Return the CRC-32C of JSON content, regardless of whitespace and the order of keys."""
     return crc_text(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
 @dataclass(frozen=True)
 class ArrayWriter:
-    """A group that is being written; several threads may write, each its own chunks."""
+    """A group that is being written; several threads may write different chunks."""
 
     path: Path
     attributes: dict[str, Any]
 
     def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, *, leading: int = 1) -> ArrayLayout:
-        """Create an array with one chunk per index of its ``leading`` axes, to be filled in parts."""
+        """Create an array with one chunk per index of its ``leading`` axes, to be written chunk by chunk."""
         layout = ArrayLayout(self.path / name, shape, leading, np.dtype(dtype).newbyteorder("<"))
         layout.create()
         return layout
@@ -87,7 +88,7 @@ class ArrayWriter:
 
 @contextmanager
 def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
-    """Write a group aside; it is renamed to ``path`` when all went well."""
+    """Write a group to a temporary folder, which is renamed to ``path`` on success."""
     with write_aside(path) as aside:
         aside.mkdir()
         writer = ArrayWriter(aside.absolute(), {"schema": schema})
@@ -102,7 +103,7 @@ def writing(path: Path, schema: str) -> Iterator[ArrayWriter]:
 def write_arrays(
     path: Path, schema: str, arrays: Mapping[str, npt.NDArray[Any]], attributes: Mapping[str, Any]
 ) -> None:
-    """Write a whole group aside and rename it to ``path``.
+    """Write a complete group to ``path``.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def write_arrays(
 
 @dataclass(frozen=True)
 class ArrayStore:
-    """A group opened for reading: its metadata is checked, its numbers are when they are read."""
+    """A group opened for reading; its metadata has been verified, its data is verified when read."""
 
     path: Path
     schema: str
@@ -131,29 +132,29 @@ class ArrayStore:
     arrays: Mapping[str, ArrayLayout]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as a path, which is opened there."""
+        """Pickle as a path, to be opened by the other process."""
         return open_arrays, (self.path.absolute(), self.schema)
 
     def read(self, name: str, *index: int, shape: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
-        """Return an array, or what it holds at ``index`` of its first axis or axes.
+        """Return an array, or the subarray at ``index`` of its first axes.
 
-        ``shape`` is what the result must have; None stands for any size along an axis.
+        ``shape`` is the expected shape of the result; None means any size along that axis.
         """
         if name not in self.arrays:
             raise unusable(self.path, f"has no array {name!r}")
-        found = self.arrays[name].shape[len(index) :]
+        actual = self.arrays[name].shape[len(index) :]
         if shape is not None and (
-            len(found) != len(shape) or any(size not in (None, n) for n, size in zip(found, shape, strict=True))
+            len(actual) != len(shape) or any(size not in (None, n) for n, size in zip(actual, shape, strict=True))
         ):
             expected = ", ".join("any" if size is None else str(size) for size in shape)
-            raise unusable(self.path, f"array {name} has shape {found}, not ({expected})")
+            raise unusable(self.path, f"array {name} has shape {actual}, not ({expected})")
         try:
             return self.arrays[name].read(index)
         except (ValueError, OSError) as error:
             raise damaged(self.path / name, error, store=self.path) from None
 
     def attribute(self, name: str, kind: type[Value], *, of: type | None = None) -> Value:
-        """Return an attribute of the type ``kind``; the items of a list are of the type ``of``."""
+        """Return an attribute of type ``kind``, if a list then with items of type ``of``."""
         value = self.attributes.get(name)
         if not isinstance(value, kind) or (
             of is not None and not (isinstance(value, list) and all(type(item) is of for item in value))
@@ -163,7 +164,7 @@ class ArrayStore:
 
 
 def open_arrays(path: Path, schema: str) -> ArrayStore:
-    """Open a group; check that it is of the kind ``schema`` and that its files fit its metadata."""
+    """Open a group after checking that it has this ``schema`` and that its files match its metadata."""
     attributes, arrays = open_group(path, schema, array_layout)
     return ArrayStore(path, schema, attributes, arrays)
 
@@ -171,19 +172,19 @@ def open_arrays(path: Path, schema: str) -> ArrayStore:
 def open_group(
     path: Path, schema: str, open_array: Callable[[Path, Metadata], Array]
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the attributes of a group and its arrays, opened by a function of `array_layout`.
+    """Return a group's attributes and its arrays, opened by a function of `array_layout`.
 
-    What is wrong is a `StoreError` with the remedy.
+    A `StoreError` with a remedy is raised if anything is wrong.
     """
     if not path.is_dir():
         raise StoreError(f"{path}: no such store; run dvc repro or dvc pull")
     root = _metadata(path, ROOT)
     attributes = root.get("attributes")
-    found = attributes.get("schema") if isinstance(attributes, dict) else None
-    if not isinstance(attributes, dict) or found != schema:
+    stored_schema = attributes.get("schema") if isinstance(attributes, dict) else None
+    if not isinstance(attributes, dict) or stored_schema != schema:
         raise StoreError(
-            f"{path}: schema {found!r} is of another version of this package, which reads {schema!r}; make it again "
-            f"with `rm -r {path} && dvc repro --allow-missing` (docs/how-to/upgrading.md)"
+            f"{path}: schema {stored_schema!r} is from another version of this package, which reads {schema!r}; "
+            f"recreate it with `rm -r {path} && dvc repro --allow-missing` (docs/how-to/upgrading.md)"
         )
     checksum, checksums = attributes.pop("checksum", None), attributes.get("checksums")
     if not isinstance(checksums, dict) or checksum != content_crc(root):
@@ -191,7 +192,7 @@ def open_group(
     del attributes["schema"], attributes["checksums"]
     arrays = {}
     for name, crc in checksums.items():
-        if not _NAME.fullmatch(name):
+        if not _ARRAY_NAME.fullmatch(name):
             raise unusable(path, f"{name!r} is not the name of an array")
         metadata = _metadata(path, f"{name}/{ROOT}", crc)
         try:
@@ -202,7 +203,7 @@ def open_group(
 
 
 def _metadata(folder: Path, file: str, crc: object = None) -> Metadata:
-    """Parse a zarr.json; whatever is in there, a mapping comes out or a `StoreError`."""
+    """Parse a zarr.json; raise StoreError if it is damaged or not a mapping."""
     try:
         content = (folder / file).read_bytes()
     except OSError as error:
@@ -210,9 +211,9 @@ def _metadata(folder: Path, file: str, crc: object = None) -> Metadata:
     if file != ROOT and crc_text(content) != crc:
         raise damaged(folder / file, "the checksum is wrong", store=folder)
     try:
-        found = json.loads(content)
+        metadata = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise unusable(folder, f"not a readable Zarr store ({file}: {one_line(error)})") from None
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         raise unusable(folder, f"not a readable Zarr store ({file})")
-    return found
+    return metadata

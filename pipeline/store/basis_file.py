@@ -1,7 +1,7 @@
-"""A basis as its recipe: (d, D, kernel, seed) decide every number, so the numbers are not kept.
+"""Store a basis as the recipe (d, D, kernel, seed) from which it is drawn.
 
-At D = 6000 and d = 768 a basis is 18 MB per seed and drawn in a quarter of a second. The file keeps a digest of each,
-so that another version of NumPy that draws differently is noticed and never mixed with statistics of the old draw.
+At D = 6000 and d = 768 a basis is 18 MB per seed and drawn in a quarter of a second. The file also has a digest of
+each basis, so that a NumPy version that draws other numbers is detected before they mix with existing statistics.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from pipeline.method.variants import MethodOptions
 from pipeline.store.array_store import ArrayStore, content_crc
 from pipeline.write_aside import write_json
 
-MAX_NUMBERS = 2**32  # of one seed's basis: 17 GB
+MAX_NUMBERS = 2**32  # maximum size of one seed's basis, 17 GB
 
 Count = Annotated[int, Field(gt=0, le=MAX_NUMBERS)]
 SeedNumber = Annotated[int, Field(ge=0, lt=2**63)]
@@ -33,20 +33,20 @@ Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class BasisRecipe:
-    """What the bases of all seeds are drawn from; nothing absurd is ever read from a file."""
+    """Everything that determines the bases of all seeds, with bounds on values read from a file."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     d: Count  # width of the vision embeddings
     D: Count  # number of Fourier features
-    convention: Convention  # the meaning of sigma
+    convention: Convention  # how sigma is interpreted
     orthogonal: bool  # orthogonal instead of independent columns
     seeds: Annotated[tuple[SeedNumber, ...], Field(min_length=1)]
     sigmas: tuple[Sigma, ...]  # one per seed; they differ only under `rff.convention: median`
-    d_clip: Annotated[int, Field(ge=0)] = 0  # width of CLIP's embeddings, if these enter the kernel
-    asked_convention: str = ""  # rff.convention and rff.sigma of params.yaml,
-    asked_sigma: float = 0.0  # which `median` turns into other values
-    # of several vision models side by side: the width of each, and their weights, a tuple per seed
+    d_clip: Annotated[int, Field(ge=0)] = 0  # width of CLIP's embeddings, if they are part of the kernel
+    asked_convention: str = ""  # rff.convention and rff.sigma in params.yaml;
+    asked_sigma: float = 0.0  # they differ from the values above under `median`
+    # for several vision models side by side: the width of each, and per seed the weight of each
     widths: tuple[Count, ...] = ()
     weights: tuple[tuple[Weight, ...], ...] = ()
 
@@ -56,7 +56,7 @@ class BasisRecipe:
         return weighted(basis, self.widths, self.weights[index]) if self.weights else basis
 
     def draw_unweighted(self, index: int) -> Basis:
-        """Draw the basis of the seed at ``index`` in which all vision models count alike."""
+        """Draw the basis of the seed at ``index`` with equal weights for all vision models."""
         sigma, seed = self.sigmas[index], self.seeds[index]
         basis = draw_basis(self.d, self.D, sigma, self.convention, seed, orthogonal=self.orthogonal, d_clip=self.d_clip)
         return replace(basis, largest_gamma=self.largest_gamma)
@@ -68,7 +68,7 @@ class BasisRecipe:
 
     @property
     def is_possible(self) -> bool:
-        """Whether a basis fits into memory, each seed has a sigma and weights, and models' widths are those of rows."""
+        """Whether a basis fits into memory, each seed has a sigma and weights, and the models' widths add up to d."""
         if (self.d + self.d_clip) * self.D > MAX_NUMBERS or len(self.sigmas) != len(self.seeds):
             return False
         if not self.weights:
@@ -77,7 +77,7 @@ class BasisRecipe:
         return (len(self.weights), per_model, sum(self.widths)) == (len(self.seeds), {len(self.widths)}, self.d)
 
     def asked(self) -> dict[str, Any]:
-        """Return the parameters that the recipe follows, by their dotted names in params.yaml."""
+        """Return the parameters in params.yaml that led to this recipe, by their dotted names."""
         return {
             "data.seeds": list(self.seeds),
             "rff.D": self.D,
@@ -87,13 +87,13 @@ class BasisRecipe:
         }
 
     def digest(self, basis: Basis) -> str:
-        """Return the digest under which a basis of this recipe is recognised."""
-        # orthogonal columns come from a QR factorisation, whose last bits are the machine's
+        """Return the digest that identifies a basis of this recipe."""
+        # orthogonal columns come from a QR factorisation, whose last bits depend on the machine
         return basis_digest(basis, rounded=self.orthogonal)
 
 
 def basis_digest(basis: Basis, *, rounded: bool = False) -> str:
-    """Return the sha256 of a basis's numbers; ``rounded``: of their first twelve bits."""
+    """Return the sha256 of a basis, if ``rounded`` of the first twelve bits of its numbers."""
     arrays: list[npt.NDArray[Any]] = [basis.omega, basis.beta]
     arrays += [] if basis.clip_omega is None else [basis.clip_omega]
     if rounded:
@@ -103,7 +103,7 @@ def basis_digest(basis: Basis, *, rounded: bool = False) -> str:
 
 
 def write_bases(path: Path, recipe: BasisRecipe, digests: Sequence[str]) -> None:
-    """Write the recipe and the digest of every seed's basis."""
+    """Write the recipe and the digest of each seed's basis."""
     content: dict[str, Any] = {**asdict(recipe), "sha256": list(digests)}
     if not recipe.weights:  # one vision model
         del content["widths"], content["weights"]
@@ -113,40 +113,40 @@ def write_bases(path: Path, recipe: BasisRecipe, digests: Sequence[str]) -> None
 
 @dataclass(frozen=True)
 class Bases:
-    """The bases of a file, drawn when asked for."""
+    """The bases described by a file, drawn on demand."""
 
     path: Path
     recipe: BasisRecipe
     digests: tuple[str, ...]
 
     def basis(self, index: int) -> Basis:
-        """Return the basis of the seed at ``index``, checked against the file."""
-        drawn = self.recipe.draw(index)
-        if self.recipe.digest(drawn) != self.digests[index]:
+        """Draw the basis of the seed at ``index`` and check it against the recorded digest."""
+        basis = self.recipe.draw(index)
+        if self.recipe.digest(basis) != self.digests[index]:
             raise StoreError(
                 f"{self.path}: this machine draws another basis for seed {self.recipe.seeds[index]}; "
-                "install the versions in constraints.txt, or run dvc repro to make everything again"
+                "install the versions in constraints.txt, or run dvc repro to recompute everything"
             )
-        return drawn
+        return basis
 
     def width(self, options: MethodOptions) -> int:
-        """Return the number of columns that statistics have under these bases: the same for every seed."""
+        """Return the number of columns of statistics computed with these bases, the same for every seed."""
         recipe = self.recipe
         d = recipe.d + (recipe.d_clip if options.clip_in_kernel else 0)
         return directions_kept(d, recipe.D, recipe.largest_gamma, options)
 
     def reduced(self, index: int, options: MethodOptions) -> Basis:
-        """Return the basis of the seed at ``index`` with the directions that count, to make statistics with."""
+        """Return the basis of the seed at ``index``, reduced to the directions that matter for statistics."""
         return reduced(self.basis(index), options)
 
     def require_model(self, store: ArrayStore) -> None:
-        """Raise a `StoreError` unless the model in ``store`` was made with these bases."""
+        """Raise StoreError unless the model in ``store`` was made with these bases."""
         if store.attribute("bases", list, of=str) != list(self.digests):
             raise StoreError(f"{store.path}: made with other bases than {self.path} has now; run dvc repro")
 
 
 def read_bases(path: Path) -> Bases:
-    """Read what `write_bases` wrote; a flipped bit or an impossible recipe is a `StoreError`."""
+    """Read a file written by `write_bases`; raise StoreError if it is damaged or inconsistent."""
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         checksum = content.pop("checksum")

@@ -1,12 +1,12 @@
-"""Embeddings of a domain's images by one model: a Zarr v3 group with one (n, d) array per view.
+"""Store a domain's embeddings by one model: a Zarr v3 group with one (n, d) array per view.
 
 Rows are in manifest order. Shards of 32,768 rows keep the number of files small (DVC is slow with many files, not with
 many bytes). Nothing in a store depends on when, where or by whom it was made: the same input gives the same bytes, so
 teammates' hashes agree.
 
-Small views are read once and shared by all seeds; a large one is read in runs of whole chunks as a stage walks through
-it (`StoredRows`), so that memory does not grow with the rows. A task's rows lie side by side (manifests are sorted by
-class), so that hardly a chunk is read in vain.
+Small views are read once and shared by all seeds. Large ones are read in runs of whole chunks as a stage walks through
+them (`StoredRows`), so that memory does not grow with the number of rows. A task's rows are mostly contiguous
+(manifests are sorted by class), so few chunks are read for nothing.
 """
 
 import json
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 SCHEMA = "referee-embeddings/2"
 CHUNK_ROWS = 1024
 SHARD_ROWS = 32_768
-RUN_CHUNKS = 32  # at most read at once: a few rows of all chunks must not mean all rows in memory
-WHOLE_BYTES = 128 * 2**20  # of a view that is read at once
-WAITING = "waiting"  # the name of a task
-BACKBONE = ("model", "weights", "preprocessing", "precision")  # in a store's attributes
+RUN_CHUNKS = 32  # maximum chunks per read: rows scattered over all chunks must not load them all
+WHOLE_BYTES = 128 * 2**20  # maximum size of a view that is read in one go
+WAITING = "waiting"  # name of an asyncio task
+BACKBONE = ("model", "weights", "preprocessing", "precision")  # attributes of a store
 
 Provenance = dict[str, Any]
 
@@ -44,13 +44,13 @@ class EmbeddedView:
     width: int
     dtype: str  # "float16" or "float32"
     settings: Provenance  # how the view was made; kept as the array's attributes
-    shards: Iterable[Matrix]  # the rows in order, at most `SHARD_ROWS` at a time
+    shards: Iterable[Matrix]  # the rows in order, in blocks of at most `SHARD_ROWS`
 
 
 def write_embeddings(path: Path, views: Mapping[str, EmbeddedView], provenance: Provenance) -> None:
-    """Write views of one shape to a temporary name, then rename to ``path``, which is never half written.
+    """Write views of equal shape to ``path``, which is never left half-written.
 
-    ``provenance`` are attributes: domain, model, weights, preprocessing, precision, rows_digest.
+    ``provenance`` becomes attributes: domain, model, weights, preprocessing, precision, rows_digest.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def write_embeddings(path: Path, views: Mapping[str, EmbeddedView], provenance: 
     array([[2., 3.],
            [4., 5.]], dtype=float16)
     """
-    import zarr  # the library that the format belongs to writes it; a quarter of a second, so not for who only reads
+    import zarr  # here, because it takes a quarter of a second and readers do not need it
     from zarr.codecs import Crc32cCodec
     from zarr.core.sync import sync
 
@@ -79,18 +79,18 @@ def write_embeddings(path: Path, views: Mapping[str, EmbeddedView], provenance: 
                     dtype=view.dtype,
                     chunks=(CHUNK_ROWS, view.width),
                     shards=(SHARD_ROWS, view.width),
-                    compressors=Crc32cCodec(),  # embeddings compress 1.09 times: not worth the time
+                    compressors=Crc32cCodec(),  # the compression ratio is only 1.09
                     fill_value=float("nan"),  # a row that was never written must not look like a row
                     attributes=view.settings,
                 )
                 _fill(array, name, view)
-        finally:  # after an interrupt Zarr's threads go on, and would make the folder again that is about to be removed
-            sync(_wait_for_the_rest())
+        finally:  # after an interrupt Zarr's threads continue, and would recreate the folder after its removal
+            sync(_wait_for_other_tasks())
 
 
-async def _wait_for_the_rest() -> None:
-    """Return when Zarr's loop has nothing left to do but to wait, here or for another thread."""
-    import asyncio  # 20 ms, as above
+async def _wait_for_other_tasks() -> None:
+    """Wait until every other task of Zarr's event loop has finished."""
+    import asyncio  # here, because it takes 20 ms
 
     if task := asyncio.current_task():
         task.set_name(WAITING)
@@ -99,7 +99,7 @@ async def _wait_for_the_rest() -> None:
 
 
 def _fill(array: "zarr.Array[Any]", name: str, view: EmbeddedView) -> None:
-    """Write the rows of a view; refuse what is not finite, and another number of rows than was announced."""
+    """Write the rows of a view; raise StoreError if a number is not finite or the number of rows is wrong."""
     start = 0
     for rows in view.shards:
         bad = ~np.isfinite(rows).all(axis=1)
@@ -112,12 +112,12 @@ def _fill(array: "zarr.Array[Any]", name: str, view: EmbeddedView) -> None:
         array[start : start + len(rows)] = rows
         start += len(rows)
     if start != view.rows:
-        raise StoreError(f"view {name!r}: {start} rows were produced, {view.rows} announced")
+        raise StoreError(f"view {name!r}: {start} rows were produced, {view.rows} expected")
 
 
 @dataclass(frozen=True)
 class EmbeddingStore:
-    """A store opened for reading; every view has the shape (rows, width)."""
+    """A store opened for reading; every view has shape (rows, width)."""
 
     path: Path
     provenance: Provenance  # the store's attributes
@@ -127,11 +127,11 @@ class EmbeddingStore:
     _arrays: Mapping[str, ShardedRows]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a path; the other process opens it."""
+        """Pickle as a path, to be opened by the other process."""
         return open_embeddings, (self.path.absolute(),)
 
     def read(self, view: str, start: int = 0, stop: int | None = None) -> Matrix:
-        """Return rows ``start:stop`` (n, d) of a view as stored; a damaged chunk is a `StoreError`."""
+        """Return rows ``start:stop`` (n, d) of a view as stored; raise StoreError if a chunk is damaged."""
         array = self._array(view)
         first, last, _ = slice(start, stop).indices(self.rows)
         try:
@@ -145,11 +145,11 @@ class EmbeddingStore:
             yield self.read(view, start, start + SHARD_ROWS)
 
     def dtype(self, view: str) -> np.dtype[Any]:
-        """Return the type of a view's numbers."""
+        """Return the dtype of a view."""
         return self._array(view).dtype
 
     def settings(self, view: str) -> Provenance:
-        """Return how a view was made."""
+        """Return the settings with which a view was made."""
         return dict(self._array(view).attributes)
 
     def _array(self, view: str) -> ShardedRows:
@@ -163,7 +163,7 @@ class EmbeddingStore:
 
     @property
     def backbone(self) -> Provenance:
-        """What made the rows, without an imported file's name; equal where rows are comparable."""
+        """The model that made the rows, without the name of an imported file; equal if rows are comparable."""
         backbone = {key: self.provenance.get(key) for key in BACKBONE}
         model = backbone["model"]
         if isinstance(model, dict):
@@ -172,29 +172,28 @@ class EmbeddingStore:
 
     @property
     def model_widths(self) -> tuple[int, ...]:
-        """The number of columns of each model, where several stand side by side; otherwise the width."""
+        """The number of columns of each joined model; (width,) for a single model."""
         model = self.provenance.get("model")
         parts = model.get("parts", ()) if isinstance(model, dict) else ()
         return tuple(int(part["width"]) for part in parts) or (self.width,)
 
     def require(self, expected: Mapping[str, Any]) -> None:
-        """Raise a `StoreError` naming both sides where provenance differs from ``expected``."""
+        """Raise StoreError naming both values if the provenance differs from ``expected``."""
         for key, value in expected.items():
-            if (found := self.provenance.get(key)) != value:
-                needed = f"made with {key} = {short(found)}, but {short(value)} is needed"
-                raise unusable(self.path, needed)
+            if (recorded := self.provenance.get(key)) != value:
+                raise unusable(self.path, f"made with {key} = {short(recorded)}, but {short(value)} is needed")
 
     def require_backbone(self, backbone: Mapping[str, Any], other: Path) -> None:
-        """Raise a `StoreError` naming both sides unless ``backbone``, of ``other``, made the rows."""
-        for key, mine, theirs in differences(self.backbone, backbone):
+        """Raise StoreError naming both values unless ``backbone``, used by ``other``, made these rows too."""
+        for key, left, right in differences(self.backbone, backbone):
             raise StoreError(
-                f"{self.path}: made with {key} = {short(mine)}, but {other} with {short(theirs)}; rows of two "
+                f"{self.path}: made with {key} = {short(left)}, but {other} with {short(right)}; rows of two "
                 "backbones cannot be compared: run dvc repro"
             )
 
 
 def open_embeddings(path: Path) -> EmbeddingStore:
-    """Open a store and check that it is whole: schema, metadata, shapes, and the size of every shard."""
+    """Open a store after checking its schema, metadata, shapes, and the size of every shard."""
     attributes, arrays = open_group(path, SCHEMA, sharded_rows)
     views = attributes.get("views")
     if not views or not isinstance(views, list) or sorted(map(str, views)) != sorted(arrays):
@@ -208,7 +207,7 @@ def open_embeddings(path: Path) -> EmbeddingStore:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Some rows of a view, read when they are indexed; a `LazyRows`."""
+    """A selection of a view's rows, read when they are indexed; implements `LazyRows`."""
 
     store: EmbeddingStore
     view: str
@@ -223,24 +222,24 @@ class StoredRows:
         return len(self.index), self.store.width
 
     def __getitem__(self, index: Index) -> Matrix:
-        """Return the rows (b, d) at ascending ``index`` (b,) of these: one contiguous read for adjacent chunks."""
+        """Return the rows (b, d) at ascending ``index`` (b,), with one contiguous read per run of adjacent chunks."""
         rows = self.index[index]
         if not len(rows):
             return self.store.read(self.view, 0, 0)
         chunk = rows // CHUNK_ROWS
-        apart = (np.diff(chunk) > 1) | (np.diff(chunk // RUN_CHUNKS) > 0)
-        runs = np.split(rows, np.flatnonzero(apart) + 1)
+        is_gap = (np.diff(chunk) > 1) | (np.diff(chunk // RUN_CHUNKS) > 0)
+        runs = np.split(rows, np.flatnonzero(is_gap) + 1)
         return np.concatenate([self.store.read(self.view, int(r[0]), int(r[-1]) + 1)[r - r[0]] for r in runs])
 
     def take(self, index: Index) -> "StoredRows":
-        """Return the rows at ``index`` of these, unread."""
+        """Return the selection of the rows at ``index``, without reading them."""
         return StoredRows(self.store, self.view, self.index[index])
 
 
 def rows_of(store: EmbeddingStore, view: str, *, lazy: bool = False) -> Rows:
-    """Return all rows (n, d) of a view: an array if it is small, else rows that are read when used.
+    """Return all rows (n, d) of a view: an array if it is small, otherwise rows that are read on access.
 
-    ``lazy``: never read them here, they are to be read in another process.
+    With ``lazy``, nothing is read here, because another process will read the rows.
     """
     size = store.rows * store.width * store.dtype(view).itemsize
     if not lazy and size <= WHOLE_BYTES:
@@ -249,6 +248,6 @@ def rows_of(store: EmbeddingStore, view: str, *, lazy: bool = False) -> Rows:
 
 
 def short(value: object) -> str:
-    """Return a value of a store's attributes for a message, cut."""
+    """Return an attribute's value as text for a message, truncated to 120 characters."""
     text = json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else repr(value)
     return text if len(text) <= 120 else text[:117] + "..."

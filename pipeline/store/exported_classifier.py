@@ -1,11 +1,11 @@
-"""An adapted classifier as one safetensors file that needs nothing of this package.
+"""Export an adapted classifier as one safetensors file that can be used without this package.
 
 Tensors: omega (d + d', D) and beta (D,), the Fourier basis of vision and CLIP embeddings side by side; W (D, K) and b
-(K,), the classifier of the K classes seen; text, the class prompts (as many as the CLIP branch takes its softmax over).
-Of a model that rejects, `method.rejection.Rejector` over all classes of the source: centre, directions,
-similarity_mean, similarity_sd, and their prompts, all_text. The header has one entry, `referee`, in JSON: safetensors
-keeps several entries in no fixed order, and the same model must give the same bytes. It carries the example, so that
-whoever is given the file can use it.
+(K,), the classifier of the K classes seen; text, the prompts of the classes in the CLIP branch's softmax. A model that
+rejects adds its `method.rejection.Rejector` over all classes of the source (centre, directions, similarity_mean,
+similarity_sd) and their prompts, all_text. The header has a single entry, `referee`, in JSON: safetensors does not
+keep the order of several entries, and the same model must give the same bytes. It includes the example below, so that
+the file explains how to use it.
 """
 
 import json
@@ -58,7 +58,7 @@ def unknown(views, clip):
 
 
 def write_classifier(path: Path, tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> None:
-    """Write the tensors by name, with ``about`` and the example in the header, aside; then rename the file."""
+    """Write named tensors, with ``about`` and the example in the header."""
     from safetensors.numpy import save_file
 
     example = EXAMPLE + (EXAMPLE_OF_REJECTION if "threshold" in about else "")

@@ -1,7 +1,7 @@
-"""Features as one file for other programs: .npz, .parquet or .safetensors.
+"""Export features as one file for other programs: .npz, .parquet or .safetensors.
 
 ========================  =====================  ==============================================  ======================
-what                      ``.npz``               ``.parquet``, one row per image                 ``.safetensors``
+content                   ``.npz``               ``.parquet``, one row per image                 ``.safetensors``
 ========================  =====================  ==============================================  ======================
 features, float32         ``rows`` (n, d)        ``embedding``, a list of d numbers              ``rows`` (n, d)
 paths of the images       ``paths`` (n,) texts   ``path``                                        ``paths``, UTF-8 bytes,
@@ -11,7 +11,7 @@ names of the classes      ``classes`` (C,)       ``class``, and the names of `Cl
 domain, model, view, …    ``about``, JSON        metadata of the schema, ``referee``             header, ``referee``
 ========================  =====================  ==============================================  ======================
 
-.npz and .parquet are written block by block; safetensors' own writer takes all rows at once.
+.npz and .parquet are written block by block; the safetensors library needs all rows at once.
 """
 
 import json
@@ -34,7 +34,7 @@ HEADER = "referee"
 
 @dataclass(frozen=True)
 class ExportedFeatures:
-    """What is written of n images; paths, labels and classes are None where they may not leave or are not known."""
+    """Features of n images to be written; paths, labels and classes are None if private or unknown."""
 
     rows: Rows  # (n, d)
     about: Mapping[str, Any]  # plain JSON values: domain, model, view, backbone
@@ -43,7 +43,7 @@ class ExportedFeatures:
     classes: Sequence[str] | None = None  # (C,)
 
     def blocks(self) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]]:
-        """Yield row numbers and rows, in order."""
+        """Yield blocks (row numbers, rows) in order."""
         for index in row_blocks(len(self.rows), BLOCK_ROWS):
             yield index, np.ascontiguousarray(self.rows[index], dtype="<f4")
 
@@ -55,7 +55,7 @@ class ExportedFeatures:
 
 
 def write_features(path: Path, form: str, features: ExportedFeatures) -> None:
-    """Write a file in one of `FORMATS`, aside; then rename it."""
+    """Write a file in one of `FORMATS`."""
     with write_aside(path) as aside:
         FORMATS[form](aside, features)
 
@@ -66,7 +66,7 @@ def _write_npz(path: Path, features: ExportedFeatures) -> None:
         arrays["paths"] = np.array(features.paths, dtype=np.str_)
     if features.labels is not None:
         arrays |= {"labels": features.labels, "classes": np.array(features.classes, dtype=np.str_)}
-    with zipfile.ZipFile(path, "w") as file:  # entries of np.savez, dated 1980: the same bytes
+    with zipfile.ZipFile(path, "w") as file:  # as np.savez, but with constant dates: the same bytes
 
         def entry(name: str) -> Any:
             return file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
@@ -88,7 +88,7 @@ def _write_parquet(path: Path, features: ExportedFeatures) -> None:
     except ImportError:
         raise InputError("--format parquet: needs pyarrow; pip install pyarrow") from None
 
-    # the type of each column for Parquet, and for Hugging Face's `datasets`
+    # type of each column for Parquet and for Hugging Face's `datasets`
     number, text = ({"dtype": dtype, "_type": "Value"} for dtype in ("float32", "string"))
     columns: dict[str, Any] = {"embedding": (pa.list_(pa.float32()), {"feature": number, "_type": "List"})}
     if features.paths is not None:
@@ -99,7 +99,7 @@ def _write_parquet(path: Path, features: ExportedFeatures) -> None:
     info = {"info": {"features": {name: feature for name, (_, feature) in columns.items()}}}
     metadata = {"huggingface": json.dumps(info, ensure_ascii=False), HEADER: features.header}
     schema = pa.schema({name: kind for name, (kind, _) in columns.items()}, metadata=metadata)
-    with pq.ParquetWriter(path, schema, compression="none") as file:  # rows compress 1.09 times
+    with pq.ParquetWriter(path, schema, compression="none") as file:  # the compression ratio is only 1.09
         for index, block in features.blocks():
             ends = np.arange(len(block) + 1, dtype=np.int32) * block.shape[1]
             values = {"embedding": pa.ListArray.from_arrays(ends, pa.array(block.reshape(-1)))}

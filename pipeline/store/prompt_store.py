@@ -1,4 +1,4 @@
-"""Text embeddings of a domain's classes, with the logit scale they belong to."""
+"""Store the text embeddings of a domain's classes, with their logit scale."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class Prompts:
 
     text: npt.NDArray[np.float32]  # (C, d), unit norm, in the order of ``classes``
     logit_scale: float  # the scale s of eq. (1)
-    provenance: dict[str, Any]  # the store's attributes, ``classes`` (the folder names) among them
+    provenance: dict[str, Any]  # the store's attributes, including ``classes`` (the folder names)
 
     @property
     def classes(self) -> list[str]:
@@ -28,40 +28,40 @@ class Prompts:
         return list(self.provenance["classes"])
 
     def sentences(self) -> dict[str, list[str]]:
-        """Return the sentences that describe each class; none where texts were imported."""
-        every = self.provenance.get("prompts") or []
-        each = len(every) // len(self.classes)
-        return {name: every[i * each : (i + 1) * each] for i, name in enumerate(self.classes)}
+        """Return the sentences that describe each class; empty lists if text embeddings were imported."""
+        sentences = self.provenance.get("prompts") or []
+        per_class = len(sentences) // len(self.classes)
+        return {name: sentences[i * per_class : (i + 1) * per_class] for i, name in enumerate(self.classes)}
 
     def of(self, names: Sequence[str]) -> Self:
-        """Return the prompts of some classes, in this order."""
+        """Return the prompts of the classes ``names``, in this order."""
         provenance, sentences = {**self.provenance, "classes": list(names)}, self.sentences()
-        if provenance.get("prompts") is not None:  # imported texts have none
+        if provenance.get("prompts") is not None:  # None for imported embeddings
             provenance["prompts"] = [sentence for name in names for sentence in sentences[name]]
         return replace(self, text=self.text[[self.classes.index(name) for name in names]], provenance=provenance)
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What a store's attributes say of them."""
+        """The attributes of a store of these prompts."""
         return {"logit_scale": float(self.logit_scale), **self.provenance}
 
 
 def write_prompts(path: Path, prompts: Prompts) -> None:
-    """Write a prompt store aside, then rename it."""
+    """Write a prompt store."""
     write_arrays(path, SCHEMA, {"text": prompts.text[None]}, prompts.attributes)
 
 
 def open_prompts(path: Path) -> Prompts:
-    """Read a whole prompt store, checked."""
+    """Read and validate a prompt store."""
     store = open_arrays(path, SCHEMA)
     prompts = prompts_of(store, store.attributes)
     if not (np.isfinite(prompts.text).all() and math.isfinite(prompts.logit_scale)):
-        raise unusable(path, "holds a number that is not finite")
+        raise unusable(path, "has a number that is not finite")
     return prompts
 
 
 def prompts_of(store: ArrayStore, attributes: Mapping[str, Any]) -> Prompts:
-    """Return the prompts that an array ``text`` of a store and these of its attributes state."""
+    """Return the prompts in an array ``text`` and in ``attributes`` of a store."""
     provenance = dict(attributes)
     scale, classes = provenance.pop("logit_scale", None), provenance.get("classes")
     if not isinstance(scale, float) or not isinstance(classes, list) or any(type(name) is not str for name in classes):

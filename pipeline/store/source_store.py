@@ -1,17 +1,17 @@
-"""The source model on disk: class means, classifier and scatter after each task, for every seed.
+"""Store the source model: class means, classifier and scatter after each task, for every seed.
 
-No row and no label of the source is in it.
+It has no rows and no labels of the source.
 
 ==================  ====================  =========================================================
-``W``, ``b``        (S, D, K), (S, K)     classifiers of all D features, see `write_classifiers`
-``means``           (S, C, r)             class means less the pivot, along the r directions kept
+``W``, ``b``        (S, D, K), (S, K)     classifiers on all D features, see `write_classifiers`
+``means``           (S, C, r)             class means minus the pivot, along the r directions kept
 ``embedding_means`` (S, C, d)             class means of the unit embeddings
 ``scatter``         (S, T, r(r+1)/2)      lower triangle by columns, float32; only if pooled
 ``total``,          (S, T)                weight and degrees of freedom of the scatter; only if
 ``degrees``                               pooled
 ==================  ====================  =========================================================
 
-r is D, or the number of directions that count (`method/kernel_directions.py`).
+r is D, or the number of directions that matter (`method/kernel_directions.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,41 +29,41 @@ from pipeline.store.array_store import ArrayStore, ArrayWriter, open_arrays, unu
 from pipeline.store.target_store import read_classifiers, write_classifiers
 
 SCHEMA = "referee-source/6"
-_WRITTEN = np.zeros(0, np.float32)  # in place of a triangle that is on disk
+_WRITTEN = np.zeros(0, np.float32)  # placeholder for a triangle that is already on disk
 
 
 def reserve_scatters(store: ArrayWriter, seeds: int, tasks: int, width: int) -> ArrayLayout:
-    """Make room for the scatters of models that are pooled with the target's, for `write_scatters`.
+    """Create the array of scatters, which are pooled with the target's, for `write_scatters`.
 
-    They are the bulk of the store, written as they come, so that one is in memory at a time.
+    They are most of the store and written one by one, so that only one is in memory at a time.
     """
     return store.reserve("scatter", (seeds, tasks, width * (width + 1) // 2), np.float32, leading=2)
 
 
 def write_scatters(scatters: ArrayLayout | None, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
-    """Write the scatters of the seed at ``index``, in any process; return the models without their triangles.
+    """Write the scatters of the seed at ``index`` and return the models, one per task, without their triangles.
 
-    Every scatter is a chunk of its own, so seeds may be written at once. Of ``models``, after each task, each is
-    dropped before the next is asked for.
+    Every scatter is a separate chunk, so several processes may write seeds at the same time. Each model is released
+    before the next one is requested.
     """
-    kept = []
+    stripped = []
     for task, model in enumerate(models):
         scatter = model.scatter
         if scatters is not None and scatter is not None:
             scatters.write((index, task), scatter.triangle)
             scatter = replace(scatter, triangle=_WRITTEN)
-        kept.append(replace(model, scatter=scatter))
-    return kept
+        stripped.append(replace(model, scatter=scatter))
+    return stripped
 
 
 def write_models(
     store: ArrayWriter, classes: Sequence[str], backbones: Mapping[str, Any], seeds: Sequence[Sequence[SourceModel]]
 ) -> None:
-    """Write everything but the scatters: the models of each seed, as `write_scatters` returned them.
+    """Write everything except the scatters: the models of each seed, as returned by `write_scatters`.
 
-    ``classes`` are the C class names in the order of the labels, ``backbones`` the `EmbeddingStore.backbone` of the
-    "vision" and "language" rows that the model rests on. A class's mean does not change after its task (tasks have
-    disjoint classes), so the last task's means are those of all tasks.
+    ``classes`` are the C class names in label order, ``backbones`` the `EmbeddingStore.backbone` of the "vision" and
+    "language" rows used. A class's mean does not change after its task (tasks have disjoint classes), so the last
+    task's means are the means after every task.
     """
     store.attributes.update(classes=list(classes), backbones=backbones)
     write_classifiers(store, [[model.classifier for model in models] for models in seeds])
@@ -76,21 +76,18 @@ def write_models(
 
 
 def read_backbones(path: Path) -> dict[str, Any]:
-    """Return what made the rows that a source model rests on: "vision" and "language"."""
+    """Return the "vision" and "language" backbones of a source model."""
     return open_arrays(path, SCHEMA).attribute("backbones", dict)
 
 
 def read_source(
     path: Path, seed_index: int, classes: Sequence[str], *, with_scatter: bool = False
 ) -> Iterator[SourceModel]:
-    """Yield the source model after each task of one seed, with its scatter if asked for.
-
-    The target's ``classes`` must be the same.
-    """
+    """Yield the source model after each task of one seed; raise StoreError unless it has the target's ``classes``."""
     store = open_arrays(path, SCHEMA)
     if store.attribute("classes", list, of=str) != list(classes):
         raise StoreError(
-            f"{path}: its classes differ from the target's; a problem's two domains must have the same class folders"
+            f"{path}: its classes differ from the target's; both domains of a problem must have the same class folders"
         )
     models = _models(store, seed_index)
     for task in range(len(models)):
@@ -98,24 +95,24 @@ def read_source(
 
 
 def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceModel:
-    """Return the source model of one seed after a task (from 0; None: the last), with its scatter if it has one."""
+    """Return the source model of one seed after a task (from 0; None for the last), with its scatter if stored."""
     store = open_arrays(path, SCHEMA)
     models = _models(store, seed_index)
-    at = len(models) - 1 if task is None else task
-    if at >= len(models):
-        raise StoreError(f"{path}: has {counted(len(models), 'task')}, and no task {at + 1}")
-    return _with_scatter(store, seed_index, models, at) if "scatter" in store.arrays else models[at]
+    index = len(models) - 1 if task is None else task
+    if index >= len(models):
+        raise StoreError(f"{path}: has {counted(len(models), 'task')}, and no task {index + 1}")
+    return _with_scatter(store, seed_index, models, index) if "scatter" in store.arrays else models[index]
 
 
 def read_class_means(path: Path, seed_index: int) -> dict[str, Vector64]:
-    """Return the mean (d,) of the unit embeddings of every class of a source model, in the order of its labels."""
+    """Return the mean unit embedding (d,) of each class of a source model, in label order."""
     store = open_arrays(path, SCHEMA)
     classes = store.attribute("classes", list, of=str)
     return dict(zip(classes, store.read("embedding_means", seed_index, shape=(len(classes), None)), strict=True))
 
 
 def _models(store: ArrayStore, seed_index: int) -> list[SourceModel]:
-    """Return the models of a seed after each task, without scatters."""
+    """Return a seed's model after each task, without scatters."""
     C, classifiers = len(store.attribute("classes", list, of=str)), read_classifiers(store, seed_index)
     if len(classifiers[-1].b) != C:
         raise unusable(store.path, "its tasks do not end with all classes")

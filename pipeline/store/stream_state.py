@@ -1,21 +1,21 @@
-"""The state of a stream after a step: sums that add, and what they rest on. No row, no image, no path.
+"""Store the state of a stream after a step: additive sums and their origin, without rows, images or paths.
 
-Everything that the next step needs of all earlier ones is here, whatever their number, so their images may be gone.
+The next step needs nothing else from any earlier step, so the earlier images may be deleted.
 
 ===================  =================  =============================================================
-``count``, ``weight``, (1, K)           of each class seen: number of rows, Σω and Σω²
+``count``, ``weight``, (1, K)           number of rows, Σω and Σω² of each class seen
 ``squared_weight``
 ``sums``             (1, K, r)          Σωδ of each class, along the r directions kept (`kernel_directions`)
 ``scatter``          (1, r(r+1)/2)      Σωδδᵀ, lower triangle by columns
-``prior_means``      (1, K, r)          the source's means of the classes
-``prior_count``      (1, K)             how many rows they count as
-``W``, ``b``         (1, D, K), (1, K)  the classifier after the step, of all D features
+``prior_means``      (1, K, r)          the source's class means
+``prior_count``      (1, K)             number of rows that each of them counts as
+``W``, ``b``         (1, D, K), (1, K)  the classifier after the step, on all D features
 ``text``             (1, C, d')         text embeddings of the classes seen, then of the others
-``rejection_…``      see `rejection`    the sums of `RejectionState`; only where images are rejected
-``directions``       (1, K', d)         of the first K' classes of the prompts: those seen, the source's; likewise
+``rejection_…``      see `rejection`    the sums of `RejectionState`; only if images are rejected
+``directions``       (1, K', d)         for the first K' classes of ``text``; only if images are rejected
 ===================  =================  =============================================================
 
-Classes are numbered in the order in which the stream met them.
+Classes are numbered in the order in which they first appeared in the stream.
 """
 
 from dataclasses import dataclass, fields
@@ -39,79 +39,79 @@ from pipeline.store.prompt_store import Prompts, prompts_of
 from pipeline.store.target_store import REJECTION
 
 SCHEMA = "referee-stream/2"
-NAMES = {"seed": "seed", "sha256": "the basis"}  # of what is not a key of `rff` in params.yaml
+NAMES = {"seed": "seed", "sha256": "the basis"}  # names of settings that are not keys of `rff` in params.yaml
 
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """What the numbers of a state rest on; two states with the same origin may be continued by each other's steps."""
+    """The inputs on which a state's numbers depend; a step may only continue a state of the same origin."""
 
     source: str
-    basis: dict[str, Any]  # its sha256, with D, sigma, convention and seed for messages
-    method: dict[str, Any]  # the options
+    basis: dict[str, Any]  # its sha256, and D, sigma, convention and seed for messages
+    method: dict[str, Any]  # options of the method
     backbones: dict[str, Any]  # `EmbeddingStore.backbone` of the "vision" and "language" rows
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings by the names that messages give them."""
+        """The settings by the names used in messages."""
         basis = {NAMES.get(key, f"rff.{key}"): value for key, value in self.basis.items()}
         return basis | {f"method option {key}": value for key, value in self.method.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """A stream after a step."""
+    """The state of a stream after a step."""
 
     step: str
-    steps_before: tuple[str, ...]  # the first one first
-    classes: tuple[str, ...]  # the K classes seen, in the order in which the stream met them
-    prompts: Prompts  # of the classes seen, in their order, then of the domain's other classes
+    steps_before: tuple[str, ...]  # oldest first
+    classes: tuple[str, ...]  # the K classes seen, in order of first appearance
+    prompts: Prompts  # of the classes seen, in this order, then of the domain's other classes
     origin: StreamOrigin
-    statistics: ExactStatistics  # of all images of all steps so far
-    classifier: Classifier  # of the K classes
-    summary: dict[str, Any]  # for the drift of the next step: shares of the classes, mean confidence
-    rejection: RejectionState | None = None  # of all images so far, where images are rejected
-    # (K', d) of the `rejecting_classes`, where images are rejected: as long as the stream lasts a class has the same
+    statistics: ExactStatistics  # over the images of all steps so far
+    classifier: Classifier  # for the K classes
+    summary: dict[str, Any]  # class shares and mean confidence, for the drift of the next step
+    rejection: RejectionState | None = None  # over all images so far; None if images are never rejected
+    # (K', d) for the `rejecting_classes`, if images are rejected; a class keeps its direction throughout the stream
     directions: Matrix64 | None = None
 
     @property
     def rejecting_classes(self) -> list[str]:
-        """The K' classes by which images are rejected: those seen, then the source's others; K where none is."""
+        """The K' classes used for rejection: the K seen, then the source's others; K' = K if nothing is rejected."""
         return self.prompts.classes[: len(self.classes if self.directions is None else self.directions)]
 
-    def require_origin(self, now: StreamOrigin) -> None:
-        """Refuse to be continued or used on another basis or with other options, naming both sides."""
-        for what, found, current in differences(self.origin.settings, now.settings):
-            raise self._refusal(what, found, current)
+    def require_origin(self, origin: StreamOrigin) -> None:
+        """Raise StoreError naming both values unless the state has this origin."""
+        for setting, recorded, current in differences(self.origin.settings, origin.settings):
+            raise self._mismatch(setting, recorded, current)
 
     def require_prompts(self, prompts: Prompts, domain: str) -> None:
-        """Refuse a domain that lacks a class, or describes it to CLIP in other words or by other weights."""
+        """Raise StoreError if a domain lacks a class, or has other prompts or text weights than the state."""
         names = self.rejecting_classes
         if absent := [name for name in names if name not in prompts.classes]:
             raise StoreError(
                 f"{paths.stream_state(self.step)}: knows the class {absent[0]!r}, for which {domain} has no prompt; "
                 "add it to the class_names of its dataset"
             )
-        was, now = self.prompts.provenance.get("weights"), prompts.provenance.get("weights")
-        if was != now:
-            raise self._refusal("weights of the text tower", was, now)
-        recorded, given = self.prompts.sentences(), prompts.sentences()
+        recorded, current = self.prompts.provenance.get("weights"), prompts.provenance.get("weights")
+        if recorded != current:
+            raise self._mismatch("weights of the text tower", recorded, current)
+        old_sentences, new_sentences = self.prompts.sentences(), prompts.sentences()
         for name in names:
-            for was, now in zip_longest(recorded.get(name, ()), given.get(name, ())):
-                if was != now:
-                    raise self._refusal(f"the prompt of {name!r}", was, now)
+            for old, new in zip_longest(old_sentences.get(name, ()), new_sentences.get(name, ())):
+                if old != new:
+                    raise self._mismatch(f"the prompt of {name!r}", old, new)
         if not np.allclose(prompts.of(names).text, self.prompts.text[: len(names)], atol=1e-4):
-            raise self._refusal("text embeddings", "its own", f"those of {domain}")
+            raise self._mismatch("text embeddings", "its own", f"those of {domain}")
 
-    def _refusal(self, what: str, found: object, now: object) -> StoreError:
+    def _mismatch(self, setting: str, recorded: object, current: object) -> StoreError:
         return StoreError(
-            f"{paths.stream_state(self.step)}: made with {what} = {found!r}, now it is {now!r}; put it back, or run "
-            "dvc repro where the earlier images are, or start another stream"
+            f"{paths.stream_state(self.step)}: made with {setting} = {recorded!r}, now it is {current!r}; put it back, "
+            "or run dvc repro where the earlier images are, or start another stream"
         )
 
 
 def write_stream_state(path: Path, state: StreamState) -> None:
-    """Write a state aside, then rename it."""
+    """Write a state."""
     statistics = state.statistics
     arrays: dict[str, npt.NDArray[Any]] = {
         **statistics.rows.to_arrays(),
@@ -137,13 +137,13 @@ def write_stream_state(path: Path, state: StreamState) -> None:
 
 
 def read_stream_state(path: Path) -> StreamState:
-    """Read a whole state, checked."""
+    """Read and validate a state."""
     store = open_arrays(path, SCHEMA)
     classes = store.attribute("classes", list, of=str)
     K = len(classes)
     prior_means = store.read("prior_means", 0, shape=(K, None))
     width = int(prior_means.shape[1])
-    shapes = {"sums": (K, width), "scatter": (width * (width + 1) // 2,)}  # the others have one number per class
+    shapes = {"sums": (K, width), "scatter": (width * (width + 1) // 2,)}  # all others have one number per class
     names = [field.name for field in fields(ClassStatistics)]
     arrays = {name: store.read(name, 0, shape=shapes.get(name, (K,))) for name in names}
     statistics = ExactStatistics(
@@ -153,11 +153,11 @@ def read_stream_state(path: Path) -> StreamState:
         cast("Arithmetic", store.attribute("arithmetic", str)),
     )
     if not (np.isfinite(arrays["sums"]).all() and np.isfinite(prior_means).all()):
-        raise unusable(path, "holds a number that is not finite")
+        raise unusable(path, "has a number that is not finite")
     rejection = directions = None
     if REJECTION[0] in store.arrays:
         if "directions" not in store.arrays:
-            raise unusable(path, "its sums of rejection are of an earlier version, and cannot be continued")
+            raise unusable(path, "its rejection sums are from an earlier version and cannot be continued")
         rejection = RejectionState(*(store.read(name, 0) for name in REJECTION))
         directions = store.read("directions", 0, shape=(rejection.moments.shape[1], None))
     basis, method, backbones = (store.attribute(name, dict) for name in ("basis", "method", "backbones"))
@@ -176,5 +176,5 @@ def read_stream_state(path: Path) -> StreamState:
 
 
 def read_stream_classes(path: Path) -> list[str]:
-    """Return the classes that a stream has met, without reading its statistics."""
+    """Return the classes seen by a stream, without reading its statistics."""
     return list(open_arrays(path, SCHEMA).attribute("classes", list, of=str))

@@ -1,7 +1,7 @@
-"""The adapted model on disk: per seed the classifier after each task, and the final pseudo-labels.
+"""Store the adapted model: per seed the classifier after each task, and the final pseudo-labels.
 
-Of pseudo-labels there are the arrays ``label``, ``weight``, ``kept`` (S, n) and ``fused`` (S, n, largest task), in the
-order of the target's manifest. A row that is no train image of a seed has the label `NO_LABEL`.
+The pseudo-labels are the arrays ``label``, ``weight``, ``kept`` (S, n) and ``fused`` (S, n, largest task), in the
+order of the target's manifest. Rows outside a seed's training split have the label `NO_LABEL`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,22 @@ NO_LABEL = -1
 CLASSES_SEEN = "classes_seen"
 REJECTION = ("rejection_embedding", "rejection_moments", "rejection_histogram")
 
-TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their labels
+TaskLabels = tuple[Index, PseudoLabels]  # row numbers (n,) of a task's images, and their pseudo-labels
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptedSeed:
-    """What the tasks of a seed leave behind, an entry per task."""
+    """The results of a seed, an entry per task."""
 
     classifiers: list[Classifier] = field(default_factory=list)
-    labels: list[TaskLabels] = field(default_factory=list)  # the final ones
-    rejections: list[RejectionState] = field(default_factory=list)  # empty if none is rejected
+    labels: list[TaskLabels] = field(default_factory=list)  # final pseudo-labels
+    rejections: list[RejectionState] = field(default_factory=list)  # empty if the model never rejects images
 
 
 def write_target(path: Path, seeds: Sequence[AdaptedSeed], *, rows: int, attributes: Mapping[str, Any]) -> None:
-    """Write an adapted model; ``rows`` is the number of images of the target.
+    """Write an adapted model.
 
-    ``attributes`` are problem, classes, method (the options) and bases (their digests).
+    ``rows`` is the number of target images; ``attributes`` are problem, classes, method (options) and bases (digests).
     """
     with writing(path, SCHEMA) as store:
         store.attributes.update(attributes)
@@ -66,16 +66,16 @@ def _label_arrays(seeds: Sequence[Sequence[TaskLabels]], rows: int) -> dict[str,
 
 
 def _rejection_arrays(seeds: Sequence[Sequence[RejectionState]]) -> dict[str, npt.NDArray[Any]]:
-    """Return Σg (S, T, d + 1), moments (S, T, 5, K) and histograms (S, T, bins); a class not met has zeros."""
+    """Return Σg (S, T, d + 1), moments (S, T, 5, K) and histograms (S, T, bins); classes not seen yet have zeros."""
     K = seeds[0][-1].moments.shape[1]
-    pad = [[np.pad(s.moments, ((0, 0), (0, K - s.moments.shape[1]))) for s in t] for t in seeds]
+    moments = [[np.pad(s.moments, ((0, 0), (0, K - s.moments.shape[1]))) for s in tasks] for tasks in seeds]
     embedding = [[state.embedding for state in tasks] for tasks in seeds]
     histogram = [[state.histogram for state in tasks] for tasks in seeds]
-    return dict(zip(REJECTION, map(np.array, (embedding, pad, histogram)), strict=True))
+    return dict(zip(REJECTION, map(np.array, (embedding, moments, histogram)), strict=True))
 
 
 def read_rejections(store: ArrayStore, seed_index: int) -> list[RejectionState] | None:
-    """Return what rejects images after each task of a seed; None if the model rejects none."""
+    """Return the rejection state after each task of a seed, or None if the model never rejects images."""
     if REJECTION[0] not in store.arrays:
         return None
     read = (store.read(name, seed_index) for name in REJECTION)
@@ -88,17 +88,17 @@ def open_target(path: Path) -> ArrayStore:
 
 
 def read_pseudo_labels(store: ArrayStore, seed_index: int, rows: int) -> PseudoLabels:
-    """Return the labels of one seed for all images of the target, ``rows``."""
+    """Return the pseudo-labels of one seed for all ``rows`` images of the target."""
     label, weight, kept = (store.read(name, seed_index, shape=(rows,)) for name in ("label", "weight", "kept"))
     return PseudoLabels(label, store.read("fused", seed_index, shape=(rows, None)), weight, kept)
 
 
 def write_classifiers(store: ArrayWriter, seeds: Sequence[Sequence[Classifier]]) -> None:
-    """Write the classifiers after each task (inner) of each seed (outer), as arrays of a source or target store.
+    """Write the classifiers after each task (inner) of each seed (outer) to a source or target store.
 
-    The classifier after task t has one column per class seen, so the columns of all tasks stand side by side: W is
-    (S, D, K) and b (S, K) with K = Σ_t K_t, float64: at gamma = 1e-4 scores are small differences of large terms. The
-    attribute ``classes_seen`` holds the K_t.
+    The classifier after task t has one column per class seen, and the columns of all tasks are concatenated: W is
+    (S, D, K) and b (S, K) with K = Σ_t K_t. They are float64 because at gamma = 1e-4 scores are small differences of
+    large terms. The attribute ``classes_seen`` has the K_t.
     """
     W = np.stack([np.hstack([task.W for task in tasks]) for tasks in seeds])
     b = np.stack([np.concatenate([task.b for task in tasks]) for tasks in seeds])
@@ -110,7 +110,7 @@ def read_classifiers(store: ArrayStore, seed_index: int) -> list[Classifier]:
     """Return the classifiers after each task of one seed: W (D, K_t), b (K_t,)."""
     classes_seen = store.attribute(CLASSES_SEEN, list, of=int)
     if not classes_seen or classes_seen != sorted(classes_seen) or classes_seen[0] < 1:
-        raise unusable(store.path, f"its {CLASSES_SEEN} do not grow")
+        raise unusable(store.path, f"its {CLASSES_SEEN} are not increasing")
     W = store.read("W", seed_index, shape=(None, sum(classes_seen)))
     b = store.read("b", seed_index, shape=(sum(classes_seen),))
     edges = np.concatenate([[0], np.cumsum(classes_seen)])

@@ -1,4 +1,4 @@
-"""The embedded dataset: real and rendered digits, the same bytes for the same arguments."""
+"""The embedded dataset: real and rendered digits, with the same bytes for the same arguments."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from shards import files_in
 
 
 @pytest.mark.parametrize(("domain", "size"), [("mnist", 28), ("uci", 32), ("print", 32)])
-def test_a_domain_is_one_folder_of_grey_images_per_digit(domain, size, tmp_path):
+def test_a_domain_has_one_folder_of_grey_images_per_digit(domain, size, tmp_path):
     digits.generate(domain, tmp_path / "a", seed=0, per_class=3)
     assert len(files_in(tmp_path / "a")) == 30
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == list("0123456789")
@@ -29,7 +29,7 @@ def test_all_real_images_are_used(collection, count):
     assert sum(1 for _ in collection(0, None)) == count
 
 
-def test_uci_keeps_the_ink_of_the_scan():
+def test_uci_preserves_the_ink_of_the_scan():
     from sklearn.datasets import load_digits
 
     scans = load_digits().images
@@ -38,7 +38,7 @@ def test_uci_keeps_the_ink_of_the_scan():
         assert np.corrcoef(blocks.ravel(), scans[item.number].ravel())[0, 1] > 0.97
 
 
-def test_print_depends_on_its_seed_alone(tmp_path):
+def test_print_depends_only_on_its_seed(tmp_path):
     digits.generate("print", tmp_path / "a", seed=1, per_class=2)
     np.random.seed(5)  # noqa: NPY002 - the global generator must not matter
     digits.generate("print", tmp_path / "b", seed=2, per_class=2)
@@ -50,7 +50,7 @@ def test_print_depends_on_its_seed_alone(tmp_path):
 
 
 @pytest.mark.parametrize("name", MATPLOTLIB_FONTS + digits.PRINT_FONTS)
-def test_every_font_draws_ten_different_digits_for_the_pretraining_or_for_print(name):
+def test_every_font_draws_ten_different_digits_and_print_shares_none_with_pretraining(name):
     assert name.startswith("DejaVu") == (name in MATPLOTLIB_FONTS) != (name in digits.PRINT_FONTS)
-    drawn = [digits.render_glyph(c, digits.font_path(name), 32) for c in "0123456789"]
-    assert len({image.tobytes() for image in drawn}) == 10
+    images = [digits.render_glyph(c, digits.font_path(name), 32) for c in "0123456789"]
+    assert len({image.tobytes() for image in images}) == 10

@@ -1,4 +1,4 @@
-"""Building a manifest: rows, tasks, splits, and what the report says was left out."""
+"""Building a manifest: rows, tasks, splits, and the report of what was left out."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pipeline.errors import InputError
 from small_manifests import TWO_CLASSES, arranged, build_manifest, images, sha256
 
 
-def test_rows_are_in_the_order_of_the_paths_or_for_a_private_domain_of_the_contents():
+def test_rows_are_ordered_by_path_or_for_a_private_domain_by_content():
     manifest = build_manifest()
     assert [row.path for row in manifest.images] == [image.path.as_posix() for image in TWO_CLASSES.images]
     assert manifest.images[0] == ("data/d/a/a0.png", sha256("a0.png"), 4, 3)
@@ -22,7 +22,7 @@ def test_rows_are_in_the_order_of_the_paths_or_for_a_private_domain_of_the_conte
     assert [Path(row.path).parent.name for row in private.images] == private.labels
 
 
-def test_the_report_counts_images_and_what_was_left_out():
+def test_the_report_counts_images_and_ignored_files():
     report = build_manifest(FoundImages(TWO_CLASSES.images, {".heic": 2})).report
     assert (report["images_per_class"], report["ignored_files"]) == ({"a": 10, "b": 5}, {".heic": 2})
 
@@ -37,7 +37,7 @@ def test_duplicates_are_reported_and_those_across_classes_flagged():
     assert [group["across_classes"] for group in report["duplicates"]] == [False]
 
 
-def test_files_that_the_system_refuses_are_unreadable_too():
+def test_a_file_without_read_permission_is_unreadable():
     def refuse(path):
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -46,7 +46,7 @@ def test_files_that_the_system_refuses_are_unreadable_too():
 
 
 @pytest.mark.parametrize("found", [images(a=["1.png"]), images(a=["1.png"], b=["bad.png"])])
-def test_a_class_without_images(found):
+def test_a_class_without_images_is_refused_or_reported(found):
     settings = {"class_names": ["a", "b"], "unreadable": "skip"}
     with pytest.raises(InputError, match=r"data/d: .*: b; .*class_names.*data.empty_class: report"):
         build_manifest(found, **settings)
@@ -56,13 +56,13 @@ def test_a_class_without_images(found):
 
 
 @pytest.mark.parametrize("class_names", [(), ("a",)])
-def test_no_images_at_all(class_names):
+def test_a_domain_without_images_is_refused(class_names):
     found = FoundImages([], {".heic": 3})
     with pytest.raises(InputError, match=r"data/d: no images .*\.heic.*domains\.\*\.images"):
         build_manifest(found, class_names=class_names, empty_class="report")
 
 
-def test_without_images_the_paths_stand_in_for_the_contents():
+def test_paths_replace_contents_if_there_are_no_images():
     manifest = build_manifest(read_facts=None)
     assert manifest.images[0] == ("data/d/a/a0.png", sha256("data/d/a/a0.png"), 0, 0)
     assert manifest.report["made_from"] == "paths"

@@ -1,4 +1,4 @@
-"""Manifest files: what is written is read, plain for pandas, and never read when damaged."""
+"""Manifest files: tables survive a round trip, pandas can read them, and damaged files are refused."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def seal(file):
     digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
 
-def test_what_is_written_is_read(tmp_path):
+def test_tables_survive_a_round_trip(tmp_path):
     manifest, classes, expected = write_all(tmp_path / "d")
     assert list(files_in(tmp_path / "d")) == FILES
     assert read_images(tmp_path / "d") == manifest.images
@@ -41,7 +41,7 @@ def test_what_is_written_is_read(tmp_path):
     assert json.loads((tmp_path / "d/report.json").read_text()) == manifest.report
 
 
-def test_the_text_of_the_files_in_which_tasks_count_from_one(tmp_path):
+def test_the_content_of_the_files_where_tasks_count_from_one(tmp_path):
     write_all(tmp_path, images(a=["1.png"], b=["2.png"]), arrangement={"seeds": (3,)})
     rows = f"data/d/a/1.png,{sha256('1.png')},4,3\ndata/d/b/2.png,{sha256('2.png')},4,3\n"
     assert {name: (tmp_path / name).read_text() for name in TABLES} == {
@@ -53,7 +53,7 @@ def test_the_text_of_the_files_in_which_tasks_count_from_one(tmp_path):
     }
 
 
-def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
+def test_pandas_and_sha256sum_can_read_the_files(tmp_path):
     found = images(**{"a#b": ["1 #2.png"], 'c,"ü': ["2\n.png"]})
     write_all(tmp_path, found)
     table = pd.read_csv(tmp_path / "labels/labels.csv")
@@ -64,20 +64,20 @@ def test_pandas_and_sha256sum_read_the_files_as_they_are(tmp_path):
         subprocess.run(["sha256sum", "--strict", "-c", *sums], cwd=tmp_path / folder, check=True)
 
 
-def test_files_change_only_with_what_they_hold(tmp_path):
-    """And `adapt` depends on tasks.csv and its digest: a label must not reach it through either."""
-    made = images(a=["1.png", "2.png"], b=["3.png"]), images(a=["1.png", "2.png"], c=["3.png"])
-    asked = {"seeds": (1, 2, 3), "classes_per_task": 2, "test_fraction": 0.5}
-    write_all(tmp_path / "first", made[0], workers=1)
-    write_all(tmp_path / "again", made[0], workers=8)
-    write_all(tmp_path / "other tasks", made[0], arrangement=asked)
-    write_all(tmp_path / "other classes", made[1])
+def test_files_change_only_with_their_content(tmp_path):
+    """`adapt` depends on tasks.csv and its digest, so neither may change with a label."""
+    found, renamed = images(a=["1.png", "2.png"], b=["3.png"]), images(a=["1.png", "2.png"], c=["3.png"])
+    arrangement = {"seeds": (1, 2, 3), "classes_per_task": 2, "test_fraction": 0.5}
+    write_all(tmp_path / "first", found, workers=1)
+    write_all(tmp_path / "again", found, workers=8)
+    write_all(tmp_path / "other tasks", found, arrangement=arrangement)
+    write_all(tmp_path / "other classes", renamed)
     first, again, tasks, classes = (files_in(tmp_path / n) for n in ("first", "again", "other tasks", "other classes"))
     assert again == first
-    of_tasks = {name for name in FILES if name.startswith("tasks/")}
-    assert {name for name in FILES if tasks[name] != first[name]} == of_tasks
+    task_files = {name for name in FILES if name.startswith("tasks/")}
+    assert {name for name in FILES if tasks[name] != first[name]} == task_files
     changed = {name for name in FILES if classes[name] != first[name]}
-    assert of_tasks - changed == {"tasks/tasks.csv", "tasks/tasks.csv.sha256"}
+    assert task_files - changed == {"tasks/tasks.csv", "tasks/tasks.csv.sha256"}
     assert b"png" not in first["tasks/tasks.csv"]
 
 
@@ -100,7 +100,7 @@ def test_files_change_only_with_what_they_hold(tmp_path):
         ("tasks/classes.csv", "0,a", '"0,a'),
     ],
 )
-def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, new):
+def test_a_malformed_file_with_a_correct_digest_is_refused(tmp_path, name, old, new):
     write_all(tmp_path / "amazon")
     file = tmp_path / "amazon" / name
     text = file.read_text()
@@ -113,7 +113,7 @@ def test_a_malformed_file_with_a_right_digest_is_refused(tmp_path, name, old, ne
     assert "\n" not in str(caught.value)
 
 
-def test_an_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch):
+def test_an_interrupted_write_leaves_the_old_files(tmp_path, monkeypatch):
     write_all(tmp_path)
     before = files_in(tmp_path)
     monkeypatch.setattr(checked_csv, "digest_line", lambda *_: 1 / 0)
@@ -131,12 +131,12 @@ def private(tmp_path):
     return folder
 
 
-def test_a_private_file_that_is_absent_or_another_is_refused(private):
+def test_a_private_file_that_is_missing_or_changed_is_refused(private):
     file = private.parents[2] / "private/wards/labels.csv"
     file.write_text(file.read_text().replace(",ill", ",well"))
     with pytest.raises(StoreError, match=r"labels\.csv: points to another version .*--force manifest@wards"):
         read_labels(private)
-    # what a pointer says is compared and never opened: a file name in it has no effect
+    # a pointer's content is compared, never used as a path
     (private / "labels/labels.csv").write_text("kept_private,sha256\n../../../../secret,00\n")
     seal(private / "labels/labels.csv")
     with pytest.raises(StoreError, match="points to another version"):
@@ -146,14 +146,14 @@ def test_a_private_file_that_is_absent_or_another_is_refused(private):
         read_labels(private)
 
 
-def test_a_pointer_changes_with_its_file_and_one_that_comes_back_finds_the_former_version(private):
-    """DVC's run-cache brings pointers back, of an image that was added, removed and added again."""
-    before, owner = files_in(private), read_images(private)
+def test_a_pointer_changes_with_its_file_and_a_restored_pointer_finds_the_former_version(private):
+    """DVC's run-cache restores old pointers if an image is added, removed and added again."""
+    before, rows = files_in(private), read_images(private)
     write_manifest(build_manifest(images(ill=["7.png"], well=["2.png"])), private, private=True)
     assert files_in(private) == before
     write_manifest(build_manifest(images(ill=["8.png"], well=["2.png"])), private, private=True)
     assert files_in(private)["labels/labels.csv"] != before["labels/labels.csv"]
-    assert read_images(private) != owner
+    assert read_images(private) != rows
     for name, content in before.items():
         (private / name).write_bytes(content)
-    assert read_images(private) == owner
+    assert read_images(private) == rows

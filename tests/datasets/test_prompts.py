@@ -1,3 +1,5 @@
+"""Prompts: articles adapt to class names, and all other text of a template is kept."""
+
 import pytest
 
 from pipeline.datasets.prompts import prompts, spoken
@@ -18,7 +20,7 @@ from pipeline.datasets.prompts import prompts, spoken
         ("{}", "a photo of a {}"),
     ],
 )
-def test_the_article_fits_the_name(name, sentence):
+def test_the_article_is_adapted_to_the_name(name, sentence):
     assert prompts(name, ["a photo of a {}"]) == [sentence]
 
 
@@ -41,5 +43,5 @@ def test_all_other_text_of_a_template_is_kept(template, bike, mona_lisa):
 @pytest.mark.parametrize(
     ("folder", "words"), [("desk_lamp", "desk lamp"), ("teddy-bear", "teddy bear"), ("__a__b-_c ", "a b c"), ("_", "_")]
 )
-def test_folder_names_as_words(folder, words):
+def test_folder_names_are_spoken_as_words(folder, words):
     assert spoken(folder) == words

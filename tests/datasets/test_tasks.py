@@ -1,4 +1,4 @@
-"""Classes in tasks, and images in splits: against naive versions, and the same for ever."""
+"""Tasks and splits: compared with naive versions, and pinned for all future versions."""
 
 import numpy as np
 import pytest
@@ -12,16 +12,16 @@ from reference.naive_tasks import naive_tasks, naive_test_contents
 
 
 @given(st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=40, unique=True), st.integers(1, 50))
-def test_against_the_oracle(classes, per_task):
+def test_sorted_classes_arrive_as_in_the_oracle(classes, per_task):
     assert order_of_arrival(classes, classes_per_task=per_task) == naive_tasks(classes, per_task)
 
 
 @pytest.mark.parametrize("first", ["kept", "tasks"])
-def test_classes_that_do_not_come_first_arrive_last_and_leave_the_others_where_they_are(first):
+def test_new_classes_arrive_last_and_leave_the_others_in_place(first):
     order = [["cup", "bike"], ["ant"]]
-    asked = {"classes_per_task": 2, "class_order_seed": 1993, first: order}
-    assert order_of_arrival(["ant", "bike", "cup"], **asked) == order
-    assert order_of_arrival(["ape", "bike", "cup", "aye", "ant", "bee"], **asked) == [*order, ["ape", "aye", "bee"]]
+    settings = {"classes_per_task": 2, "class_order_seed": 1993, first: order}
+    assert order_of_arrival(["ant", "bike", "cup"], **settings) == order
+    assert order_of_arrival(["ape", "bike", "cup", "aye", "ant", "bee"], **settings) == [*order, ["ape", "aye", "bee"]]
     with pytest.raises(InputError, match=r"datasets\.\*\.tasks.*'dog'"):
         order_of_arrival(["ant", "bike"], order, classes_per_task=1, tasks=[["ant", "dog"]])
 
@@ -42,25 +42,25 @@ def split(contents, *, classes=None, domain="amazon", seed=0, fraction=0.1):
     return is_test(domain, seed, classes, contents, test_fraction=fraction)
 
 
-def unique(n):
+def distinct_contents(n):
     return [f"image {i}" for i in range(n)]
 
 
 @given(ROWS, st.sampled_from(["amazon", "dslr"]), st.integers(0, 5), st.sampled_from([0.1, 0.3, 0.5, 0.9]))
-def test_each_class_is_split_as_the_oracle_splits_it(rows, domain, seed, fraction):
-    """A content is never on both sides, even where two classes have it."""
+def test_each_class_is_split_as_in_the_oracle(rows, domain, seed, fraction):
+    """Equal contents are never on both sides, even if they occur in two classes."""
     classes, contents = [row[0] for row in rows], [row[1] for row in rows]
-    drawn = {}
+    test_contents = {}
     for name in set(classes):
-        own, others = ([content for c, content in rows if (c == name) == mine] for mine in (True, False))
-        drawn[name] = naive_test_contents(domain, seed, own, fraction, others)
+        members, others = ([content for c, content in rows if (c == name) == inside] for inside in (True, False))
+        test_contents[name] = naive_test_contents(domain, seed, members, fraction, others)
     test = split(contents, classes=classes, domain=domain, seed=seed, fraction=fraction)
-    assert test.tolist() == [content in drawn[name] for name, content in rows]
+    assert test.tolist() == [content in test_contents[name] for name, content in rows]
     assert len(set(zip(contents, test.tolist(), strict=True))) == len(set(contents))
 
 
-def test_a_split_is_the_same_in_every_version_and_adding_images_moves_few_others():
-    """Published numbers rest on the splits: the ranks of the images must never change."""
-    assert np.flatnonzero(split(unique(100))).tolist() == [0, 21, 28, 35, 46, 53, 78, 81, 88, 94]
-    before, after = split(unique(1000)), split(unique(1050))[:1000]
+def test_a_split_is_pinned_and_adding_images_moves_few_others():
+    """Published numbers depend on the splits, so the ranks of the images must never change."""
+    assert np.flatnonzero(split(distinct_contents(100))).tolist() == [0, 21, 28, 35, 46, 53, 78, 81, 88, 94]
+    before, after = split(distinct_contents(1000)), split(distinct_contents(1050))[:1000]
     assert np.mean(before != after) < 0.01

@@ -1,6 +1,6 @@
-"""Stages as processes that can be killed: one process imports them all once and forks a child for every run.
+"""Run stages in processes that can be killed: a server imports all of them once and forks a child for every run.
 
-A kill at a random moment then hits a stage at work, not the two seconds of imports before it.
+This way a kill at a random moment hits a working stage and not the two seconds of imports before it.
 """
 
 import multiprocessing
@@ -25,7 +25,7 @@ SERVER.set_forkserver_preload(["__main__", *(f"pipeline.{name}" for name in (*ST
 
 
 def run_stage(folder: Path, *arguments: str) -> None:
-    """Run a stage without a word."""
+    """Run a stage without output."""
     os.chdir(folder)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
@@ -33,25 +33,25 @@ def run_stage(folder: Path, *arguments: str) -> None:
     sys.exit(main(arguments))
 
 
-def started(folder: Path, arguments: tuple[str, ...]) -> multiprocessing.process.BaseProcess:
+def start(folder: Path, arguments: tuple[str, ...]) -> multiprocessing.process.BaseProcess:
     """Start a stage."""
     process = SERVER.Process(target=run_stage, args=(folder, *arguments))
     process.start()
     return process
 
 
-def run_to_its_end(folder: Path, *arguments: str) -> float:
-    """Run a stage; return its seconds."""
+def run_to_completion(folder: Path, *arguments: str) -> float:
+    """Run a stage and return its duration in seconds."""
     began = time.perf_counter()
-    process = started(folder, arguments)
+    process = start(folder, arguments)
     process.join()
     assert process.exitcode == 0, f"{arguments}: status {process.exitcode}"
     return time.perf_counter() - began
 
 
 def kill_after(seconds: float, folder: Path, *arguments: str) -> bool:
-    """Start a stage and SIGKILL it after so long; return whether it was still at work."""
-    process = started(folder, arguments)
+    """Start a stage, SIGKILL it after ``seconds``, and return whether it was still running."""
+    process = start(folder, arguments)
     time.sleep(seconds)
     process.kill()
     process.join()

@@ -1,4 +1,4 @@
-"""Whole `dvc` commands disturbed: killed, run twice at once, under a clock that jumps, cut off while sharing."""
+"""Disturb whole `dvc` commands: kill them, run two at once, let the clock jump, interrupt transfers."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ MADE_BY = {"source": "source@left", "target": "adapt@left-right"}
 
 
 def kill(process):
-    """SIGKILL a command and all it started; return whether it was still at work."""
+    """SIGKILL a command and its children; return whether it was still running."""
     alive = process.poll() is None
     if alive:
         os.killpg(process.pid, signal.SIGKILL)
@@ -36,13 +36,13 @@ def outputs(project):
     return {name: tree_digest(project.folder / name) for name in OUTPUTS}
 
 
-def mend_files_of_dvc(project):
-    """DVC writes two files in place, and refuses them where it was cut off in that moment; do as the page says."""
-    held = project.folder / ".dvc/tmp/rwlock"  # who reads and writes what at the moment: nobody
+def repair_dvc_files(project):
+    """Repair, as documented, two files that DVC writes in place and refuses if they are incomplete."""
+    locks = project.folder / ".dvc/tmp/rwlock"  # lists current readers and writers; there are none
     try:
-        json.loads(held.read_text() if held.exists() else "{}")
+        json.loads(locks.read_text() if locks.exists() else "{}")
     except ValueError:
-        held.unlink()
+        locks.unlink()
     with Repo(str(project.folder)) as repo:
         try:
             Lockfile(repo, str(project.folder / "dvc.lock")).load()
@@ -50,30 +50,30 @@ def mend_files_of_dvc(project):
             project.run("git", "checkout", "--quiet", "dvc.lock")
 
 
-def test_what_dvc_was_writing_is_refused_and_mended(project_copy):
+def test_incomplete_dvc_files_are_refused_and_can_be_repaired(project_copy):
     lock = project_copy.folder / "dvc.lock"
     whole = lock.read_text()
     lock.write_text("")
     assert "dvc.lock" in project_copy.run("dvc", "repro", ok=False).stderr
     (project_copy.folder / ".dvc/tmp/rwlock").write_text("")
-    mend_files_of_dvc(project_copy)
+    repair_dvc_files(project_copy)
     assert lock.read_text() == whole
     assert project_copy.repro() == set()
 
 
 def forget(project):
-    """Make the statistics be computed again: results gone, and DVC's memory of them too."""
+    """Delete the statistics from the project and from DVC's run-cache, so that they are computed again."""
     shutil.rmtree(project.folder / ".dvc/cache/runs", ignore_errors=True)
     for name in OUTPUTS:
-        for made in (project.folder / name).iterdir():
-            if made.name != "README.md":  # of the stage `code`
-                shutil.rmtree(made) if made.is_dir() else made.unlink()
+        for path in (project.folder / name).iterdir():
+            if path.name != "README.md":  # written by the stage `code`
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.long)])
-def test_dvc_repro_killed_with_its_stages(project_copy, kills):
-    """At random moments after its first stage began; then it may end."""
-    expected, chosen = outputs(project_copy), random.Random(kills)
+def test_killed_dvc_repro_ends_with_the_same_outputs(project_copy, kills):
+    """It is killed with its stages, at random moments after the first stage began."""
+    expected, rng = outputs(project_copy), random.Random(kills)
     forget(project_copy)
     lock = locked(project_copy)
     killed = 0
@@ -82,33 +82,33 @@ def test_dvc_repro_killed_with_its_stages(project_copy, kills):
         for line in process.stdout:
             if "Running stage" in line:
                 break
-        time.sleep(chosen.uniform(0, 1.5))  # the four stages take about three seconds
+        time.sleep(rng.uniform(0, 1.5))  # the four stages take about three seconds
         killed += kill(process)
-        mend_files_of_dvc(project_copy)
+        repair_dvc_files(project_copy)
     assert killed == kills
     ran = project_copy.repro()
     assert outputs(project_copy) == expected
-    # the report's page names the git revision
+    # the report contains the git revision
     assert {**locked(project_copy), "report": None} == {**lock, "report": None}
-    begun = leftovers(project_copy.folder / "cache")
-    assert not [path for path in begun if MADE_BY[path.parent.name] in ran]
-    if begun:  # DVC fetched those outputs instead of running their stages, which would have cleared up
+    remaining = leftovers(project_copy.folder / "cache")
+    assert not [path for path in remaining if MADE_BY[path.parent.name] in ran]
+    if remaining:  # DVC restored those outputs instead of running their stages, which would have cleaned up
         project_copy.repro("--force", "--downstream", "source@left")
         assert outputs(project_copy) == expected
         assert not leftovers(project_copy.folder / "cache")
 
 
 @pytest.mark.long
-def test_two_at_once_end_as_one(project_copy):
+def test_two_concurrent_runs_give_the_outputs_of_one(project_copy):
     expected = outputs(project_copy)
     forget(project_copy)
     command = ("dvc", "repro", "--force", "--downstream", "source@left", f"sensitivity_sigma@{PROBLEM}")
-    both = [project_copy.start(*command) for _ in range(2)]
-    printed = ["".join(process.communicate()) for process in both]
-    codes = [process.returncode for process in both]
-    assert 0 in codes, printed
-    for code, text in zip(codes, printed, strict=True):
-        if code:  # it says that the other one is at work
+    processes = [project_copy.start(*command) for _ in range(2)]
+    texts = ["".join(process.communicate()) for process in processes]
+    codes = [process.returncode for process in processes]
+    assert 0 in codes, texts
+    for code, text in zip(codes, texts, strict=True):
+        if code:  # it reports that the other one is running
             assert "lock" in text.lower() or "busy" in text.lower() or "being used" in text, text
     project_copy.run("dvc", "repro")
     assert outputs(project_copy) == expected
@@ -118,13 +118,13 @@ def test_two_at_once_end_as_one(project_copy):
 @pytest.mark.long
 @pytest.mark.parametrize("jump", [-10 * 365 * 86400, 10 * 365 * 86400], ids=["back", "ahead"])
 def test_a_clock_that_jumps_changes_nothing(project_copy, jump):
-    """Ten years back or ahead: every file's time jumps, and so does the clock that Python shows to the stages."""
+    """Shift every file's time and the stages' clock in Python by ten years, back or ahead."""
     expected = {**outputs(project_copy), "cache": tree_digest(project_copy.folder / "cache")}
     for path in project_copy.folder.rglob("*"):
         if path.is_file() and ".dvc" not in path.parts and not path.is_symlink():
-            then = path.stat().st_mtime + jump
-            os.utime(path, (then, then))
-    assert project_copy.repro() == set(), "a stage ran again because of a time"
+            time_shifted = path.stat().st_mtime + jump
+            os.utime(path, (time_shifted, time_shifted))
+    assert project_copy.repro() == set(), "a stage ran again because of a file's time"
     hook = project_copy.folder / "clock" / "sitecustomize.py"
     hook.parent.mkdir()
     hook.write_text(
@@ -142,45 +142,45 @@ def objects(remote):
     return [p for p in remote.rglob("*") if p.is_file()]
 
 
-def whole_objects(remote):
-    """Return how many objects have their final name, the MD5 of their content; each of them must be whole."""
-    named = {p: p.parent.name + p.name.removesuffix(".dir") for p in objects(remote)}
-    named = {p: name for p, name in named.items() if len(name) == 32}
-    assert all(hashlib.md5(p.read_bytes()).hexdigest() == name for p, name in named.items())
-    return len(named)
+def count_complete_objects(remote):
+    """Assert that objects with their final name, an MD5, have that content; return their number."""
+    digests = {p: p.parent.name + p.name.removesuffix(".dir") for p in objects(remote)}
+    digests = {p: digest for p, digest in digests.items() if len(digest) == 32}
+    assert all(hashlib.md5(p.read_bytes()).hexdigest() == digest for p, digest in digests.items())
+    return len(digests)
 
 
-def cut_off(project, command, folder, kills=6):
-    """SIGKILL a transfer so many times, each time once some files have come."""
-    chosen, killed = random.Random(1), 0
+def interrupt(project, command, folder, kills=6):
+    """SIGKILL a transfer ``kills`` times, each time after some files have arrived."""
+    rng, killed = random.Random(1), 0
     for _ in range(4 * kills + 4):
-        transfer, wanted = (project.start("dvc", *command), len(objects(folder)) + chosen.randint(1, 20))
-        while transfer.poll() is None and len(objects(folder)) < wanted:
+        transfer, target = project.start("dvc", *command), len(objects(folder)) + rng.randint(1, 20)
+        while transfer.poll() is None and len(objects(folder)) < target:
             time.sleep(0.002)
         killed += kill(transfer)
         if killed == kills:
             return
-        if transfer.returncode == 0:  # it came to its end: begin with nothing again
+        if transfer.returncode == 0:  # it was complete: start from nothing again
             shutil.rmtree(folder)
             folder.mkdir()
-    pytest.fail(f"{command}: never cut off")
+    pytest.fail(f"{command}: never interrupted")
 
 
-@pytest.mark.long  # whether DVC's own transfers are whole; tests of sharing push and pull undisturbed
-def test_push_and_pull_cut_off_many_times(project_copy, tmp_path):
+@pytest.mark.long  # checks DVC itself; undisturbed transfers are in the tests of sharing
+def test_push_and_pull_survive_many_interrupts(project_copy, tmp_path):
     remote, store = tmp_path / "remote", project_copy.folder / ".dvc/cache"
     remote.mkdir()
     project_copy.run("dvc", "remote", "add", "--default", "team", str(remote))
     shared = ("cache/embeddings", "cache/target")
     expected = [tree_digest(project_copy.folder / name) for name in shared]
-    cut_off(project_copy, ("push",), remote)
-    whole_objects(remote)
+    interrupt(project_copy, ("push",), remote)
+    count_complete_objects(remote)
     project_copy.run("dvc", "push")
-    assert whole_objects(remote) > 50
+    assert count_complete_objects(remote) > 50
     for name in (".dvc/cache", *shared):
         shutil.rmtree(project_copy.folder / name)
     store.mkdir()
-    cut_off(project_copy, ("pull", "--allow-missing"), store)
+    interrupt(project_copy, ("pull", "--allow-missing"), store)
     project_copy.run("dvc", "pull", "--allow-missing")
     assert [tree_digest(project_copy.folder / name) for name in shared] == expected
     assert project_copy.repro() == set()

@@ -1,4 +1,4 @@
-"""SIGKILL every stage at random moments: an output is whole or absent, and running again ends with the same bytes."""
+"""SIGKILL every stage at random moments: outputs are complete or absent, and another run gives the same bytes."""
 
 import itertools
 import random
@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from faults.stage_processes import kill_after, run_to_its_end
+from faults.stage_processes import kill_after, run_to_completion
 from repro_here import Graph
 from shards import files_in
 from small_project import stages_of, tree_digest
 
 pytestmark = pytest.mark.slow
 
-SEVERAL_OUTPUTS = ("cache/code",)  # each file is whole or absent by itself
+SEVERAL_OUTPUTS = ("cache/code",)  # folders in which each file is complete or absent on its own
 
 
 def remove(path):
@@ -23,7 +23,7 @@ def remove(path):
 
 @pytest.fixture(scope="module")
 def project(run_project):
-    """The finished project, with a generated domain besides."""
+    """Return the finished project with an additional generated domain."""
     params = run_project.read_params()
     params["datasets"]["digits"] = params["datasets"]["toy"]
     params["domains"]["print"] = {**params["domains"]["left"], "images": "data/print", "dataset": "digits"}
@@ -34,21 +34,21 @@ def project(run_project):
 
 @pytest.fixture(scope="module")
 def outputs(project):
-    """Return {arguments: outputs} of one run of every stage, by every model and over both parameters."""
-    one_of_each = {stage[:1] + stage[2:]: stage for stage in stages_of(project.read_params())}
+    """Return {arguments: outputs} with one run of every stage and model, and of both sensitivities."""
+    representatives = {stage[:1] + stage[2:]: stage for stage in stages_of(project.read_params())}
     graph = Graph(project.folder).files()
-    return {stage: graph[" ".join(stage)][1] for stage in one_of_each.values()}
+    return {stage: graph[" ".join(stage)][1] for stage in representatives.values()}
 
 
 @pytest.fixture(scope="module")
 def undisturbed(project, outputs):
-    """Run every stage in order; return its seconds, and what each output must be."""
-    run_to_its_end(project.folder, "code")  # starts the server
+    """Run every stage in order and return the durations and the expected outputs."""
+    run_to_completion(project.folder, "code")  # starts the server
     seconds, expected = {}, {}
-    for stage, written in outputs.items():
+    for stage, names in outputs.items():
         forget_progress(project, stage)
-        seconds[stage] = run_to_its_end(project.folder, *stage)
-        expected |= {name: tree_digest(project.folder / name) for name in written}
+        seconds[stage] = run_to_completion(project.folder, *stage)
+        expected |= {name: tree_digest(project.folder / name) for name in names}
     assert None not in expected.values()
     parts = {name: files_in(project.folder / name) for name in SEVERAL_OUTPUTS}
     return seconds, expected, parts
@@ -63,8 +63,8 @@ def leftovers(folder):
     return [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".former"))]
 
 
-def assert_whole_or_absent(path, expected, parts):
-    """An output is what it must be, or nothing; of ``parts``, each is."""
+def assert_complete_or_absent(path, expected, parts):
+    """Assert that an output, or each file of ``parts``, is as expected or absent."""
     if parts is None:
         assert tree_digest(path) in (None, expected), path
         return
@@ -76,28 +76,28 @@ def assert_whole_or_absent(path, expected, parts):
 @pytest.mark.parametrize("kills", [1, pytest.param(120, marks=pytest.mark.long)])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # DVC's own
 def test_stages_killed_at_random_moments_end_with_the_same_bytes(project, outputs, undisturbed, kills):
-    """Each in turn until ``kills`` were at work, at least one of each; each is then run to its end."""
+    """Kill stages in turn until ``kills`` were hit while running, each stage at least once; then complete each."""
     seconds, expected, parts = undisturbed
-    chosen = random.Random(kills)
-    at_work = Counter()
-    for tried, stage in enumerate(itertools.cycle(outputs)):
-        if at_work.total() >= kills and len(at_work) == len(outputs):
+    rng = random.Random(kills)
+    killed = Counter()
+    for attempt, stage in enumerate(itertools.cycle(outputs)):
+        if killed.total() >= kills and len(killed) == len(outputs):
             return
-        assert tried < 4 * kills + 4 * len(outputs)
-        if at_work.total() >= kills and stage in at_work:
+        assert attempt < 4 * kills + 4 * len(outputs)
+        if killed.total() >= kills and stage in killed:
             continue
-        if chosen.random() < 0.5:  # as DVC does before it runs a stage
+        if rng.random() < 0.5:  # as DVC does before it runs a stage
             for name in outputs[stage]:
                 remove(project.folder / name)
             forget_progress(project, stage)
-        moment = chosen.random() * seconds[stage]
+        moment = rng.random() * seconds[stage]
         if kill_after(moment, project.folder, *stage):
-            at_work[stage] += 1
-        else:  # it had ended before: the time of its first run was that of a busy machine
+            killed[stage] += 1
+        else:  # it ended earlier, so the machine was busy when its duration was measured
             seconds[stage] = min(seconds[stage], moment)
         for name in outputs[stage]:
-            assert_whole_or_absent(project.folder / name, expected[name], parts.get(name))
-        run_to_its_end(project.folder, *stage)
+            assert_complete_or_absent(project.folder / name, expected[name], parts.get(name))
+        run_to_completion(project.folder, *stage)
         for name in outputs[stage]:
             assert tree_digest(project.folder / name) == expected[name], f"{stage}: {name} differs"
         assert not leftovers(project.folder), stage

@@ -1,4 +1,4 @@
-"""Full disk, read-only cache, damaged stores: one line, nothing half-written; then the same bytes."""
+"""Full disk, read-only cache, damaged stores: a one-line error, nothing half-written, and then the same bytes."""
 
 import contextlib
 import os
@@ -22,34 +22,34 @@ VIT = Path("cache/embeddings/right/vit.zarr")
 
 @pytest.fixture
 def project(run_project, monkeypatch):
-    """Be in the finished project."""
+    """Change to the folder of the finished project."""
     monkeypatch.chdir(run_project.folder)
     return run_project
 
 
 @pytest.fixture
 def refused(project, refused):
-    """Return the line of `adapt`, which must refuse."""
+    """Return a function that runs `adapt`, which must fail, and returns its error message."""
     return partial(refused, main, *ADAPT)
 
 
 @contextlib.contextmanager
-def mounted(*command, at):
-    """Mount something for a while; skip, saying so, where that is not allowed."""
-    done = subprocess.run(["mount", *command, str(at)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot mount here ({done.stderr.strip()}): needs root")
+def mounted(*command, folder):
+    """Mount something on a folder during the context; skip the test if that is not allowed."""
+    result = subprocess.run(["mount", *command, str(folder)], capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"cannot mount here ({result.stderr.strip()}): needs root")
     try:
         yield
     finally:
-        subprocess.run(["umount", str(at)], check=True)
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.skipif(shutil.which("mount") is None, reason="no mount command")
-def test_a_full_disk_is_one_line_and_room_mends_it(refused):
-    """cache/target on a file system of 64 kB, then of enough."""
+def test_a_full_disk_is_one_line_and_more_space_is_the_remedy(refused):
+    """cache/target is on a file system of 64 kB, then on a large enough one."""
     expected = tree_digest(MODEL)
-    with mounted("-t", "tmpfs", "-o", "size=64k", "tmpfs", at=MODEL.parent):
+    with mounted("-t", "tmpfs", "-o", "size=64k", "tmpfs", folder=MODEL.parent):
         assert "No space left on device" in refused()
         assert not list(MODEL.parent.iterdir()), "something half-written is left"
         subprocess.run(["mount", "-o", "remount,size=64m", MODEL.parent.absolute()], check=True)
@@ -69,10 +69,10 @@ def test_a_read_only_cache_is_one_line(refused):
     cache = Path("cache").absolute()
     before = tree_digest(cache)
     if os.geteuid() == 0:
-        with mounted("--bind", str(cache), at=cache):
+        with mounted("--bind", str(cache), folder=cache):
             subprocess.run(["mount", "-o", "remount,ro,bind", cache], check=True)
             line = refused()
-            assert main(["evaluate", PROBLEM]) == 0  # reading is all that scoring needs
+            assert main(["evaluate", PROBLEM]) == 0  # scoring only reads
     else:
         (cache / "target").chmod(0o500)
         line = refused()
@@ -81,15 +81,15 @@ def test_a_read_only_cache_is_one_line(refused):
     assert tree_digest(cache) == before
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped, as old as before"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped, with the old time"])
 def test_a_damaged_shard_is_one_line_and_its_remedy_works(project, refused, damage):
     shard = VIT / "original/c/0/0"
     expected = tree_digest(VIT)
     whole, stat = shard.read_bytes(), shard.stat()
     shard.chmod(0o644)
-    spoilt = whole[:-100] if damage == "truncated" else whole[:50] + bytes([whole[50] ^ 16]) + whole[51:]
-    shard.write_bytes(spoilt)
-    if "as old" in damage:  # as a disk does it: DVC, which looks at the time, sees no change
+    damaged = whole[:-100] if damage == "truncated" else whole[:50] + bytes([whole[50] ^ 16]) + whole[51:]
+    shard.write_bytes(damaged)
+    if "old time" in damage:  # like a failing disk; DVC compares the time and sees no change
         os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     remedy = refused().partition("restore it with `")[2].partition("`")[0]
     assert str(VIT) in remedy

@@ -1,11 +1,11 @@
-"""Peak memory of the statistics stages over the rows: a row's labels and probabilities may stay, its embeddings not."""
+"""Peak memory of the statistics stages by number of rows: labels and probabilities stay in memory, not embeddings."""
 
 import pytest
 
 from benchmarks.scale import VIEWS, WIDTH, run
 
-FEW, MANY = 90_000, 180_000  # views of up to 128 MB, 87,000 rows, are read whole: these are not
-ROW_BYTES = len(VIEWS) * WIDTH * 2  # of one image's embeddings as they are stored
+FEW, MANY = 90_000, 180_000  # more than 87,000, up to which views (128 MB) are read in one go
+ROW_BYTES = len(VIEWS) * WIDTH * 2  # size of one image's embeddings in the store
 STAGES = ("source", "adapt", "evaluate")
 
 

@@ -1,4 +1,4 @@
-"""One tiny store of every kind that stages read, by the real writers, and how a stage reads it."""
+"""Make a tiny store of every kind with the real writers, and read it as a stage does."""
 
 import hashlib
 import pickle
@@ -38,17 +38,17 @@ SHARD, CHUNK, ROWS, WIDTH = 8, 4, 11, 3
 
 @dataclass(frozen=True)
 class TinyStore:
-    """Where it is, and a function that returns all that a stage would get out of it."""
+    """The path of a store, and a function that returns everything a stage reads from it."""
 
     path: Path
     contents: Callable[[], Any]
 
     def read(self) -> bytes:
-        """Return what a stage would get, as bytes."""
+        """Return everything a stage reads, as bytes."""
         return pickle.dumps(self.contents())
 
     def files(self) -> list[Path]:
-        """Every file of it."""
+        """Return all files of the store."""
         if self.path.is_file():
             return [self.path]
         return sorted(file for file in self.path.rglob("*") if file.is_file())
@@ -67,8 +67,8 @@ def embeddings(folder: Path, monkeypatch: Any) -> TinyStore:
 
     def contents() -> Any:
         store = open_embeddings(path)
-        got = [(store.read(view).tobytes(), store.settings(view)) for view in store.views]
-        return got, sorted(store.provenance.items(), key=str), store.views
+        rows = [(store.read(view).tobytes(), store.settings(view)) for view in store.views]
+        return rows, sorted(store.provenance.items(), key=str), store.views
 
     return TinyStore(path, contents)
 
@@ -79,14 +79,14 @@ def prompts(folder: Path, _: Any) -> TinyStore:
     write_prompts(path, Prompts(text, 10.5, {"classes": CLASSES, "domain": "a"}))
 
     def contents() -> Any:
-        got = open_prompts(path)
-        return got.text.tobytes(), got.logit_scale, sorted(got.provenance.items())
+        stored = open_prompts(path)
+        return stored.text.tobytes(), stored.logit_scale, sorted(stored.provenance.items())
 
     return TinyStore(path, contents)
 
 
 def models() -> list[SourceModel]:
-    """Two tasks of two classes each, D = 5."""
+    """Return the models after two tasks of two classes each, with D = 5."""
     rng = np.random.default_rng(0)
     means, embedding_means = rng.standard_normal((4, 5)), rng.standard_normal((4, 3))
     return [
@@ -116,7 +116,8 @@ def source(folder: Path, _: Any) -> TinyStore:
     return TinyStore(path, contents)
 
 
-def placed() -> list[Any]:
+def pseudo_labels() -> list[Any]:
+    """Return row numbers and pseudo-labels of two tasks."""
     fused = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
     labels = PseudoLabels(np.array([1, 0, 0]), fused, np.array([0.2, 0.0, 1.0]), np.ones(3, bool))
     return [(np.arange(3), labels), (np.arange(4, 7), replace(labels, label=labels.label + 2))]
@@ -124,7 +125,7 @@ def placed() -> list[Any]:
 
 def target(folder: Path, _: Any) -> TinyStore:
     path = folder / "t.zarr"
-    adapted = AdaptedSeed([model.classifier for model in models()], placed())
+    adapted = AdaptedSeed([model.classifier for model in models()], pseudo_labels())
     attributes = {"problem": "a-b", "classes": CLASSES}
     write_target(path, [adapted], rows=8, attributes=attributes)
 
@@ -143,8 +144,8 @@ def basis(folder: Path, _: Any) -> TinyStore:
     write_bases(path, recipe, [basis_digest(recipe.draw(i)) for i in range(2)])
 
     def contents() -> list[Any]:
-        got = read_bases(path)
-        return [got.recipe, *((b.omega, b.beta) for b in map(got.basis, range(2)))]
+        bases = read_bases(path)
+        return [bases.recipe, *((b.omega, b.beta) for b in map(bases.basis, range(2)))]
 
     return TinyStore(path, contents)
 
@@ -158,7 +159,7 @@ def manifest(folder: Path, _: Any) -> TinyStore:
     tasks = Tasks(np.arange(8) // 4, (0, 3), np.arange(16).reshape(8, 2) % 3 == 0)
     classes = [ClassRow(c, name, c // 2) for c, name in enumerate(CLASSES)]
     write_tasks(tasks, classes, path)
-    (path / "report.json").unlink()  # for people; no stage reads it
+    (path / "report.json").unlink()  # not read by any stage
 
     def contents() -> list[Any]:
         tasks, (labels, digest) = read_tasks(path), read_labels(path)
@@ -169,7 +170,7 @@ def manifest(folder: Path, _: Any) -> TinyStore:
 
 
 def progress_log(folder: Path, _: Any) -> TinyStore:
-    """Rows that a killed extraction kept: damaged ones are forgotten and made again, never taken up."""
+    """Make a log of rows from a killed extraction; damaged rows must be computed again, never used."""
     path = folder / "log"
     digests = [hashlib.sha256(bytes([i])).digest() for i in range(6)]
     x = np.random.default_rng(0).standard_normal((6, WIDTH)).astype(np.float16)
@@ -179,8 +180,8 @@ def progress_log(folder: Path, _: Any) -> TinyStore:
 
     def contents() -> bytes:
         with ProgressLog(path, "w", width=WIDTH, dtype="float16") as log:
-            again = [log.gather([d])[0] if d in log else x[i] for i, d in enumerate(digests)]
-        return np.array(again).tobytes()
+            rows = [log.gather([d])[0] if d in log else x[i] for i, d in enumerate(digests)]
+        return np.array(rows).tobytes()
 
     return TinyStore(path, contents)
 

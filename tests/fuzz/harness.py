@@ -1,4 +1,4 @@
-"""Try spoilt inputs: each is read, or refused in one line of ours; the same inputs in every run."""
+"""Try corrupted inputs, the same in every run: each is read, or refused with a one-line error."""
 
 import copy
 import random
@@ -10,31 +10,31 @@ from pipeline.errors import RefereeError
 
 
 @contextmanager
-def only_our_errors(names, *, lines=False):
-    """Let an input pass, or fail in one line of ours that names the file; ``lines``: one line for each mistake."""
+def only_our_errors(name, *, multiline=False):
+    """Allow only a `RefereeError` that contains ``name``, of one line unless ``multiline``."""
     try:
         yield
     except RefereeError as error:
         text = str(error)
-        assert names in text, text
-        assert lines or "\n" not in text, text
+        assert name in text, text
+        assert multiline or "\n" not in text, text
 
 
 @contextmanager
-def little_memory(more=3 * 2**30):
-    """Allow the process no more than ``more`` bytes beyond what it has: an absurd allocation is then an error."""
-    has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (has + more, before[1]))
+def limited_memory(extra=3 * 2**30):
+    """Limit the process to ``extra`` more bytes of memory, so that an absurd allocation is an error."""
+    current = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (current + extra, limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def try_inputs(name, attempt, count, seed):
-    """Make ``count`` attempts; a failure names the number of the attempt."""
-    with little_memory():
+    """Make ``count`` attempts; a failure gives the number of the attempt."""
+    with limited_memory():
         for number in range(count):
             try:
                 attempt(random.Random(f"{name}-{seed}-{number}"))
@@ -43,63 +43,63 @@ def try_inputs(name, attempt, count, seed):
                 raise
 
 
-def spoil_bytes(content, chosen, others=()):
-    """Cut, flip, overwrite, remove, repeat, or splice with another content; never empty."""
-    spoilt = bytearray(content)
-    for _ in range(chosen.randint(1, 3)):
-        at, length = chosen.randrange(len(spoilt)), chosen.randint(1, 40)
-        action = chosen.randrange(6 if others else 5)
+def corrupt_bytes(content, rng, others=()):
+    """Truncate, flip, overwrite, remove, repeat, or splice with other content; never return an empty result."""
+    result = bytearray(content)
+    for _ in range(rng.randint(1, 3)):
+        start, length = rng.randrange(len(result)), rng.randint(1, 40)
+        action = rng.randrange(6 if others else 5)
         if action == 0:
-            del spoilt[max(1, at) :]
+            del result[max(1, start) :]
         elif action == 1:
-            spoilt[at] ^= 1 << chosen.randrange(8)
+            result[start] ^= 1 << rng.randrange(8)
         elif action == 2:
-            spoilt[at : at + 8] = chosen.randbytes(chosen.randint(1, 8))
+            result[start : start + 8] = rng.randbytes(rng.randint(1, 8))
         elif action == 3:
-            del spoilt[at : at + length]
+            del result[start : start + length]
         elif action == 4:
-            spoilt[at:at] = spoilt[at : at + length]
+            result[start:start] = result[start : start + length]
         else:
-            other = chosen.choice(others)
-            spoilt[at:] = other[chosen.randrange(len(other)) :]
-        if not spoilt:
+            other = rng.choice(others)
+            result[start:] = other[rng.randrange(len(other)) :]
+        if not result:
             return b"x"
-    return bytes(spoilt)
+    return bytes(result)
 
 
-def spoil_text(text, chosen, fragments):
-    """Replace a piece by a fragment or by random characters, or spoil the bytes."""
-    if chosen.random() < 0.3:
-        return spoil_bytes(text.encode(), chosen)
-    at = chosen.randint(0, len(text))
-    noise = "".join(chr(chosen.choice((10, 44, 0xD800, chosen.randrange(0x300)))) for _ in range(5))
-    new = chosen.choice([*fragments, noise])
-    spoilt = text[:at] + new + text[at + chosen.randint(0, 40) :]
-    return spoilt.encode("utf-8", "surrogatepass")
+def corrupt_text(text, rng, fragments):
+    """Replace a piece by a fragment or by random characters, or corrupt the bytes."""
+    if rng.random() < 0.3:
+        return corrupt_bytes(text.encode(), rng)
+    start = rng.randint(0, len(text))
+    noise = "".join(chr(rng.choice((10, 44, 0xD800, rng.randrange(0x300)))) for _ in range(5))
+    replacement = rng.choice([*fragments, noise])
+    result = text[:start] + replacement + text[start + rng.randint(0, 40) :]
+    return result.encode("utf-8", "surrogatepass")
 
 
-def spoil_tree(tree, chosen, values):
+def corrupt_tree(tree, rng, values):
     """Replace, remove or add one to three values anywhere in nested mappings and lists."""
     tree = copy.deepcopy(tree)
-    for _ in range(chosen.randint(1, 3)):
-        holders = list(_holders(tree))
-        if not holders:
+    for _ in range(rng.randint(1, 3)):
+        parents = list(_containers(tree))
+        if not parents:
             break
-        holder = chosen.choice(holders)
-        key = chosen.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
-        action = chosen.randrange(4)
+        parent = rng.choice(parents)
+        key = rng.choice(list(parent) if isinstance(parent, dict) else range(len(parent)))
+        action = rng.randrange(4)
         if action == 0:
-            del holder[key]
-        elif action == 1 and isinstance(holder, dict):
-            holder[str(chosen.choice(values))[:20]] = copy.deepcopy(chosen.choice(values))
+            del parent[key]
+        elif action == 1 and isinstance(parent, dict):
+            parent[str(rng.choice(values))[:20]] = copy.deepcopy(rng.choice(values))
         else:
-            holder[key] = copy.deepcopy(chosen.choice(values))
+            parent[key] = copy.deepcopy(rng.choice(values))
     return tree
 
 
-def _holders(tree):
-    """Yield every mapping and list that is not empty."""
+def _containers(tree):
+    """Yield every non-empty mapping and list."""
     if isinstance(tree, dict | list) and tree:
         yield tree
         for value in tree.values() if isinstance(tree, dict) else tree:
-            yield from _holders(value)
+            yield from _containers(value)

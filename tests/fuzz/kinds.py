@@ -1,4 +1,4 @@
-"""The table of inputs: for each kind of file that somebody else writes, how a spoilt one is made and read."""
+"""For each kind of input file, define how a corrupted file is made and read."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors.torch import save
 
 from faults import tiny_stores
-from fuzz.harness import only_our_errors, spoil_bytes, spoil_text, spoil_tree
+from fuzz.harness import corrupt_bytes, corrupt_text, corrupt_tree, only_our_errors
 from pipeline.array_files import read_paths
 from pipeline.cli.use import use
 from pipeline.config.params import load_params
@@ -42,14 +42,14 @@ VALUES = (
 )
 
 
-def _parameters(folder, files, spoil):
-    """Write one of both files spoilt, as bytes, and the other as it is."""
+def _parameter_attempt(folder, files, corrupt):
+    """Return an attempt that writes one of the two files corrupted and the other unchanged."""
 
-    def attempt(chosen):
-        spoilt = chosen.choice(list(files))
+    def attempt(rng):
+        damaged = rng.choice(list(files))
         for name, content in files.items():
-            (folder / name).write_bytes(spoil(content, chosen) if name == spoilt else content.encode())
-        with only_our_errors(".yaml", lines=True):
+            (folder / name).write_bytes(corrupt(content, rng) if name == damaged else content.encode())
+        with only_our_errors(".yaml", multiline=True):
             method = load_params(folder).method
             method_options(method.variant, method.options)
 
@@ -57,31 +57,35 @@ def _parameters(folder, files, spoil):
 
 
 def parameter_values(folder, _monkeypatch):
-    """Both files of parameters, well-formed, with values that are wrong."""
+    """Well-formed params.yaml and suite.yaml with wrong values."""
     trees = {"params.yaml": {}, "suite.yaml": {}}
     for section, value in small_params().items():
         trees["suite.yaml" if section in SUITE_SECTIONS else "params.yaml"][section] = value
     files = {name: json.dumps(tree) for name, tree in trees.items()}
-    return _parameters(folder, files, lambda text, rng: json.dumps(spoil_tree(json.loads(text), rng, VALUES)).encode())
+
+    def corrupt(text, rng):
+        return json.dumps(corrupt_tree(json.loads(text), rng, VALUES)).encode()
+
+    return _parameter_attempt(folder, files, corrupt)
 
 
 def parameter_text(folder, _monkeypatch):
-    """Both files of parameters, malformed as text."""
+    """Malformed params.yaml and suite.yaml."""
     files = {name: (ROOT / name).read_text() for name in ("params.yaml", "suite.yaml")}
-    return _parameters(folder, files, partial(spoil_text, fragments=FRAGMENTS))
+    return _parameter_attempt(folder, files, partial(corrupt_text, fragments=FRAGMENTS))
 
 
 def suites(folder, _monkeypatch):
-    """A file in suites/: refused, or copied to a suite.yaml that is valid."""
+    """Files in suites/, which are refused or copied to a valid suite.yaml."""
     texts = [file.read_text() for file in sorted((ROOT / "suites").glob("*.yaml"))]
     (folder / "suites").mkdir()
     (folder / "params.yaml").write_text((ROOT / "params.yaml").read_text())
     (folder / "suite.yaml").write_text((ROOT / "suite.yaml").read_text())
 
-    def attempt(chosen):
-        spoilt = spoil_text(chosen.choice(texts), chosen, FRAGMENTS)
-        (folder / "suites" / "mine.yaml").write_bytes(spoilt)
-        with only_our_errors("mine.yaml", lines=True):
+    def attempt(rng):
+        content = corrupt_text(rng.choice(texts), rng, FRAGMENTS)
+        (folder / "suites" / "mine.yaml").write_bytes(content)
+        with only_our_errors("mine.yaml", multiline=True):
             use("mine", folder, force=True)
         load_params(folder)
 
@@ -89,7 +93,7 @@ def suites(folder, _monkeypatch):
 
 
 def manifests(folder, _monkeypatch):
-    """A manifest's CSV files, whose digests are right."""
+    """A manifest's CSV files, with correct digests."""
     digest = "0123456789abcdef" * 4
     images = f"path,sha256,width,height\nd/a/1.png,{digest},4,3\nd/b/2.png,{digest},4,3\n"
     tables = {
@@ -105,12 +109,12 @@ def manifests(folder, _monkeypatch):
         file.write_bytes(content)
         digest_file(file).write_text(digest_line(file.name, sha256_of(file)))
 
-    def attempt(chosen):
-        for path, (text, _) in tables.items():  # a reader looks into others, too
+    def attempt(rng):
+        for path, (text, _) in tables.items():  # a reader may read other tables, too
             write(path, text.encode())
-        path = chosen.choice(list(tables))
+        path = rng.choice(list(tables))
         text, read = tables[path]
-        write(path, spoil_text(text, chosen, FRAGMENTS))
+        write(path, corrupt_text(text, rng, FRAGMENTS))
         with only_our_errors(path.name):
             read(folder)
 
@@ -118,14 +122,14 @@ def manifests(folder, _monkeypatch):
 
 
 def image_lists(folder, _monkeypatch):
-    """A list of images as DomainNet ships it: no path may leave its folder."""
+    """A list of images in DomainNet's format, whose paths may not leave its folder."""
     for path in ("a/1.png", "b/2 2.png"):
         (folder / path).parent.mkdir()
         (folder / path).touch()
 
-    def attempt(chosen):
-        spoilt = spoil_text("a/1.png 0\nb/2 2.png 1\n", chosen, FRAGMENTS)
-        (folder / "list.txt").write_bytes(spoilt)
+    def attempt(rng):
+        content = corrupt_text("a/1.png 0\nb/2 2.png 1\n", rng, FRAGMENTS)
+        (folder / "list.txt").write_bytes(content)
         with only_our_errors("list.txt"):
             for image in find_in(folder / "list.txt").images:
                 assert image.path.resolve().is_relative_to(folder.resolve())
@@ -134,7 +138,7 @@ def image_lists(folder, _monkeypatch):
 
 
 def shards(folder, _monkeypatch):
-    """Tar and Parquet files and tables: what is listed is inside them, and its bytes can be asked for."""
+    """Tar and Parquet files and tables; every image found in them can be read."""
     picture = io.BytesIO()
     Image.new("RGB", (3, 2)).save(picture, "png")
     members = {"a/1.png": picture.getvalue(), "2.png": b"x", "2.json": b'{"label": 1, "task": 1}'}
@@ -146,9 +150,9 @@ def shards(folder, _monkeypatch):
     }
     settings = DomainSettings(domain="d", class_names=("a", "b"))
 
-    def attempt(chosen):
-        name = chosen.choice(list(whole))
-        (folder / name).write_bytes(spoil_bytes(whole[name], chosen))
+    def attempt(rng):
+        name = rng.choice(list(whole))
+        (folder / name).write_bytes(corrupt_bytes(whole[name], rng))
         with only_our_errors(name):
             for image in find_in(folder / name, settings).images:
                 assert image.class_name in settings.class_names
@@ -157,33 +161,33 @@ def shards(folder, _monkeypatch):
     return attempt
 
 
-def _random_array(chosen):
-    shape = tuple(chosen.randint(0, 4) for _ in range(chosen.randint(0, 3)))
+def _random_array(rng):
+    shape = tuple(rng.randint(0, 4) for _ in range(rng.randint(0, 3)))
     types = ("f2", "f4", "f8", ">f4", "i4", "u1", "?", "c8", "U5", "S3", "M8[s]", "f4,i4")
-    array = np.zeros(shape, dtype=chosen.choice(types))
+    array = np.zeros(shape, dtype=rng.choice(types))
     if array.dtype.kind == "f" and array.size:
         with np.errstate(over="ignore"):
-            bad = chosen.choice([float("nan"), float("inf"), -float("inf"), 1e300, 0.0])
-            array.reshape(-1)[chosen.randrange(array.size)] = bad
+            bad = rng.choice([float("nan"), float("inf"), -float("inf"), 1e300, 0.0])
+            array.reshape(-1)[rng.randrange(array.size)] = bad
     return array
 
 
 def arrays(folder, _monkeypatch):
-    """Imported features, .npy and .npz: wrong types and shapes, numbers that are not finite, damaged archives."""
+    """Imported features in .npy and .npz: wrong types and shapes, non-finite numbers, damaged archives."""
     words = ("left/ant/1.png", "../x", "ant", "bee", "/a/b/c", "a//b/c", "")
 
-    def attempt(chosen):
+    def attempt(rng):
         file = io.BytesIO()
-        if chosen.random() < 0.5:
+        if rng.random() < 0.5:
             name, array = "x.npy", None
-            np.save(file, chosen.choice([np.ones((3, 2), "f4"), _random_array(chosen)]))
+            np.save(file, rng.choice([np.ones((3, 2), "f4"), _random_array(rng)]))
         else:
             name, array = "x.npz", "original"
-            paths = np.array([chosen.choice(words) for _ in range(chosen.randint(0, 4))], dtype=str)
-            np.savez(file, original=_random_array(chosen), paths=paths, **{"../../x": paths})
+            paths = np.array([rng.choice(words) for _ in range(rng.randint(0, 4))], dtype=str)
+            np.savez(file, original=_random_array(rng), paths=paths, **{"../../x": paths})
         content = file.getvalue()
         path = folder / name
-        path.write_bytes(spoil_bytes(content, chosen) if chosen.random() < 0.5 else content)
+        path.write_bytes(corrupt_bytes(content, rng) if rng.random() < 0.5 else content)
         with only_our_errors(name):
             rows = import_rows(path, array, np.arange(3), file_rows=3, dtype="float16")
             assert rows.shape[0] == 3
@@ -207,8 +211,7 @@ def encoded_images():
     numbers = {"I;16": pixels[..., 0].astype(np.uint16) * 257, "F": pixels[..., 0] / np.float32(255)}
     contents = []
     for form, mode in ((form, mode) for form, names in modes.items() for mode in names):
-        given = mode in numbers
-        image = Image.fromarray(numbers[mode]) if given else Image.fromarray(pixels).convert(mode)
+        image = Image.fromarray(numbers[mode]) if mode in numbers else Image.fromarray(pixels).convert(mode)
         file = io.BytesIO()
         image.save(file, form)
         contents.append(file.getvalue())
@@ -219,12 +222,12 @@ SUFFIXES = (".png", ".jpg", ".webp", ".bmp", ".gif", ".tif")
 
 
 def images(folder, _monkeypatch):
-    """Images cut short, with flipped bits, spliced, under a wrong suffix."""
+    """Images that are truncated, spliced, with flipped bits, or with a wrong suffix."""
     valid = encoded_images()
 
-    def attempt(chosen):
-        file = folder / f"x{chosen.choice(SUFFIXES)}"
-        file.write_bytes(spoil_bytes(chosen.choice(valid), chosen, valid))
+    def attempt(rng):
+        file = folder / f"x{rng.choice(SUFFIXES)}"
+        file.write_bytes(corrupt_bytes(rng.choice(valid), rng, valid))
         with only_our_errors(file.name):
             facts = image_facts(file, max_pixels=10_000)
             image = decode(file, expected_sha256=facts.sha256)
@@ -235,18 +238,18 @@ def images(folder, _monkeypatch):
 
 
 def checkpoints(folder, _monkeypatch):
-    """Weights of all three formats, under any suffix."""
+    """Weights in all three formats, with any suffix."""
     state = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.ones(4, dtype=torch.float16)}
     valid = {".safetensors": save(state)}
     for suffix, zipped in ((".pth", True), (".bin", False)):
         torch.save(state, folder / "saved", _use_new_zipfile_serialization=zipped)
         valid[suffix] = (folder / "saved").read_bytes()
 
-    def attempt(chosen):
-        suffix = chosen.choice(list(valid))
-        other = chosen.choice([*valid, ".pt"]) if chosen.random() < 0.1 else suffix
-        file = folder / f"model{other}"
-        file.write_bytes(spoil_bytes(valid[suffix], chosen))
+    def attempt(rng):
+        suffix = rng.choice(list(valid))
+        file_suffix = rng.choice([*valid, ".pt"]) if rng.random() < 0.1 else suffix
+        file = folder / f"model{file_suffix}"
+        file.write_bytes(corrupt_bytes(valid[suffix], rng))
         with only_our_errors(file.name):
             load_state_dict(file)
 
@@ -254,7 +257,7 @@ def checkpoints(folder, _monkeypatch):
 
 
 def reseal(path, name, tree):
-    """Write metadata with all checksums right; ``name``: of an array, or "" for the root."""
+    """Write the metadata of array ``name``, or of the root if it is "", and update all checksums."""
     root_file = path / "zarr.json"
     root = json.loads(root_file.read_text())
     if name:
@@ -270,18 +273,18 @@ def reseal(path, name, tree):
 
 
 def store_metadata(folder, monkeypatch, *, kind):
-    """Zarr metadata by somebody who means harm and computes checksums too."""
+    """Malicious Zarr metadata with correct checksums."""
     store = kind(folder, monkeypatch)
     whole = {file: file.read_bytes() for file in store.files() if file.name == "zarr.json"}
 
-    def attempt(chosen):
-        file = chosen.choice(list(whole))
+    def attempt(rng):
+        file = rng.choice(list(whole))
         name = "" if file.parent == store.path else file.parent.name
-        reseal(store.path, name, spoil_tree(json.loads(whole[file]), chosen, VALUES))
+        reseal(store.path, name, corrupt_tree(json.loads(whole[file]), rng, VALUES))
         with only_our_errors(store.path.name):
             store.read()
-        for each, content in whole.items():
-            each.write_bytes(content)
+        for path, content in whole.items():
+            path.write_bytes(content)
 
     return attempt
 
@@ -291,7 +294,7 @@ STORES = {
     for kind in tiny_stores.KINDS
     if kind.__name__ not in ("basis", "manifest", "progress_log")
 }
-# kind: (how it is prepared, attempts in `make test`; twenty times as many in `make test-long`)
+# kind: (function that prepares an attempt, number of attempts in `make test`; `make test-long` has 20 times as many)
 KINDS = {
     "parameter_values": (parameter_values, 250),
     "parameter_text": (parameter_text, 40),

@@ -1,6 +1,6 @@
-"""Spoilt inputs of every kind: read, or one line of ours. Hostile ones: refused.
+"""Corrupted inputs of every kind are read or refused in one line; malicious inputs are refused.
 
-Hundreds of spoilt inputs in `make test`, thousands in `make test-long`. The hostile ones would run code, fill the
+`make test` tries hundreds of corrupted inputs, `make test-long` thousands. The malicious ones would run code, exhaust
 memory, recurse or lead outside their folder.
 """
 
@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from faults import tiny_stores
-from fuzz.harness import little_memory, try_inputs
+from fuzz.harness import limited_memory, try_inputs
 from fuzz.kinds import KINDS, STORES, SUFFIXES, encoded_images, reseal
 from pipeline.array_files import read_array
 from pipeline.config.params import load_params
@@ -32,7 +32,7 @@ STORE_KINDS = [prepare.keywords["kind"] for prepare in STORES.values()]
 
 
 class Runs:
-    """Writes a file called marker when it is unpickled."""
+    """Create a file called marker when unpickled."""
 
     def __reduce__(self):
         return os.system, ("touch marker",)
@@ -40,7 +40,7 @@ class Runs:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Work in a folder in which no code of an input may leave its marker."""
+    """Run each test in a temporary folder, and check that no input has executed code there."""
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     assert not Path("marker").exists()
@@ -49,12 +49,12 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 @pytest.mark.parametrize(("times", "seed"), [(1, 0), pytest.param(20, 1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", KINDS)
-def test_spoilt_inputs(name, times, seed, folder, monkeypatch):
+def test_corrupted_inputs_are_read_or_refused(name, times, seed, folder, monkeypatch):
     prepare, count = KINDS[name]
     try_inputs(name, prepare(folder, monkeypatch), times * count, seed)
 
 
-def test_every_valid_image_under_every_suffix(folder):
+def test_every_valid_image_is_decoded_under_every_suffix(folder):
     for content in encoded_images():
         for suffix in SUFFIXES:
             (folder / f"x{suffix}").write_bytes(content)
@@ -71,10 +71,10 @@ def test_every_valid_image_under_every_suffix(folder):
         *("suite: 2001-99-99", "suite: !!timestamp nonsense", "suite: !!int x"),
     ],
 )  # fmt: skip
-def test_yaml_that_would_recurse_explode_or_run_code(file, text):
+def test_yaml_that_would_recurse_explode_or_run_code_is_refused(file, text):
     for name in ("params.yaml", "suite.yaml"):
         Path(name).write_text(text if name == file else (ROOT / name).read_text())
-    with little_memory(), pytest.raises(ParamsError, match=file):
+    with limited_memory(), pytest.raises(ParamsError, match=file):
         load_params()
 
 
@@ -94,18 +94,18 @@ def test_no_array_is_unpickled(name):
 @pytest.mark.parametrize(
     "shape", ["(1000000000000, 768)", "(99999999999999999999, 1)", "(-1, 3)", "(3,)*9", "(True, 3)"]
 )
-def test_an_array_header_that_lies_asks_for_no_memory(shape):
+def test_a_false_array_header_allocates_no_memory(shape):
     text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    lying = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(12)
-    Path("x.npy").write_bytes(lying)
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(12)
+    Path("x.npy").write_bytes(content)
     with zipfile.ZipFile("x.npz", "w") as archive:
-        archive.writestr("original.npy", lying)
+        archive.writestr("original.npy", content)
     for file, name in ((Path("x.npy"), None), (Path("x.npz"), "original")):
-        with little_memory(), pytest.raises(InputError, match=file.name):
+        with limited_memory(), pytest.raises(InputError, match=file.name):
             read_array(file, name)
 
 
-def test_an_archive_that_would_unpack_to_much_more_is_refused():
+def test_a_decompression_bomb_is_refused():
     with (
         zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("original.npy", "w", force_zip64=True) as file,
@@ -117,7 +117,7 @@ def test_an_archive_that_would_unpack_to_much_more_is_refused():
 
 
 @pytest.mark.parametrize("form", ["zip", "legacy", "bare", "protocol 0", "wrapped"])
-def test_a_checkpoint_that_would_run_code_does_not(form):
+def test_a_checkpoint_that_would_run_code_is_refused(form):
     if form == "bare":
         content = pickle.dumps(Runs())
     elif form == "protocol 0":
@@ -155,7 +155,7 @@ def test_a_huge_image_is_refused_by_its_header(width, height):
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     pixels = chunk(b"IDAT", zlib.compress(b"\0" * 99)) + chunk(b"IEND", b"")
     Path("x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + pixels)
-    with little_memory(2**28), pytest.raises(InputError, match=r"x\.png: .*limit of 100,000,000.*data\.max_pixels"):
+    with limited_memory(2**28), pytest.raises(InputError, match=r"x\.png: .*limit of 100,000,000.*data\.max_pixels"):
         image_facts(Path("x.png"))
 
 
@@ -173,7 +173,7 @@ def test_an_array_outside_the_store_is_not_read(kind, name, folder, monkeypatch)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"attributes":' * 50_000, "1" * 5000, "[]", '"x"', "\x00"])
-def test_store_metadata_that_would_recurse(text, folder, monkeypatch):
+def test_store_metadata_that_would_recurse_is_refused(text, folder, monkeypatch):
     store = tiny_stores.embeddings(folder, monkeypatch)
     (store.path / "zarr.json").write_text(text)
     with pytest.raises(StoreError, match=store.path.name):
@@ -187,7 +187,7 @@ def test_store_metadata_that_would_recurse(text, folder, monkeypatch):
         (tiny_stores.prompts, "text", ([1, 4, 10**12], [10**12, 4, 3], [1, 2**62, 2**62])),
     ],
 )
-def test_store_metadata_that_lies_asks_for_no_memory(kind, array, shapes, folder, monkeypatch):
+def test_false_store_metadata_allocates_no_memory(kind, array, shapes, folder, monkeypatch):
     store = kind(folder, monkeypatch)
     metadata = json.loads((store.path / array / "zarr.json").read_text())
     for shape in shapes:
@@ -195,5 +195,5 @@ def test_store_metadata_that_lies_asks_for_no_memory(kind, array, shapes, folder
         if array == "text":
             metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, *shape[1:]]
         reseal(store.path, array, metadata)
-        with little_memory(), pytest.raises(StoreError, match=store.path.name):
+        with limited_memory(), pytest.raises(StoreError, match=store.path.name):
             store.read()

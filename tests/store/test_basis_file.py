@@ -1,3 +1,5 @@
+"""Basis files: a recipe gives the same basis again; damaged files and other draws are refused."""
+
 import json
 from dataclasses import replace
 
@@ -19,7 +21,7 @@ def file(tmp_path):
     return path
 
 
-def test_the_basis_of_a_recipe_is_drawn_again(file):
+def test_a_recipe_gives_the_same_basis_again(file):
     bases = read_bases(file)
     assert bases.recipe == RECIPE
     expected = draw_basis(4, 70, 0.1, "gamma", 5)
@@ -28,7 +30,7 @@ def test_the_basis_of_a_recipe_is_drawn_again(file):
 
 
 def rewrite(file, **changes):
-    """Change the file and its checksum, as an attacker could."""
+    """Change the file and update its checksum, as an attacker could."""
     content = json.loads(file.read_text()) | changes
     del content["checksum"]
     file.write_text(json.dumps({**content, "checksum": content_crc(content)}))
@@ -47,22 +49,21 @@ def test_impossible_recipes_are_refused_before_anything_is_drawn(file, changes):
         read_bases(file)
 
 
-def test_a_machine_that_draws_another_basis_is_noticed(file):
+def test_a_machine_that_draws_another_basis_is_detected(file):
     rewrite(file, sha256=[basis_digest(RECIPE.draw(0)), "0" * 64])
     read_bases(file).basis(0)
     with pytest.raises(StoreError, match=r"seed 5; install .*constraints.txt.*dvc repro"):
         read_bases(file).basis(1)
 
 
-def test_orthogonal_bases_are_recognised_whatever_the_last_bits(tmp_path):
-    """They come from a QR factorisation: another number of threads, another processor, another last bit."""
+def test_orthogonal_bases_are_recognised_despite_different_last_bits(tmp_path):
+    """The last bits of a QR factorisation depend on the number of threads and on the processor."""
     path, recipe = tmp_path / "bases.json", replace(RECIPE, orthogonal=True)
-    drawn = recipe.draw(0)
-    nearly = replace(drawn, omega=np.nextafter(drawn.omega, np.float32(np.inf)))
-    wrong = replace(drawn, omega=drawn.omega * np.float32(1.01))
-    digest, near, far = (basis_digest(basis, rounded=True) for basis in (drawn, nearly, wrong))
-    assert digest == near
-    assert digest != far
-    assert basis_digest(drawn) != basis_digest(nearly)
+    basis = recipe.draw(0)
+    close = replace(basis, omega=np.nextafter(basis.omega, np.float32(np.inf)))
+    different = replace(basis, omega=basis.omega * np.float32(1.01))
+    digests = [basis_digest(other, rounded=True) for other in (basis, close, different)]
+    assert digests[0] == digests[1] != digests[2]
+    assert basis_digest(basis) != basis_digest(close)
     write_bases(path, recipe, [recipe.digest(recipe.draw(i)) for i in range(2)])
-    np.testing.assert_array_equal(read_bases(path).basis(0).omega, drawn.omega)
+    np.testing.assert_array_equal(read_bases(path).basis(0).omega, basis.omega)

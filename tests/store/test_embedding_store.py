@@ -1,4 +1,4 @@
-"""Embedding stores: bytes and rows are zarr-python's, and damage is an error, never a number."""
+"""Embedding stores: files and rows equal zarr-python's, and damage raises an error instead of giving wrong numbers."""
 
 import errno
 import json
@@ -53,19 +53,19 @@ def write_by_zarr(folder: Path, x: np.ndarray, **options) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("block", [SHARD, 1, 50, ROWS])
-def test_the_files_are_those_that_zarr_python_writes(tmp_path, dtype, block):
-    """Whatever the blocks in which rows come: the same input gives the same bytes."""
+def test_files_equal_those_written_by_zarr_python(tmp_path, dtype, block):
+    """The same rows give the same bytes, whatever the size of the blocks in which they arrive."""
     x = values(dtype)
     write(tmp_path / "ours.zarr", x, block=block)
-    write_by_zarr(tmp_path / "theirs", x)
+    write_by_zarr(tmp_path / "reference", x)
     for view in VIEWS:
-        assert files_in(tmp_path / "ours.zarr" / view) == files_in(tmp_path / "theirs")
-    assert len(files_in(tmp_path / "ours.zarr")) == 1 + 2 * (1 + 3), "few files: metadata, three shards of each view"
+        assert files_in(tmp_path / "ours.zarr" / view) == files_in(tmp_path / "reference")
+    assert len(files_in(tmp_path / "ours.zarr")) == 1 + 2 * (1 + 3), "few files: metadata, three shards per view"
     assert zarr.open_group(tmp_path / "ours.zarr", mode="r").attrs["domain"] == "a"
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
-    """Control-C arrives in our thread while a thread of Zarr's writes a shard."""
+    """Control-C arrives in our thread while a Zarr thread writes a shard."""
     put, wait, interrupts = local._put, zarr_sync.wait, []
 
     def slow_put(path, value, exclusive=False):
@@ -73,7 +73,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
         return put(path, value, exclusive)
 
     def interrupted_once(futures, **options):
-        time.sleep(0.05)  # metadata is written by then, the shard is not
+        time.sleep(0.05)  # by then the metadata is written, but not the shard
         if not interrupts and not all(future.done() for future in futures):
             interrupts.append(futures)
             raise KeyboardInterrupt
@@ -88,7 +88,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_written_is_read(store):
+def test_rows_survive_a_round_trip(store):
     x = values()
     assert (store.rows, store.width, store.views) == (ROWS, WIDTH, VIEWS)
     assert np.array_equal(np.concatenate(list(store.blocks("original"))), x)
@@ -103,8 +103,8 @@ def test_what_is_written_is_read(store):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda layout: layout.update(data_type="int16"),  # which no store has
-        lambda layout: layout.update(data_type="int64"),  # which embeddings have not
+        lambda layout: layout.update(data_type="int16"),  # unused in all stores
+        lambda layout: layout.update(data_type="int64"),  # unused in embeddings
         lambda layout: layout["codecs"][0]["configuration"].update(index_location="start"),
         lambda layout: layout.pop("shape"),
         lambda layout: layout.update(codecs=[]),
@@ -126,7 +126,7 @@ def test_a_missing_view_or_store_is_an_error(store, tmp_path):
         open_embeddings(tmp_path / "b.zarr")
 
 
-def test_a_mismatch_names_both_sides(store, tmp_path):
+def test_a_mismatch_names_both_values(store, tmp_path):
     store.require({"weights": "w1"})
     with pytest.raises(StoreError, match=r"a\.zarr: .*'w1'.*'w2'.*dvc"):
         store.require({"weights": "w2"})
@@ -136,20 +136,20 @@ def test_a_mismatch_names_both_sides(store, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused_and_nothing_is_left(store, tmp_path, bad):
-    x, before = values(), files_in(store.path)
+def test_non_finite_rows_are_refused_without_leftovers(store, tmp_path, bad):
+    x, old_files = values(), files_in(store.path)
     x[200, 3] = bad
     with pytest.raises(StoreError, match=r"row 200: the embedding is not finite .*stored_as: float32"):
         write(store.path, x)
-    assert files_in(store.path) == before
+    assert files_in(store.path) == old_files
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES])
-def test_what_the_machine_lacks_is_no_damage(store, monkeypatch, code):
-    """An error that calls a store damaged makes people remove it."""
+def test_errors_of_the_machine_are_not_reported_as_damage(store, monkeypatch, code):
+    """People would remove a store that is called damaged."""
 
-    def refuse(*_args, **_more):
+    def refuse(*_args, **_options):
         raise OSError(code, "no")
 
     monkeypatch.setattr(Path, "open", refuse)
@@ -159,23 +159,23 @@ def test_what_the_machine_lacks_is_no_damage(store, monkeypatch, code):
 
 
 @pytest.mark.parametrize("index", [[], [0], [300], [31, 32], [5, 190, 299], list(range(0, ROWS, 7))])
-def test_stored_rows_are_those_of_the_array(store, index):
+def test_stored_rows_equal_the_rows_of_the_array(store, index):
     rows, odd = StoredRows(store, "original", np.arange(ROWS)), np.arange(1, ROWS, 2)
     index = np.array(index, dtype=np.intp)
     np.testing.assert_array_equal(rows[index], values()[index])
-    taken = rows.take(odd).take(np.array([10, 120]))
-    np.testing.assert_array_equal(taken[np.arange(2)], values()[[21, 241]])
-    assert (rows.shape, taken.shape) == ((ROWS, WIDTH), (2, WIDTH))
+    subset = rows.take(odd).take(np.array([10, 120]))
+    np.testing.assert_array_equal(subset[np.arange(2)], values()[[21, 241]])
+    assert (rows.shape, subset.shape) == ((ROWS, WIDTH), (2, WIDTH))
 
 
-def test_only_the_chunks_that_are_needed_are_read(store, monkeypatch):
+def test_only_needed_chunks_are_read(store, monkeypatch):
     spans, read = [], type(store).read
     monkeypatch.setattr(type(store), "read", lambda self, v, a=0, b=None: spans.append((a, b)) or read(self, v, a, b))
     StoredRows(store, "original", np.arange(ROWS))[np.array([3, 9, 250])]
     assert spans == [(3, 10), (250, 251)]
 
 
-def test_small_views_are_arrays_and_large_ones_are_not(store, monkeypatch):
+def test_small_views_are_arrays_and_large_ones_are_lazy(store, monkeypatch):
     np.testing.assert_array_equal(rows_of(store, "original"), values())
     assert isinstance(rows_of(store, "original", lazy=True), StoredRows)
     monkeypatch.setattr(embedding_store, "WHOLE_BYTES", values().nbytes - 1)

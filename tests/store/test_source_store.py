@@ -1,4 +1,4 @@
-"""The source model on disk is the source model in memory; the target's must have the same classes."""
+"""Source stores: models survive a round trip, and a target with other classes is refused."""
 
 from dataclasses import replace
 from operator import attrgetter
@@ -24,24 +24,24 @@ def model(rng, means, embedding_means, K):
 
 
 @pytest.mark.parametrize("with_scatter", [True, False])
-def test_models_are_read_as_written_and_others_are_refused(tmp_path, with_scatter):
+def test_models_survive_a_round_trip_and_other_classes_are_refused(tmp_path, with_scatter):
     rng, path = np.random.default_rng(0), tmp_path / "s.zarr"
     means = [(rng.standard_normal((4, D)), rng.standard_normal((4, 5))) for _ in range(2)]
-    models = [[model(rng, *of_seed, K) for K in (2, 4)] for of_seed in means]
+    models = [[model(rng, *seed_means, K) for K in (2, 4)] for seed_means in means]
     if not with_scatter:
-        models = [[replace(each, scatter=None) for each in tasks] for tasks in models]
+        models = [[replace(task, scatter=None) for task in tasks] for tasks in models]
     with writing(path, stores.SCHEMA) as store:
         scatters = stores.reserve_scatters(store, 2, 2, D) if with_scatter else None
-        second, first = (stores.write_scatters(scatters, i, models[i]) for i in (1, 0))  # they end in any order
+        second, first = (stores.write_scatters(scatters, i, models[i]) for i in (1, 0))  # seeds may finish in any order
         stores.write_models(store, CLASSES, BACKBONES, [first, second])
     assert stores.read_backbones(path) == BACKBONES
     for index, tasks in enumerate(models):
-        read = stores.read_source(path, index, CLASSES, with_scatter=with_scatter)
-        for given, got in zip(tasks, read, strict=True):
+        stored = stores.read_source(path, index, CLASSES, with_scatter=with_scatter)
+        for expected, read in zip(tasks, stored, strict=True):
             for name in ("means", "embedding_means", "classifier.W", "classifier.b"):
-                np.testing.assert_array_equal(attrgetter(name)(got), attrgetter(name)(given))
+                np.testing.assert_array_equal(attrgetter(name)(read), attrgetter(name)(expected))
             for name in ("triangle", "total", "degrees"):
-                np.testing.assert_array_equal(getattr(got.scatter, name, None), getattr(given.scatter, name, None))
+                np.testing.assert_array_equal(getattr(read.scatter, name, None), getattr(expected.scatter, name, None))
     with pytest.raises(StoreError, match=r"s\.zarr: its classes differ .*same class folders"):
         next(stores.read_source(path, 0, [*CLASSES[:3], "eel"]))
     if not with_scatter:

@@ -1,5 +1,5 @@
-"""Where the images of a domain come from: what a source finds is the same from all of them.
+"""Find the images of a domain in folders, tables and tar shards, which all return `FoundImages`.
 
-`folder`, `table` and `tar_shards` read what docs/how-to/image-sources.md lists; `choose.find_in` finds out which it is.
-Bytes are read by path alone (`pipeline.image_files.read`).
+`choose.find_in` selects the reader for each layout in docs/how-to/image-sources.md. The images' bytes are read by path
+(`pipeline.image_files.read`).
 """

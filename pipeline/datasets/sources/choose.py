@@ -1,4 +1,4 @@
-"""Find out what lies at `images` of a domain, and find the images there."""
+"""Detect the layout of a domain's `images`, and find the images."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from pipeline.datasets.sources.tar_shards import find_in_tars
 from pipeline.errors import InputError
 from pipeline.image_files.read import TAR, is_shard
 
-# by the suffix of a file, or of all files in a folder of shards
+# by suffix of the file, or of the shards in a folder
 FINDERS: dict[str, Callable[[Sequence[Path], DomainSettings], FoundImages]] = {
     ".txt": find_in_list,
     ".npz": find_in_npz,
@@ -20,10 +20,10 @@ FINDERS: dict[str, Callable[[Sequence[Path], DomainSettings], FoundImages]] = {
 
 
 def find_in(images: Path, settings: DomainSettings | None = None) -> FoundImages:
-    """Return the images of a domain; what is wrong with the source is an `InputError`. Nothing is decoded.
+    """Return the images of a domain without decoding them; raise InputError if the source is not usable.
 
-    ``images`` is a folder of class folders, a folder of shards and no folders, or a file with one of the suffixes of
-    `FINDERS`. Without ``settings`` every class and every domain is taken.
+    ``images`` is a folder of class folders, a folder with shards but no folders, or a file with one of the suffixes of
+    `FINDERS`. Without ``settings``, images of all classes and domains are returned.
     """
     settings = settings or DomainSettings()
     files = (images,) if images.is_file() else _shards(images)
@@ -32,7 +32,7 @@ def find_in(images: Path, settings: DomainSettings | None = None) -> FoundImages
 
 
 def _shards(folder: Path) -> tuple[Path, ...]:
-    """Return the shards of a folder that has no folders; sorted."""
+    """Return the sorted shards of a folder, or nothing if it has folders."""
     if not folder.is_dir() or visible_folders(folder):
         return ()
     files = [file for file in sorted(folder.iterdir()) if is_shard(file) and not is_hidden(file.name)]

@@ -1,4 +1,4 @@
-"""What is found in every source of images: paths, and classes and tasks where they are known."""
+"""Collect what all sources of images return: paths, and classes and tasks if known."""
 
 import re
 from collections import Counter
@@ -13,10 +13,10 @@ from pipeline.image_files.read import IMAGE_SUFFIXES
 
 
 class LabelledImage(NamedTuple):
-    """An image and what its source says of it."""
+    """An image with the class and task stated by its source."""
 
-    path: Path  # where its bytes are: `pipeline.image_files.read`
-    class_name: str  # "" where nobody knows it
+    path: Path  # for `pipeline.image_files.read`
+    class_name: str  # "" if unknown
     task: int | None = None  # from 1
 
 
@@ -24,22 +24,22 @@ class FoundImages(NamedTuple):
     """The images of a domain, sorted by path, and what was left out."""
 
     images: list[LabelledImage]
-    ignored: dict[str, int]  # numbers of files, by suffix, that are no images: {".txt": 3}
-    classes: tuple[str, ...] = ()  # the classes that the source names, those without images too
-    has_bytes: bool = True  # False: only paths are known
+    ignored: dict[str, int]  # number of files that are not images, by suffix: {".txt": 3}
+    classes: tuple[str, ...] = ()  # the classes listed by the source, including classes without images
+    has_bytes: bool = True  # False if only paths are known
 
     def class_names(self) -> list[str]:
-        """Return the classes that the source names, else those of its images; sorted: capitals come first."""
+        """Return the sorted classes listed by the source, or those of its images; capitals come first."""
         return sorted(set(self.classes) or {image.class_name for image in self.images})
 
     def tasks(self) -> list[list[str]] | None:
-        """Return the classes of each task where the source says them; None where it does not."""
+        """Return the classes of each task, or None if the source has no tasks."""
         task_of: dict[str, int] = {}
         for path, class_name, task in self.images:
             if task is not None and task_of.setdefault(class_name, task) != task:
                 raise InputError(
-                    f"{path}: is of task {task}, another image of its class {class_name!r} of task "
-                    f"{task_of[class_name]}; a class arrives in one task"
+                    f"{path}: is in task {task}, another image of its class {class_name!r} in task "
+                    f"{task_of[class_name]}; a class must be in one task"
                 )
         numbers = sorted(set(task_of.values()))
         return [[c for c in task_of if task_of[c] == n] for n in numbers] or None
@@ -47,26 +47,26 @@ class FoundImages(NamedTuple):
 
 @dataclass(frozen=True)
 class DomainSettings:
-    """What suite.yaml says of the domain whose images are sought."""
+    """The settings in suite.yaml of the domain whose images are collected."""
 
-    domain: str = ""  # its key; images of all domains if empty
+    domain: str = ""  # its key; if empty, images of all domains are collected
     dataset: str = ""  # the key of its dataset
-    class_names: tuple[str, ...] = ()  # the only classes, in the order of label numbers; any class if empty
+    class_names: tuple[str, ...] = ()  # the allowed classes, in the order of label numbers; any class if empty
     labelled: bool = True  # whether labels are read
-    # names of the columns ``image``, ``label``, ``domain`` and ``task``, where they are others
+    # column names for ``image``, ``label``, ``domain`` and ``task``, if they differ
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, role: str) -> str:
-        """Return the name of a column: the one given, else the role's own."""
+        """Return the name of a role's column, by default the role itself."""
         return self.columns.get(role, role)
 
-    def has(self, domain: object) -> bool:
-        """Tell whether a value of a domain column is this domain: its key, or its key without the dataset's."""
+    def matches(self, domain: object) -> bool:
+        """Return whether a value in a domain column names this domain, by its key with or without the dataset's."""
         names = (str(domain), f"{self.dataset}_{domain}")
         return not self.domain or any(is_domain(name, self.domain) for name in names)
 
     def require_known(self, where: str, class_name: str) -> None:
-        """Refuse a class that the dataset does not have."""
+        """Raise InputError if the dataset does not have this class."""
         if self.class_names and class_name not in self.class_names:
             raise InputError(
                 f"{where}: {class_name!r} is not a class of this dataset (datasets.*.class_names)"
@@ -74,9 +74,10 @@ class DomainSettings:
             )
 
     def class_of(self, label: object, where: str, names: Sequence[str] = ()) -> str:
-        """Return the class that a label names: by its name, however spaces and capitals are written, or by its number.
+        """Return the class of a label, which is a name (ignoring spaces and capitals) or a number.
 
-        ``where`` is file and row, for messages; ``names`` are the source's own by number, else the dataset's count.
+        ``where`` names file and row in messages. Numbers refer to ``names`` of the source, if given, otherwise to the
+        dataset's ``class_names``.
         """
         text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
         text = "" if label is None else text.strip()
@@ -95,8 +96,8 @@ class DomainSettings:
                     f"{where}: label {int(text)} is out of range; there are {len(known)} classes, 0 to {len(known) - 1}"
                 )
             text = known[int(text)]
-        same = [name for name in self.class_names if _folded(name) == _folded(text)]
-        text = same[0] if len(same) == 1 else text
+        matches = [name for name in self.class_names if _folded(name) == _folded(text)]
+        text = matches[0] if len(matches) == 1 else text
         self.require_known(where, text)
         return text
 
@@ -105,8 +106,8 @@ def _folded(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
 
 
-class Collected:
-    """Images on their way into `FoundImages`: of this domain, each once, of one class, sorted."""
+class ImageCollector:
+    """Collect the images of one domain into `FoundImages`: each once, with one class, sorted."""
 
     def __init__(self, settings: DomainSettings) -> None:
         self.settings = settings
@@ -115,28 +116,28 @@ class Collected:
         self._other_domains: Counter[str] = Counter()
 
     def is_other_domain(self, domain: object) -> bool:
-        """Tell whether what a source says of an image's domain, if anything, is another domain; count it."""
-        if domain is None or self.settings.has(domain):
+        """Return whether an image, given its source's domain value or None, is of another domain; count these."""
+        if domain is None or self.settings.matches(domain):
             return False
         self._other_domains[str(domain)] += 1
         return True
 
     def add(self, path: Path, class_name: str, task: object = None, *, where: str = "") -> None:
-        """Add an image; one that was added before must be of the same class."""
+        """Add an image; if it was added before, it must be of the same class."""
         if task is not None and not re.fullmatch(r"[1-9]\d{0,8}", str(task).strip()):
             raise InputError(f"{where or path}: task {str(task).strip()!r} is not a whole number from 1")
         image = LabelledImage(require_text(path), class_name, None if task is None else int(str(task)))
-        before = self._images.setdefault(path, image)
-        if before.class_name != class_name:
-            listed_at = f"{where}: " if where else ""
-            raise InputError(f"{listed_at}{path}: listed in two classes, {before.class_name} and {class_name}")
+        previous = self._images.setdefault(path, image)
+        if previous.class_name != class_name:
+            prefix = f"{where}: " if where else ""
+            raise InputError(f"{prefix}{path}: listed in two classes, {previous.class_name} and {class_name}")
 
-    def found(self, source: Path, classes: Sequence[str] = (), *, has_bytes: bool = True) -> FoundImages:
-        """Return what was found; a source that has other domains only is refused by its name."""
+    def result(self, source: Path, classes: Sequence[str] = (), *, has_bytes: bool = True) -> FoundImages:
+        """Return the images found; raise InputError if ``source`` only has images of other domains."""
         if not self._images and self._other_domains:
-            others = listed(" ".join(name.split()) for name in sorted(self._other_domains))
+            domains = listed(" ".join(name.split()) for name in sorted(self._other_domains))
             raise InputError(
-                f"{source}: none of its images is of domain {self.settings.domain} (there are: {others}); the "
+                f"{source}: none of its images is of domain {self.settings.domain} (there are: {domains}); the "
                 "domain's key in suite.yaml must be one of these, or name the column in datasets.*.columns.domain "
                 "('' for none)"
             )
@@ -145,20 +146,20 @@ class Collected:
 
 
 def require_text(path: Path) -> Path:
-    """Return ``path``, or refuse it where its name is not UTF-8: no CSV file could hold it."""
+    """Return ``path``, or raise InputError if its name is not UTF-8 and could not be written to a CSV file."""
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
-        shown = str(path).encode("utf-8", "backslashreplace").decode()
-        raise InputError(f"{shown}: this name is not UTF-8; rename the file or folder") from None
+        text = str(path).encode("utf-8", "backslashreplace").decode()
+        raise InputError(f"{text}: this name is not UTF-8; rename the file or folder") from None
     return path
 
 
 def image_below(root: Path, text: str, where: str) -> Path:
-    """Return the file that a list or table names, which must be an image below its folder."""
+    """Return the path of an image named in a list or table, which must exist below ``root``."""
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
-        raise InputError(f"{where}: leaves the folder that the list is about")
+        raise InputError(f"{where}: leaves the folder of the list")
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InputError(f"{where}: not an image ({listed(sorted(IMAGE_SUFFIXES))})")
     if not (root / path).is_file():

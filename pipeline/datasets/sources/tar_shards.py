@@ -1,8 +1,8 @@
-"""Tar files with images: samples as WebDataset writes them, or class folders put into tar files as they are.
+"""Find images in tar files, which contain samples in WebDataset's format or class folders.
 
-A sample of WebDataset is the files of one name up to its first dot: ``0001.jpg`` with its label in ``0001.cls`` (a
-number or a name) or ``0001.json`` (keys ``label``, ``domain``, ``task``). Where a sample has no label file, the folder
-of an image is its class.
+A WebDataset sample consists of the files with the same name up to the first dot: ``0001.jpg`` with its label in
+``0001.cls`` (a number or a name) or ``0001.json`` (keys ``label``, ``domain``, ``task``). If a sample has no label
+file, the folder of an image is its class.
 """
 
 import json
@@ -12,68 +12,70 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.datasets.sources.folder import is_hidden
-from pipeline.datasets.sources.source import Collected, DomainSettings, FoundImages
+from pipeline.datasets.sources.source import DomainSettings, FoundImages, ImageCollector
 from pipeline.errors import InputError
 from pipeline.image_files.read import IMAGE_SUFFIXES, unreadable
 from pipeline.image_files.tar_file import members, read_member
 
-LABEL_BYTES = 2**20  # more than any label file has
+MAX_LABEL_BYTES = 2**20  # maximum size of a label file
 CLS, JSON = ".cls", ".json"
 
 
 def find_in_tars(files: Sequence[Path], settings: DomainSettings) -> FoundImages:
-    """Return the images in tar files, of which only headers and label files are read."""
-    collected = Collected(settings)
+    """Return the images in tar files, reading only headers and label files."""
+    collector = ImageCollector(settings)
     for file in files:
         for key, names in _samples(members(file)).items():
-            images, labels = _images_and_labels(file, key, names, collected)
-            described = _read_labels(file, labels, settings) if images else {}
-            if collected.is_other_domain(described.get("domain")):
+            images, labels = _images_and_labels(file, key, names, collector)
+            record = _read_labels(file, labels, settings) if images else {}
+            if collector.is_other_domain(record.get("domain")):
                 continue
             for name in images:
                 path = file / name
-                class_name = _class_of(path, name, described, settings) if settings.labelled else ""
-                collected.add(path, class_name, described.get("task"))
-    return collected.found(files[0])
+                class_name = _class_of(path, name, record, settings) if settings.labelled else ""
+                collector.add(path, class_name, record.get("task"))
+    return collector.result(files[0])
 
 
-def _images_and_labels(file: Path, key: str, names: Sequence[str], collected: Collected) -> tuple[list[str], list[str]]:
-    """Return the images and the label files among the members of one key; count the others."""
+def _images_and_labels(
+    file: Path, key: str, names: Sequence[str], collector: ImageCollector
+) -> tuple[list[str], list[str]]:
+    """Return the images and the label files of one sample, and count its other files."""
     labels = [name for name in names if _extension(name) in (CLS, JSON)]
     images = [name for name in names if _suffix(name) in IMAGE_SUFFIXES]
     if labels and len(images) > 1:  # 0001.jpg beside its mask 0001.seg.png
         images = [name for name in images if _extension(name) in IMAGE_SUFFIXES]
     if labels and len(images) > 1:
         raise InputError(f"{file}: the sample {key!r} has two images, {images[0]} and {images[1]}; keep one")
-    collected.ignored.update(_suffix(name) or "no suffix" for name in names if name not in (*images, *labels))
+    collector.ignored.update(_suffix(name) or "no suffix" for name in names if name not in (*images, *labels))
     return images, labels
 
 
 def _read_labels(file: Path, names: Iterable[str], settings: DomainSettings) -> dict[str, Any]:
-    """Return label, domain and task as the label files of a sample have them."""
-    described: dict[str, Any] = {}
+    """Return the label, domain and task in the label files of a sample."""
+    record: dict[str, Any] = {}
     for name in names:
-        data = read_member(file, name, most=LABEL_BYTES) or b""
+        data = read_member(file, name, max_bytes=MAX_LABEL_BYTES) or b""
         if _extension(name) == CLS:
-            described["label"] = data
+            record["label"] = data
             continue
         try:
-            record = json.loads(data)
+            content = json.loads(data)
         except ValueError as error:
-            raise unreadable(file / name, f"is not JSON ({error})", "mend the shard") from None
-        if isinstance(record, dict):
+            raise unreadable(file / name, f"is not JSON ({error})", "repair the shard") from None
+        if isinstance(content, dict):
             roles = {role: settings.column(role) for role in ("label", "domain", "task")}
-            described = {role: record[key] for role, key in roles.items() if key in record} | described
-    return described
+            record = {role: content[key] for role, key in roles.items() if key in content} | record
+    return record
 
 
-def _class_of(path: Path, name: str, described: Mapping[str, Any], settings: DomainSettings) -> str:
-    if "label" in described:
-        return settings.class_of(described["label"], str(path))
+def _class_of(path: Path, name: str, record: Mapping[str, Any], settings: DomainSettings) -> str:
+    if "label" in record:
+        return settings.class_of(record["label"], str(path))
     folders = name.split("/")[:-1]
     if not folders:
         raise InputError(
-            f"{path}: has no class: neither a .cls or .json of its name in the shard, nor a class folder; "
+            f"{path}: has no class: neither a .cls or .json of the same name in the shard, nor a class folder; "
             "add one, or set labels: none for the domain"
         )
     known = [folder for folder in folders if folder in settings.class_names]
@@ -83,7 +85,7 @@ def _class_of(path: Path, name: str, described: Mapping[str, Any], settings: Dom
 
 
 def _samples(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the visible members by their name up to the first dot; sorted."""
+    """Return the sorted visible members by their name up to the first dot."""
     samples: dict[str, list[str]] = {}
     for name in names:
         if not any(is_hidden(part) for part in name.split("/")):
@@ -92,10 +94,10 @@ def _samples(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _extension(name: str) -> str:
-    """Return all after the first dot of a file's name, which is WebDataset's key: ``.seg.png``."""
+    """Return a file name from its first dot on, which WebDataset calls the key: ``.seg.png``."""
     _, dot, extension = name.rpartition("/")[2].partition(".")
     return f"{dot}{extension}".lower()
 
 
 def _suffix(name: str) -> str:
-    return posixpath.splitext(name)[1].lower()  # pathlib takes as long as reading the header
+    return posixpath.splitext(name)[1].lower()  # pathlib would take as long as reading the header
