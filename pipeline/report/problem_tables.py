@@ -35,7 +35,7 @@ CsvTable = tuple[Sequence[str], CsvRows]  # header and rows
 PREDICTED = {"says": str, "confidence": float}  # columns for each branch
 MISTAKES = 12  # maximum number of mistakes listed
 EXAMPLES = 4  # maximum number of images whose views are shown
-MAPPED, MAPPED_TEST = 600, 300  # maximum numbers of images and of test images on the map
+MAP_IMAGES, MAP_TEST_IMAGES = 600, 300  # maximum numbers of images and of test images on the map
 
 # table -> columns -> type of their values
 COLUMNS: dict[str, dict[str, type[Any]]] = {
@@ -256,8 +256,8 @@ def _map(problem: EvaluatedProblem, images: TargetImages) -> Iterator[Sequence[o
     """
     test, names = problem.test_rows[0], problem.class_names
     others = np.setdiff1d(np.flatnonzero(problem.labels >= 0), test)
-    shown_test = evenly(test, MAPPED_TEST)
-    rows = np.union1d(shown_test, evenly(others, MAPPED - len(shown_test)))
+    shown_test = evenly(test, MAP_TEST_IMAGES)
+    rows = np.union1d(shown_test, evenly(others, MAP_IMAGES - len(shown_test)))
     plane = principal_plane(np.asarray(images.embeddings[rows]))
     unit = float(plane.std(axis=0).max()) or 1.0
     predicted = dict(zip(test.tolist(), problem.scores[0].branches["fused"].label, strict=True))

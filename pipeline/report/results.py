@@ -118,7 +118,7 @@ class Comparison(BaseModel):
     made_with: dict[str, Any]
     test_images: int  # per seed
     methods: dict[str, MethodFigures] = Field(min_length=1)
-    image_covariance: dict[str, dict[str, float]] = {}  # covariance of A_T in percent over the images, by pairs of methods
+    image_covariance: dict[str, dict[str, float]] = {}  # covariance of A_T over the images, in percent², by method pair
 
 
 class StepFigures(BaseModel):

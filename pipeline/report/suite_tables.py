@@ -35,7 +35,7 @@ UNKNOWN_NOTE = (
     "other columns, means over the problems: accuracy on shared classes (mean per class; a rejected image counts as "
     "wrong), share of unknown images that are rejected, harmonic mean of the two, AUROC of the rejection score"
 )
-FULL, WITHOUT = "calibrated", "source_only"
+FULL, BASELINE = "calibrated", "source_only"
 SELECTION_NOTES = (
     "by labels: the value with the highest A_T",
     "regret: A_T of that value minus A_T of the chosen one, in points",
@@ -146,7 +146,7 @@ def headline_table(suite: SuiteResults) -> Table:
 
     def row(key: str, title: str, problems: Sequence[str]) -> Row:
         n = Cell(Decimal(suite.comparisons[problems[0]].test_images), digits=0) if len(problems) == 1 else None
-        gain = _gain(suite, FULL, WITHOUT, problems)
+        gain = _gain(suite, FULL, BASELINE, problems)
         return Row(key, title, {"n": n, **suite.marked(compared, problems), "gain": gain})
 
     blocks, several = [], suite.has_several_datasets
@@ -225,7 +225,7 @@ def _measured_rows(suite: SuiteResults, methods: Sequence[str], among: Sequence[
             {key: column[method] for key, column in columns.items()},
             known[method].source_samples,
             failed := suite.failures(method),
-            always=bool(failed),
+            always_shown=bool(failed),
         )
         for method in methods
     )

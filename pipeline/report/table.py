@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Self
 
 DAGGER = "†"
-EQUAL = "and all within two standard errors of it (paired over images and seeds)"
+TIES = "and all within two standard errors of it (paired over images and seeds)"
 SOURCE_SAMPLES = "reads source samples while adapting: not source-free"
 
 
@@ -75,7 +75,7 @@ class Row:
     cells: Mapping[str, Cell | None]  # by column key; missing or None: no figure
     source_samples: bool = False  # whether the method reads source samples; marked with a dagger
     note: str = ""  # printed below the table and referred to by a letter
-    always: bool = False  # shown even in sections without any figure for it
+    always_shown: bool = False  # even in sections where it has no figure
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Table:
         """Return the table with only these columns, in the given order, and the rows that have figures there."""
 
         def kept(block: Block) -> tuple[Row, ...]:
-            return tuple(row for row in block.rows if row.always or any(row.cells.get(c.key) for c in columns))
+            return tuple(row for row in block.rows if row.always_shown or any(row.cells.get(c.key) for c in columns))
 
         blocks = (replace(block, rows=kept(block)) for block in self.blocks)
         return replace(self, columns=tuple(columns), blocks=tuple(block for block in blocks if block.rows))
@@ -142,7 +142,7 @@ class Table:
         notes = [("", note) for note in (*self.warnings, *self.notes, *column_notes)]
         if any(cell.best for row in rows for column in self.columns if (cell := row.cells.get(column.key))):
             suffix = "; separately for published figures" if any(block.published for block in self.blocks) else ""
-            notes.append(("", f"{emphasis}: {self.best}, {EQUAL}{suffix}"))
+            notes.append(("", f"{emphasis}: {self.best}, {TIES}{suffix}"))
         if any(row.source_samples for row in rows):
             notes.append((DAGGER, SOURCE_SAMPLES))
         return notes + [(letter, note) for note, letter in self.letters().items()]

@@ -113,8 +113,8 @@ def test_tables_of_a_private_target_name_no_image():
 
 
 def test_reliability_pools_the_seeds_and_omits_empty_bins():
-    both = problem(scores(1, (0, 1), (0.9, 0.99)), scores(1, (0,), (0.91,)), test_rows=[[0, 2], [0]])
-    fused = [row for row in records(problem_tables(both, None, MADE_WITH)["reliability"]) if row["branch"] == "fused"]
+    pooled = problem(scores(1, (0, 1), (0.9, 0.99)), scores(1, (0,), (0.91,)), test_rows=[[0, 2], [0]])
+    fused = [row for row in records(problem_tables(pooled, None, MADE_WITH)["reliability"]) if row["branch"] == "fused"]
     keys = ("from", "to", "images", "confidence", "accuracy")
     assert [tuple(row[key] for key in keys) for row in fused] == [
         (86.67, 93.33, 2, 90.5, 100.0),
@@ -129,13 +129,13 @@ def shown(evaluated):
 def test_mistakes_are_the_most_confident_of_all_seeds_with_each_image_once():
     labels = np.zeros(10, int)
     labels[[8, 9]] = 1
-    both = problem(
+    evaluated = problem(
         scores(1, (1, 0, 0), (0.6, 0.99, 0.7)),
         scores(1, (0, 0), (0.9, 0.65)),
         test_rows=[[3, 5, 8], [8, 9]],
         labels=labels,
     )
-    mistakes = [(row["seed"], row["path"]) for row in shown(both) if row["role"] == "mistake"]
+    mistakes = [(row["seed"], row["path"]) for row in shown(evaluated) if row["role"] == "mistake"]
     assert mistakes == [(11, "8.png"), (11, "9.png"), (10, "3.png")]
     many = problem(scores(1, [1] * 50, np.linspace(0.5, 1, 50)), test_rows=[range(50)], labels=[0] * 50)
     assert [row["role"] for row in shown(many)].count("mistake") == MISTAKES

@@ -131,8 +131,8 @@ def test_a_published_average_is_shown_only_for_exactly_the_papers_problems():
     problems = {f.problem for f in PAPER if f.dataset == "office31"} - {"mean"}
     whole = comparison_table(suite({p: {"calibrated": (80, 90)} for p in problems}))
     assert str(cell(whole, "clamp", "mean", published=True).mean) == "79.74"
-    more = {p: {"calibrated": (80, 90)} for p in [*problems, "amazon-caltech"]}
-    table = comparison_table(suite(more))
+    extended = {p: {"calibrated": (80, 90)} for p in [*problems, "amazon-caltech"]}
+    table = comparison_table(suite(extended))
     assert cell(table, "clamp", "mean", published=True) is None
     assert cell(table, "clamp", "amazon-caltech", published=True) is None
     assert str(cell(table, "clamp", "amazon-dslr", published=True).mean) == "84.29"

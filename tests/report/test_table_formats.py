@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.table import EQUAL, Block, Cell, Column, Row, Table, format_figure
+from pipeline.report.table import TIES, Block, Cell, Column, Row, Table, format_figure
 from pipeline.report.table_formats import tex, to_csv, to_latex, to_markdown, to_text
 
 AWKWARD = "a_b & 5% #1 {x} $y$ ~^ \\z | *w* <v> `u` [t] → σ † ± –"
@@ -94,7 +94,7 @@ mean: of two
 
 change: of all
 
-bold: the best of each column, EQUAL; separately for published figures
+bold: the best of each column, TIES; separately for published figures
 
 † reads source samples while adapting: not source-free
 
@@ -128,7 +128,7 @@ Q$^{\dagger a}$ & \textbf{100} & -- & -- \\
 $A_T$ in percent.\par
 mean: of two.\par
 change: of all.\par
-bold: the best of each column, EQUAL; separately for published figures.\par
+bold: the best of each column, TIES; separately for published figures.\par
 $^{\dagger}$reads source samples while adapting: not source-free.\par
 $^{a}$note 2.\par
 \end{minipage}
@@ -152,9 +152,9 @@ Q† (b)        7.0          –
 def test_tables_are_formatted_as_written_out_above():
     markdown, latex, text = to_markdown(TABLE), to_latex(TABLE), to_text(TABLE)
     assert markdown.startswith("### Made-up 100%, One\\_1\n\n| method | A→B | mean |\n|---|---:|---:|\n")
-    assert markdown.endswith(MARKDOWN_OF_ONE_SECTION.replace("EQUAL", EQUAL))
+    assert markdown.endswith(MARKDOWN_OF_ONE_SECTION.replace("TIES", TIES))
     assert latex.startswith(r"% \usepackage{booktabs,graphicx}" + "\n\n" + r"\begin{table*}")
-    assert latex.endswith(LATEX_OF_ONE_SECTION.replace("EQUAL", EQUAL))  # letters are assigned anew in each table
+    assert latex.endswith(LATEX_OF_ONE_SECTION.replace("TIES", TIES))  # letters are assigned anew in each table
     assert latex.isascii()
     assert text.startswith(TEXT)
     assert text.endswith("(a) note & 1\n(b) note 2\n")

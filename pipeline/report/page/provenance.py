@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.dvc_lock import read_stages
 from pipeline.errors import InputError
 
-DECIDING = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are reported
+CODE_AND_SETTINGS = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are reported
 GIT_SECONDS = 20
 
 
@@ -16,7 +16,7 @@ def revision() -> str:
     """Return the git revision of the work tree, or the reason why it is not known."""
     try:
         head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--", *DECIDING)
+        changed = _git("status", "--porcelain", "--", *CODE_AND_SETTINGS)
     except (OSError, subprocess.SubprocessError):
         return "not known: no git repository with a commit here"
     names = sorted({line[3:].split("/")[0] for line in changed.splitlines()})

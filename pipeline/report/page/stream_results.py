@@ -12,8 +12,8 @@ from pipeline.report.page.chart import Chart, Origin, draw
 from pipeline.report.page.pictures import THUMBNAIL, add_picture, image_of_row
 from pipeline.report.results import StepFigures, read_result_table, read_step
 
-SHOWN = 12  # number of least certain images
-SHOWN_CLASSES = 30  # maximum number of classes in the chart of shares
+UNCERTAIN_IMAGES = 12  # number of least certain images shown
+MOST_CLASSES = 30  # maximum number of classes in the chart of shares
 FIGURES = {
     "estimated_accuracy": "estimated accuracy",
     "mean_confidence": "mean confidence",
@@ -61,7 +61,7 @@ def read_streams(
         if key in continued:
             continue
         table = read_result_table(paths.step_images(suite, key), COLUMNS, f"step@{key}")
-        rows, folder = table[table["corrected"] == ""][:SHOWN].to_dict("records"), images[key]
+        rows, folder = table[table["corrected"] == ""][:UNCERTAIN_IMAGES].to_dict("records"), images[key]
         for row in rows:
             image = folder and image_of_row(folder, row["path"], max_pixels)  # images of a private domain have no path
             row["picture"] = add_picture(album, np.asarray(image), THUMBNAIL) if image else None
@@ -93,7 +93,7 @@ def class_shares(results: StreamResults) -> Chart:
     names = results.step_names()
     shares = 100 * DataFrame([step.shares for step in results.steps], index=names).T.sort_index()
     largest = shares.max(axis=1).sort_values(ascending=False, kind="stable")
-    classes = sorted(largest.index[:SHOWN_CLASSES])
+    classes = sorted(largest.index[:MOST_CLASSES])
     table = shares.round(1).rename_axis("class")
     values = table.loc[classes].reset_index().melt("class", names, "step", "share").dropna()
     return draw(
