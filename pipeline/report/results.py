@@ -28,8 +28,7 @@ Content = TypeVar("Content")
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
 
-# columns of values.csv, followed by a column per score, and of choices.csv
-VALUES = {"of": str, "setting": str, "value": str, "A_T": float}
+VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # columns of values.csv; one per score follows
 CHOICES = {
     **dict.fromkeys(("setting", "score", "chosen", "best"), str),
     "regret": float,

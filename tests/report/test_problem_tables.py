@@ -18,7 +18,7 @@ from pipeline.report.problem_tables import (
 
 NAN = np.nan
 MADE_WITH = {"rff.D": 50, "rff.sigma": 1e-4, "method.variant": "paper"}
-CAPTION = "n = 4 test images, 2 seeds, D=50, sigma=0.0001, paper"
+NOTE = "n = 4 test images, 2 seeds, D=50, sigma=0.0001, paper"
 NAMES = ["ant", "bee"]
 IMAGES = TargetImages(
     np.array([[0.0, 0, 0], [4, 0, 0], [0, 1, 0], [4, 1, 0]]),
@@ -93,15 +93,14 @@ def test_tables_are_written_as_csv(tmp_path):
     # the first task lost 50 and 0 points, and ended at 50 and 100
     expected = {
         "forgetting": "task,best,final,forgotten\n1,100.0,75.0,25.0\n",
-        "tasks": f'of,after_task,adapted,sd,source_only\n"{CAPTION}",1,100.0,0.0,50.0\n"{CAPTION}",2,62.5,12.5,37.5\n',
-        "accuracy_matrix": "of,after_task,task,accuracy\n"
-        + "".join(f'"{CAPTION}",{row}\n' for row in ("1,1,100.0", "2,1,75.0", "2,2,50.0")),
-        "classes": f'of,class,accuracy\n"{CAPTION}",ant,75.0\n"{CAPTION}",bee,50.0\n',
+        "tasks": f'of,after_task,adapted,sd,source_only\n"{NOTE}",1,100.0,0.0,50.0\n"{NOTE}",2,62.5,12.5,37.5\n',
+        "accuracy_matrix": f'of,after_task,task,accuracy\n"{NOTE}",1,1,100.0\n"{NOTE}",2,1,75.0\n"{NOTE}",2,2,50.0\n',
+        "classes": f'of,class,accuracy\n"{NOTE}",ant,75.0\n"{NOTE}",bee,50.0\n',
         "pseudo_labels": "task,accuracy,kept\n1,100.0,100.0\n2,50.0,25.0\n",
         "weights": "lowest,highest,weight,images,accuracy\n0.5,0.5,0.5,2,50.0\n1,1,1,1,100.0\n",
         # correct predictions first, in the order of the classes; counts only, as rows of images would reveal labels
         "confusion": "of,actual,predicted,images,share\n"
-        + "".join(f'"{CAPTION}",{pair},2,50.0\n' for pair in ("ant,ant", "bee,bee", "ant,bee", "bee,ant")),
+        + "".join(f'"{NOTE}",{pair},2,50.0\n' for pair in ("ant,ant", "bee,bee", "ant,bee", "bee,ant")),
     }
     assert {name: (tmp_path / f"t/{name}.csv").read_text() for name in expected} == expected
 

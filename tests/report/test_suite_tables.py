@@ -183,13 +183,8 @@ def test_ablation_has_the_change_of_the_mean_and_on_visda_the_published_ablation
 
 def test_headline_has_a_row_per_problem_and_the_gain():
     table = headline_table(suite(OFFICE))
-    assert [c.key for c in table.columns] == [
-        "n",
-        "source_only",
-        "calibrated",
-        "no_clip",
-        "gain",
-    ]  # including ablations
+    keys = ["n", "source_only", "calibrated", "no_clip", "gain"]  # including ablations
+    assert [c.key for c in table.columns] == keys
     assert cell(table, "amazon-dslr", "n").text() == "30"
     assert cell(table, "mean", "n") is None
     gains = {"amazon-dslr": "17.0", "dslr-amazon": "20.0", "mean": "18.5"}

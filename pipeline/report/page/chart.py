@@ -51,9 +51,8 @@ def draw(
 ) -> Chart:
     """Return a chart from a template in templates/charts, which gets values and rows as dictionaries.
 
-    ``key`` names the chart within its section of the page (default: the template's name). The table below the chart has
-    the columns of ``rows`` (default: the values) that the template's ``header`` gives titles to; without a ``header``,
-    it has all columns of ``rows``.
+    ``key`` names the chart within its section of the page (default: the template's name). The table below it has the
+    columns of ``rows`` (default: the values) that the template's ``header`` gives titles to, or all without a header.
     """
     values = values.drop(columns="of", errors="ignore")
     header = {} if rows is None else {name: name for name in rows}

@@ -54,8 +54,8 @@ def drawing_library() -> str:
     import vl_convert
 
     options = {"snippet": "window.vegaEmbed = vegaEmbed;", "vl_version": "6.4"}
-    key = metadata.version("vl-convert-python"), options
-    bundle = cached_text(key, lambda: str(vl_convert.javascript_bundle(**options)))
+    version = metadata.version("vl-convert-python")
+    bundle = cached_text((version, options), lambda: str(vl_convert.javascript_bundle(**options)))
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

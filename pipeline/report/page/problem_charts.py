@@ -133,10 +133,9 @@ def spread_labels(centres: dict[str, tuple[float, float]]) -> dict[str, tuple[fl
 
 def methods(results: ProblemResults) -> Chart:
     """Draw A_T of every compared method that never rejects an image, the best on top."""
-    entries = [entry for entry in results.comparison.methods.values() if not entry.failed and not entry.label_space]
+    ran = [method for method in results.comparison.methods.values() if not method.failed and not method.label_space]
     values = DataFrame(
-        [(entry.title, GROUPS[entry.group], entry.A_T, entry.A_T_sd) for entry in entries],
-        columns=["method", "group", "A_T", "sd"],
+        [(m.title, GROUPS[m.group], m.A_T, m.A_T_sd) for m in ran], columns=["method", "group", "A_T", "sd"]
     ).sort_values(["A_T", "method"], ascending=[False, True])
     return draw(
         "methods",

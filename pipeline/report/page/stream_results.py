@@ -51,8 +51,7 @@ def read_streams(
 ) -> list[StreamResults]:
     """Read the sequences of steps, one for each step that no other continues, with pictures of uncertain images.
 
-    ``images`` maps each step to its ``images`` in suite.yaml, or to None if they are gone. Pictures are added to the
-    album.
+    ``images`` maps each step to its ``images`` in suite.yaml, None if they are gone. Pictures are added to the album.
     """
     steps = {key: read_step(suite, key) for key in images}
     continued = {before for step in steps.values() for before in step.steps_before}
