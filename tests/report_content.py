@@ -1,4 +1,4 @@
-"""Invented content of a report: three problems, one with awkward class names, one with many classes."""
+"""Invented content of a report: three problems, one with awkward class names and one with many classes."""
 
 import json
 from collections import Counter
@@ -25,13 +25,13 @@ METHODS = {
     "ewc-head": ("EWC", "head"),
 }
 PLAIN = ["ant", "bee", "cat", "dog"]
-OF = "n = 30 test images, 2 seeds, D=50"
+CAPTION = "n = 30 test images, 2 seeds, D=50"
 SELECTED = pd.DataFrame(
     [
-        (OF, "sigma", "0.0001", 90.0, -0.2, 0.9),
-        (OF, "sigma", "0.01", 85.0, -0.1, 0.8),
-        (OF, "class_priors", "balanced", 90.0, -0.2, 0.8),
-        (OF, "class_priors", "counted", 91.0, -0.1, 0.7),
+        (CAPTION, "sigma", "0.0001", 90.0, -0.2, 0.9),
+        (CAPTION, "sigma", "0.01", 85.0, -0.1, 0.8),
+        (CAPTION, "class_priors", "balanced", 90.0, -0.2, 0.8),
+        (CAPTION, "class_priors", "counted", 91.0, -0.1, 0.7),
     ],
     columns=["of", "setting", "value", "A_T", "certainty", "views_agree"],
 )
@@ -57,17 +57,17 @@ MATRIX = [99.0, 97.0, 99.0, 95.0, 97.0, 99.0]
 
 
 def figures(base: float) -> dict[str, MethodFigures]:
-    """Return the methods' figures, rising by four points from method to method."""
-    found = {}
+    """Return figures of the methods, each four points higher than the one before."""
+    by_method = {}
     for i, (method, (title, group)) in enumerate(METHODS.items()):
         mean = base + 4 * i
         figure = {"A_T": mean, "A_T_sd": 0.5, "A_T_per_seed": (mean, mean)}
-        found[method] = MethodFigures(title=title, group=group, source_samples=method == "ewc-head", **figure)
-    return found
+        by_method[method] = MethodFigures(title=title, group=group, source_samples=method == "ewc-head", **figure)
+    return by_method
 
 
 def problem(name: str, classes: list[str], base: float, *, swept: bool = False) -> ProblemResults:
-    """Return a problem's results, of three tasks."""
+    """Return the results of a problem with three tasks."""
     source, target = name.split("-")
     accuracy = {"A_T": base + 12, "A_T_sd": 0.5, "source_only_A_T": base + 4, "clip_only_A_T": base}
     others = {
@@ -83,7 +83,7 @@ def problem(name: str, classes: list[str], base: float, *, swept: bool = False) 
 
 
 def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
-    """Return the tables of a problem; every fifth image is taken for the first class."""
+    """Return the tables of a problem; every fifth image is predicted as the first class."""
     labels = [classes[i % len(classes)] for i in range(4 * len(classes))]
     guesses = [classes[0] if i % 5 == 0 else label for i, label in enumerate(labels)]
     pairs, total = Counter(zip(labels, guesses, strict=True)), Counter(labels)
@@ -91,8 +91,8 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
     task = np.array([1, 2, 3])
     actual, predicted = zip(*pairs, strict=True)
     share = [round(100 * n / total[name], 2) for (name, _), n in pairs.items()]
-    between = {"from": 80.0, "to": 86.67, "images": 30, "confidence": 83.0, "accuracy": 78.0}
-    made_with = {
+    confidence_bin = {"from": 80.0, "to": 86.67, "images": 30, "confidence": 83.0, "accuracy": 78.0}
+    captioned = {
         "tasks": {
             "after_task": task,
             "adapted": 99.0 - task,
@@ -103,7 +103,7 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
         "accuracy_matrix": {"after_task": [1, 2, 2, 3, 3, 3], "task": [1, 1, 2, 1, 2, 3], "accuracy": MATRIX},
         "classes": {"class": classes, "accuracy": "50.0"},
         "confusion": {"actual": actual, "predicted": predicted, "images": list(pairs.values()), "share": share},
-        "reliability": {"branch": list(BRANCHES), **between},
+        "reliability": {"branch": list(BRANCHES), **confidence_bin},
     }
     others = {
         "pseudo_labels": {"task": task, "accuracy": "91.0", "kept": 50.0},
@@ -117,21 +117,20 @@ def tables(classes: list[str]) -> dict[str, pd.DataFrame]:
         },
         "map": {"x": points[:, 0], "y": points[:, 1], "class": labels, "split": "test", "predicted": guesses},
     }
-    frames = {name: pd.DataFrame({"of": OF, **columns}) for name, columns in made_with.items()}
+    frames = {name: pd.DataFrame({"of": CAPTION, **columns}) for name, columns in captioned.items()}
     frames |= {name: pd.DataFrame(columns) for name, columns in others.items()}
     shown = {"role": ["mistake", "mistake", "example"], "path": [f"data/{i}.png" for i in (1, 2, 0)]}
     shown |= {"sha256": "ab" * 32, "actual": [classes[i % len(classes)] for i in (1, 2, 0)], "seed": 0}
-    said = {
-        f"{branch}_{what}": value for branch in BRANCHES for what, value in (("says", classes[0]), ("confidence", 97.5))
-    }
-    return frames | {"shown": pd.DataFrame(shown | said)}
+    for branch in BRANCHES:
+        shown |= {f"{branch}_says": classes[0], f"{branch}_confidence": 97.5}
+    return frames | {"shown": pd.DataFrame(shown)}
 
 
 def write_results(results: ProblemResults) -> None:
-    """Write what the stages write about a problem, below this folder."""
+    """Write the files that the stages write about a problem, below the current folder."""
     key = ("toy", results.name)
-    folder, swept, chosen = (of(*key) for of in (paths.problem_tables, paths.sensitivity, paths.selection))
-    for path in (folder, swept, chosen, paths.evaluation(*key).parent):
+    folder, sweeps, selection = paths.problem_tables(*key), paths.sensitivity(*key), paths.selection(*key)
+    for path in (folder, sweeps, selection, paths.evaluation(*key).parent):
         path.mkdir(parents=True, exist_ok=True)
     paths.evaluation(*key).write_text(results.metrics.model_dump_json())
     compared = results.comparison.model_dump_json(exclude={"methods": {"__all__": {"failed"}}})
@@ -140,15 +139,15 @@ def write_results(results: ProblemResults) -> None:
         table.to_csv(folder / f"{name}.csv", index=False)
     if results.sweeps:
         for name, sweep in results.sweeps.accuracy.items():
-            sweep.assign(of=OF)[["of", *sweep]].to_csv(swept / f"{name}.csv", index=False)
-            (swept / f"{name}.json").write_text(json.dumps({"made_with": MADE_WITH, "values": []}))
-        (chosen / "made_with.json").write_text(json.dumps(MADE_WITH))
-        results.sweeps.values.to_csv(chosen / "values.csv", index=False)
-        results.sweeps.choices.to_csv(chosen / "choices.csv", index=False)
+            sweep.assign(of=CAPTION)[["of", *sweep]].to_csv(sweeps / f"{name}.csv", index=False)
+            (sweeps / f"{name}.json").write_text(json.dumps({"made_with": MADE_WITH, "values": []}))
+        (selection / "made_with.json").write_text(json.dumps(MADE_WITH))
+        results.sweeps.values.to_csv(selection / "values.csv", index=False)
+        results.sweeps.choices.to_csv(selection / "choices.csv", index=False)
 
 
 def pictures(album: dict[str, str]) -> ProblemPictures:
-    """Return pictures of the mistakes and of one image's views, each of another colour."""
+    """Return pictures of the mistakes and of the views of one image, each in a different colour."""
 
     def add(colour: int) -> str:
         return add_picture(album, np.full((24, 24, 3), colour, np.uint8), 64)
@@ -158,7 +157,7 @@ def pictures(album: dict[str, str]) -> ProblemPictures:
 
 
 def report_content() -> dict[str, Any]:
-    """Return the content of a page, as the stage `report` does; the last problem has no pictures."""
+    """Return the content of a page, like the stage `report`; the last problem has no pictures."""
     problems = [
         problem("left-right", AWKWARD, 70, swept=True),
         problem("left-many", MANY, 60),

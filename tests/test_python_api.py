@@ -1,4 +1,4 @@
-"""The public Python API on a real project: what it gives is what the stages wrote and computed."""
+"""The public Python API on a real project: it returns what the stages wrote and computed."""
 
 import json
 import shutil
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def cache(finished, monkeypatch):
-    monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # of stages: not in a user's notebook
-    return pipeline.open_cache(finished)  # not the current folder
+    monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # only for stages, not for a user's notebook
+    return pipeline.open_cache(finished)  # which is not the current folder
 
 
-def test_rows_are_those_of_the_store_with_what_the_manifest_says(cache, finished):
+def test_rows_match_the_store_and_the_manifest(cache, finished):
     manifest = finished / "cache/manifests/left"
     rows = cache.rows("left", "clip", view="zeros")
     stored = open_embeddings(finished / "cache/embeddings/left/clip.zarr").read("zeros")
@@ -43,7 +43,7 @@ def test_rows_are_those_of_the_store_with_what_the_manifest_says(cache, finished
     assert not set(train.paths) & set(test.paths)
 
 
-def test_the_dataset_is_read_by_batches(cache, monkeypatch):
+def test_a_data_loader_reads_the_dataset_in_batches(cache, monkeypatch):
     dataset = cache.dataset("right", "vit", part="train", seed=1)
     assert isinstance(dataset, torch.utils.data.Dataset)
     train, _ = cache.rows("right", "vit").split(1)
@@ -53,8 +53,8 @@ def test_the_dataset_is_read_by_batches(cache, monkeypatch):
     assert dataset[3][1] == train.labels[3]
 
 
-def test_a_model_predicts_what_evaluate_scored(cache, finished):
-    """A_T of its labels on the test images, seed by seed, is that of metrics.json."""
+def test_a_model_reproduces_the_accuracy_of_stage_evaluate(cache, finished):
+    """Per seed, on the test images."""
     metrics = json.loads((finished / "results/toy/evaluations/left-right.json").read_text())
     rows, clip = cache.rows("right", "vit"), cache.rows("right", "clip")
     for seed, expected in enumerate(metrics["A_T_per_seed"]):
@@ -69,7 +69,7 @@ def test_a_model_predicts_what_evaluate_scored(cache, finished):
     assert cache.model("left-right", after=1).classes_seen == ("ant", "bee")
 
 
-def test_methods_are_compared_as_the_stage_does(cache, finished):
+def test_methods_are_compared_as_in_stage_compare(cache, finished):
     file = finished / "results/toy/problems/left-right/comparison.json"
     written = json.loads(file.read_text())["methods"]
     figures = cache.compare("calibrated")
@@ -81,7 +81,7 @@ def test_methods_are_compared_as_the_stage_does(cache, finished):
     assert cache.compare(always_the_first_class, "left-right").loc["left-right", "A_T"] == 25
 
 
-def test_a_git_url_and_a_remote_are_all_that_is_needed(project_copy, cache, tmp_path, monkeypatch):
+def test_a_git_url_and_a_dvc_remote_suffice(project_copy, cache, tmp_path, monkeypatch):
     project, bare = project_copy, tmp_path / "team.git"
     project.run("dvc", "remote", "add", "--default", "store", str(tmp_path / "remote"))
     project.commit("remote")
@@ -94,28 +94,28 @@ def test_a_git_url_and_a_remote_are_all_that_is_needed(project_copy, cache, tmp_
     url = f"file://{bare}"
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    there = pipeline.open_cache(url, rev="v1")
-    rows, clip = there.rows("right", "vit"), there.rows("right", "clip")
+    tagged = pipeline.open_cache(url, rev="v1")
+    rows, clip = tagged.rows("right", "vit"), tagged.rows("right", "clip")
     np.testing.assert_array_equal(rows.numpy(), cache.rows("right", "vit").numpy())
     assert rows.paths == cache.rows("right", "vit").paths
-    assert there.model("left-right").predict(rows, clip).label.shape == (24,)
-    assert there.compare("calibrated").equals(cache.compare("calibrated"))
-    assert pipeline.open_cache(url).params.rff.D == 51  # its default branch
+    assert tagged.model("left-right").predict(rows, clip).label.shape == (24,)
+    assert tagged.compare("calibrated").equals(cache.compare("calibrated"))
+    assert pipeline.open_cache(url).params.rff.D == 51  # on the default branch
     with pytest.raises(RefereeError, match=r"D = 50, but params\.yaml says 51"):
         pipeline.open_cache(url).model("left-right")
     assert not list((tmp_path / "empty").iterdir())
 
 
-def refused(ask, *arguments, **settings):
-    """Return the one line of a call that must be refused."""
+def refused(call, *arguments, **settings):
+    """Return the one-line error that a call must raise."""
     with pytest.raises(RefereeError) as error:
-        ask(*arguments, **settings)
+        call(*arguments, **settings)
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("call", "words"),
     [
         (lambda cache: cache.rows("lfet", "vit"), ("domains", "'left'")),
         (lambda cache: cache.rows("left", "resnet"), ("models", "vit")),
@@ -126,19 +126,19 @@ def refused(ask, *arguments, **settings):
         (lambda cache: cache.compare("calibrate"), ("calibrate", "'calibrated'")),
     ],
 )
-def test_mistakes_are_one_line(cache, ask, said):
-    line = refused(ask, cache)
-    assert all(word in line for word in said), line
+def test_mistakes_raise_a_one_line_error(cache, call, words):
+    line = refused(call, cache)
+    assert all(word in line for word in words), line
 
 
 @pytest.mark.parametrize("arguments", [{"folder": "nowhere"}, {"folder": ".", "rev": "no-such"}])
-def test_what_is_no_project_is_one_line(arguments, tmp_path, monkeypatch):
+def test_opening_something_else_than_a_project_raises_a_one_line_error(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(pipeline.open_cache, **arguments)
 
 
 def test_the_package_imports_nothing_until_it_is_used():
     code = "import sys, pipeline; print(sorted({'numpy', 'zarr', 'torch', 'sklearn', 'dvc'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
     assert set(pipeline.__all__) <= {name for name in pipeline.__all__ if getattr(pipeline, name)}

@@ -1,1 +1,1 @@
-"""The Python API, of which `pipeline` exports what is public."""
+"""Implementation of the public Python API, which `pipeline` exports."""

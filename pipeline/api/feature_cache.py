@@ -1,4 +1,4 @@
-"""A project's cached features in Python: its domains, models, problems, and the rows and models of each."""
+"""Open a project's cached features, labels, splits and adapted models from Python."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def open_cache(folder: str | Path = ".", *, rev: str | None = None) -> FeatureCa
     Parameters
     ----------
     folder : str or Path, default "."
-        The project's folder, or the address of its git repository.
+        The project's folder, or the URL of its git repository.
     rev : str, optional
-        A commit, branch or tag. What is asked for is then read from the repository's DVC cache or remote into a
-        temporary folder; nothing is checked out. Of an address it is the default branch if omitted.
+        A commit, branch or tag; of a URL, the default branch if omitted. Files are then fetched from the repository's
+        DVC cache or remote into a temporary folder when they are needed. Nothing is checked out.
 
     Returns
     -------
@@ -48,7 +48,8 @@ def open_cache(folder: str | Path = ".", *, rev: str | None = None) -> FeatureCa
     Raises
     ------
     RefereeError
-        One line that names the file or key and the remedy, here and in everything below.
+        If a file or key is missing or wrong: one line that names it and says how to fix it. The methods of the cache
+        raise it too.
 
     Examples
     --------
@@ -70,17 +71,17 @@ def open_cache(folder: str | Path = ".", *, rev: str | None = None) -> FeatureCa
 
 
 class FeatureCache:
-    """The cached features of a project; `open_cache` makes one.
+    """The cached features of a project, as returned by `open_cache`.
 
     Attributes
     ----------
     params : Params
-        params.yaml and suite.yaml.
+        The settings in params.yaml and suite.yaml.
     """
 
     def __init__(self, files: Path | RevisionFiles) -> None:
         self._files = files
-        self._bring(PARAMS_FILE, SUITE_FILE)
+        self._fetch(PARAMS_FILE, SUITE_FILE)
         self.params: Params = load_params(self._root)
 
     @property
@@ -90,39 +91,39 @@ class FeatureCache:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models whose features are cached, and of those that are joined."""
+        """The names of the models whose features are cached, followed by the joined models."""
         return (*self.params.models, *(entry.name for entry in self.params.joined))
 
     @property
     def problems(self) -> Mapping[str, tuple[str, str]]:
-        """Source and target of each problem, by its name."""
+        """The source and target of each problem, by name."""
         return {name: (problem.source, problem.target) for name, problem in self.params.problems.items()}
 
     @property
     def streams(self) -> Mapping[str, tuple[str, ...]]:
-        """The keys of the steps of each stream, those whose images are gone first."""
+        """The keys of the steps of each stream; steps whose images are gone come first."""
         return {name: tuple(states) for name, states in streams_of(self.params).items()}
 
     def rows(self, domain: str, model: str, view: str = "original") -> FeatureRows:
-        """Return the features of a domain's images by a model.
+        """Return the features that a model computed for a domain's images.
 
         Parameters
         ----------
         domain, model : str
-            Keys of `domains` and `models` (or a name of `joined`) in suite.yaml.
+            A key of `domains`, and a key of `models` or a name in `joined`, in suite.yaml.
         view : str, default "original"
             One of the domain's views: ``original``, ``zeros``, ``rand``.
 
         Returns
         -------
         FeatureRows
-            Of shape (n, d), read when asked for.
+            Rows of shape (n, d), read on demand.
         """
         named("domains", self.params.domains, domain)
         named("models", dict.fromkeys(self.models), model)
-        self._bring(paths.manifest(domain), paths.embeddings(domain, model))
-        opened = LabelledDomain(domain, model, self.params.language, root=self._root)
-        return FeatureRows(opened, model, view)
+        self._fetch(paths.manifest(domain), paths.embeddings(domain, model))
+        labelled_domain = LabelledDomain(domain, model, self.params.language, root=self._root)
+        return FeatureRows(labelled_domain, model, view)
 
     def dataset(
         self,
@@ -140,9 +141,9 @@ class FeatureCache:
         domain, model, view : str
             As in `rows`.
         part : {"all", "train", "test"}, default "all"
-            Which images.
+            Which images to include.
         seed : int, optional
-            Whose train or test images; the first seed if omitted.
+            The seed of the train/test split; the first seed if omitted.
 
         Returns
         -------
@@ -157,25 +158,25 @@ class FeatureCache:
         return RowDataset(rows, rows.labels)
 
     def model(self, problem: str, *, after: int | None = None, seed: int | None = None) -> AdaptedModel:
-        """Return an adapted model, whose `predict` takes the features of new images.
+        """Return an adapted model; its `predict` takes the features of new images.
 
         Parameters
         ----------
         problem : str
             A key of `problems` in suite.yaml.
         after : int, optional
-            After which task, counted from 1; the last if omitted.
+            The task after which the model is taken, counted from 1; the last task if omitted.
         seed : int, optional
-            The first if omitted.
+            The first seed if omitted.
 
         Returns
         -------
         AdaptedModel
         """
         params = self.params
-        source, target = self._pair(problem)
+        source, target = self._source_and_target(problem)
         needed = (paths.bases(source), paths.source_model(source), paths.target_model(problem))
-        self._bring(*needed, *self._features_of(target), paths.prompts(target))
+        self._fetch(*needed, *self._feature_paths(target), paths.prompts(target))
         return open_adapted_model(
             self._project.problem(problem),
             method_options(params.method.variant, params.method.options),
@@ -185,14 +186,14 @@ class FeatureCache:
         )
 
     def stream_model(self, stream: str, *, after: str | None = None) -> AdaptedModel:
-        """Return the model of a stream of unlabelled images, as `model` does that of a problem.
+        """Return the adapted model of a stream of unlabelled images.
 
         Parameters
         ----------
         stream : str
             A key of `streams`.
         after : str, optional
-            The name of a step; the newest if omitted.
+            The name of the step after which the model is taken; the newest step if omitted.
 
         Returns
         -------
@@ -201,9 +202,9 @@ class FeatureCache:
         params = self.params
         step = newest_step(params, stream, after)
         state = params.steps.get(step) or params.past[step]
-        # whose stores say which backbones new images need: the source's where the step's images are gone
+        # The domain's stores name the backbones that new images need. If the step's images are gone, use the source's.
         domain = state.domain if isinstance(state, StepEntry) else state.source
-        self._bring(paths.stream_state(step), paths.bases(state.source), *self._features_of(domain))
+        self._fetch(paths.stream_state(step), paths.bases(state.source), *self._feature_paths(domain))
         return open_stream_model(
             step,
             self._project.domain(domain),
@@ -212,13 +213,13 @@ class FeatureCache:
         )
 
     def compare(self, method: str | Method, problem: str | None = None) -> pd.DataFrame:
-        """Score a method as the stage `compare` does: same features, splits and bases.
+        """Score a method on the same features, splits and bases as the stage `compare`.
 
         Parameters
         ----------
         method : str or callable
-            A name that `compare.methods` in params.yaml may have, or a function of a `Seed`, in which there is no label
-            of the target, that returns after each task the predicted classes (n,) of ``seed.target.test``.
+            A name that is valid in `compare.methods` of params.yaml, or a function. It takes a `Seed`, which holds no
+            target labels, and returns for each task the classes (n,) predicted for ``seed.target.test`` after it.
         problem : str, optional
             All problems if omitted.
 
@@ -236,21 +237,20 @@ class FeatureCache:
         run = compared_method(method).run if isinstance(method, str) else method
         figures = {}
         for name in self.problems if problem is None else (problem,):
-            source, target = self._pair(name)
-            self._bring(paths.bases(source), paths.prompts(target))
-            self._bring(*self._features_of(source), *self._features_of(target))
+            source, target = self._source_and_target(name)
+            self._fetch(paths.bases(source), paths.prompts(target))
+            self._fetch(*self._feature_paths(source), *self._feature_paths(target))
             bases = read_bases(self._root / paths.bases(source))
-            opened = self._project.labelled_problem(name)
+            labelled = self._project.labelled_problem(name)
             figures[name] = accuracy_figures(
                 [
-                    opened.accuracies(index, run(opened.seed(index, bases.basis(index))))
-                    for index in range(len(opened.target.seeds))
+                    labelled.accuracies(index, run(labelled.seed(index, bases.basis(index))))
+                    for index in range(len(labelled.target.seeds))
                 ]
             )
         return pd.DataFrame.from_dict(figures, orient="index")
 
     def __repr__(self) -> str:
-        """Say what is in the cache."""
         parts = ("domains", self.domains), ("models", self.models), ("problems", self.problems)
         return f"<FeatureCache {'; '.join(f'{key} {listed(names)}' for key, names in parts)}>"
 
@@ -258,11 +258,11 @@ class FeatureCache:
     def _project(self) -> Project:
         return open_project(self.params, self._root)
 
-    def _pair(self, problem: str) -> tuple[str, str]:
-        found = named("problems", self.params.problems, problem)
-        return found.source, found.target
+    def _source_and_target(self, problem: str) -> tuple[str, str]:
+        entry = named("problems", self.params.problems, problem)
+        return entry.source, entry.target
 
-    def _features_of(self, domain: str) -> tuple[Path, ...]:
+    def _feature_paths(self, domain: str) -> tuple[Path, ...]:
         models = (self.params.vision, self.params.language)
         return paths.manifest(domain), *(paths.embeddings(domain, model) for model in models)
 
@@ -270,8 +270,8 @@ class FeatureCache:
     def _root(self) -> Path:
         return self._files if isinstance(self._files, Path) else self._files.folder
 
-    def _bring(self, *needed: Path) -> None:
-        """Bring outputs of a revision into its folder; in a project's folder they are there or `dvc repro` is due."""
+    def _fetch(self, *needed: Path) -> None:
+        """Fetch outputs of a revision; in a project's own folder, `dvc repro` must have written them."""
         if isinstance(self._files, RevisionFiles):
             for path in needed:
                 self._files.bring(path)

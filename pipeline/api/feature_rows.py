@@ -1,4 +1,4 @@
-"""The rows of a domain by a model in Python, with their paths, labels, tasks and splits."""
+"""The features of a domain's images, read on demand, with their paths, labels, tasks and splits."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Floats = npt.NDArray[np.float32]
 
 
 class FeatureRows:
-    """The features (n, d) of a domain's images by a model, read when they are asked for; `FeatureCache.rows`.
+    """The features (n, d) that a model computed for a domain's images, read on demand; see `FeatureCache.rows`.
 
-    Indexing with a number, a slice, row numbers or a mask reads these rows and no others, as float32 (what is stored
-    may be float16). Small views are kept in memory, large ones are read again from the store.
+    Indexing with a number, a slice, row numbers or a mask reads only the selected rows, as float32 even if they are
+    stored as float16. Small views are kept in memory; large ones are read from the store every time.
 
     Attributes
     ----------
     domain, model, view : str
-        Whose features these are.
+        The domain, model and view that the features belong to.
     """
 
     def __init__(
-        self, opened: LabelledDomain, model: str, view: str, index: npt.NDArray[np.intp] | None = None
+        self, domain: LabelledDomain, model: str, view: str, index: npt.NDArray[np.intp] | None = None
     ) -> None:
-        self.domain, self.model, self.view = opened.name, model, view
-        self._opened = opened
-        self._rows = opened.vision_rows(view)
+        self.domain, self.model, self.view = domain.name, model, view
+        self._labelled_domain = domain
+        self._rows = domain.vision_rows(view)
         self._index = np.arange(len(self._rows)) if index is None else index
 
     def __len__(self) -> int:
@@ -47,85 +47,85 @@ class FeatureRows:
 
     def __getitem__(self, key: Any) -> Floats:
         numbers = self._index[key]
-        ascending, back = np.unique(numbers, return_inverse=True)
-        return np.asarray(self._rows[ascending], dtype=np.float32)[back]
+        ascending, inverse = np.unique(numbers, return_inverse=True)
+        return np.asarray(self._rows[ascending], dtype=np.float32)[inverse]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.asarray(self[:], dtype=dtype)
 
     def take(self, index: Any) -> FeatureRows:
-        """Return some of the rows without reading them.
+        """Select rows without reading them.
 
         Parameters
         ----------
         index : slice, ndarray of int of shape (m,) or ndarray of bool of shape (n,)
-            Which rows, as in NumPy.
+            The rows to select, as in NumPy.
 
         Returns
         -------
         FeatureRows
-            Of shape (m, d).
+            The selected rows, of shape (m, d).
         """
-        return FeatureRows(self._opened, self.model, self.view, self._index[index])
+        return FeatureRows(self._labelled_domain, self.model, self.view, self._index[index])
 
     def in_view(self, view: str) -> FeatureRows:
-        """Return the rows of the same images in another view.
+        """Return the features of the same images in another view.
 
         Parameters
         ----------
         view : str
-            A view that the store has, such as ``zeros``.
+            A view in the store, such as ``zeros``.
 
         Returns
         -------
         FeatureRows
             Of shape (n, d).
         """
-        return FeatureRows(self._opened, self.model, view, self._index)
+        return FeatureRows(self._labelled_domain, self.model, view, self._index)
 
     def numpy(self) -> Floats:
-        """Return all rows (n, d) as an array."""
+        """Read all rows into an array (n, d)."""
         return self[:]
 
     def torch(self) -> torch.Tensor:
-        """Return all rows (n, d) as a tensor."""
+        """Read all rows into a tensor (n, d)."""
         import torch
 
         return torch.from_numpy(self[:])
 
     @property
     def paths(self) -> list[str]:
-        """The path of each image, as the manifest has it."""
-        images = self._opened.image_paths
-        return [images[number] for number in self._index]
+        """The path of each image, as in the manifest."""
+        paths = self._labelled_domain.image_paths
+        return [paths[number] for number in self._index]
 
     @property
     def labels(self) -> npt.NDArray[np.int64]:
-        """The class (n,) of each image, a position in `classes`."""
-        return self._opened.labels[self._index]
+        """The class (n,) of each image, as a position in `classes`."""
+        return self._labelled_domain.labels[self._index]
 
     @property
     def classes(self) -> list[str]:
         """The names of the classes, in order of arrival."""
-        return self._opened.class_names
+        return self._labelled_domain.class_names
 
     @property
     def task(self) -> npt.NDArray[np.int64]:
-        """The task (n,) that brings each image, counted from 1."""
-        return self._opened.tasks.task[self._index] + 1
+        """The task (n,) in which each image arrives, counted from 1."""
+        return self._labelled_domain.tasks.task[self._index] + 1
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds under which images are split."""
-        return tuple(self._opened.seeds)
+        """The seeds for which the images are split."""
+        return tuple(self._labelled_domain.seeds)
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """What made the rows: model, weights, preprocessing, precision."""
-        return self._opened.vision.provenance
+        """How the rows were computed: model, weights, preprocessing, precision."""
+        return self._labelled_domain.vision.provenance
 
     def split(self, seed: int) -> tuple[FeatureRows, FeatureRows]:
-        """Return the train rows and the test rows of a seed, the split of all results.
+        """Split the rows into the train and test images of a seed, as for all results.
 
         Parameters
         ----------
@@ -137,8 +137,8 @@ class FeatureRows:
         train, test : FeatureRows
         """
         if seed not in self.seeds:
-            raise ParamsError(f"seed {seed}: {self.domain} was split for {listed(self.seeds)}")
-        test = self._opened.tasks.is_test(seed)[self._index]
+            raise ParamsError(f"seed {seed}: {self.domain} is only split for the seeds {listed(self.seeds)}")
+        test = self._labelled_domain.tasks.is_test(seed)[self._index]
         return self.take(~test), self.take(test)
 
     def __repr__(self) -> str:

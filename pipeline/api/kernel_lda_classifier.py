@@ -1,4 +1,4 @@
-"""The kernel LDA of the method as a scikit-learn classifier, for those who want only that."""
+"""The method's kernel LDA as a scikit-learn classifier that needs no project."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -19,26 +19,26 @@ from pipeline.method.zero_shot import softmax
 
 
 class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear discriminants of random Fourier features, eqs. (7)–(13), as a scikit-learn classifier.
+    """Linear discriminant analysis of random Fourier features, eqs. (7)–(13), as a scikit-learn classifier.
 
-    Rows are divided by their norms, as embeddings are before the kernel. Statistics add: `partial_fit` on batches, in
-    any order, gives the classifier that `fit` on all rows gives, and a class may come at any time if ``classes`` named
-    it at first.
+    Rows are divided by their norms, as embeddings are before the kernel. `partial_fit` adds up statistics, so batches
+    in any order give the same classifier as `fit` on all rows. A class may first appear in any batch if ``classes``
+    names it in the first call.
 
     Parameters
     ----------
     D : int, default 1000
         Number of Fourier features.
     sigma : float, default 1e-4
-        Of the kernel, in the meaning that ``convention`` gives it.
+        Scale of the kernel, as defined by ``convention``.
     convention : {"gamma", "bandwidth", "spread"}, default "gamma"
-        exp(−σ‖x−y‖²), exp(−‖x−y‖²/(2σ²)), or frequencies drawn from N(0, σ² I).
+        The kernel is exp(−σ‖x−y‖²), exp(−‖x−y‖²/(2σ²)), or has frequencies drawn from N(0, σ² I).
     ridge : float, default 0.1
-        Added to the diagonal of the covariance, as a share of its mean diagonal.
+        Added to the diagonal of the covariance, as a fraction of the mean of that diagonal.
     orthogonal : bool, default False
-        Draw orthogonal frequencies: the same kernel, a smaller error.
+        Draw orthogonal frequencies, which approximate the same kernel with a smaller error.
     random_state : int, RandomState or None, default 0
-        Draws the frequencies. An int gives the basis that the pipeline draws for that seed.
+        Seed of the frequencies. An int gives the same basis as in the pipeline for that seed.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     basis_ : Basis
         The frequencies and phases.
     statistics_ : ClassStatistics
-        The sums that the classifier is made of.
+        The sums from which the classifier is computed.
     n_features_in_ : int
         Width d of the rows.
 
@@ -62,7 +62,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     statistics_: ClassStatistics
-    _classifier: Classifier | None  # solved for when it is first asked for
+    _classifier: Classifier | None  # None until it is first needed
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Any = None) -> Self:
-        """Fit to these rows alone.
+        """Fit to these rows, discarding all earlier ones.
 
         Parameters
         ----------
@@ -91,21 +91,21 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             The class of each row.
         sample_weight : array-like of shape (n,), optional
-            Weights from 0 on. Ones if omitted.
+            Non-negative weights; ones if omitted.
 
         Returns
         -------
         KernelLDAClassifier
-            This one.
+            The estimator itself.
         """
-        self._update(X, y, sample_weight, classes=None, first=True, at_least=2)
-        self._solved()  # rows without spread are refused here and not by `predict`
+        self._update(X, y, sample_weight, classes=None, first=True, min_samples=2)
+        self._solve()  # so that rows without spread fail here instead of in `predict`
         return self
 
     def partial_fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
-        """Add rows to those of earlier calls.
+        """Add rows to the ones of earlier calls.
 
         Parameters
         ----------
@@ -114,14 +114,14 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             The class of each row.
         classes : array-like of shape (C,), optional
-            All classes that will come; counts in the first call alone, and may be omitted if it has rows of all.
+            All classes that will ever appear. Read in the first call only, and optional if that call has rows of all.
         sample_weight : array-like of shape (n,), optional
-            Weights from 0 on. Ones if omitted.
+            Non-negative weights; ones if omitted.
 
         Returns
         -------
         KernelLDAClassifier
-            This one.
+            The estimator itself.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return softmax(F), eq. (13).
+        """Return the class probabilities softmax(F), eq. (13).
 
         Parameters
         ----------
@@ -160,20 +160,20 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n, C)
-            0 for a class that had no row yet.
+            The probability of a class without any rows so far is 0.
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False)
-        classifier, known = self._solved(), self._known()
+        classifier, seen = self._solve(), self._classes_seen()
         p = np.zeros((len(rows), len(self.classes_)))
         for index in row_blocks(len(rows), BLOCK_IMAGES):
             scores = classifier.scores(deviations(self.basis_, rows[index]))
-            p[np.ix_(index, known)] = softmax(scores)
+            p[np.ix_(index, seen)] = softmax(scores)
         return p
 
-    def _update(self, X: Any, y: Any, weights: Any, *, classes: Any, first: bool, at_least: int = 1) -> Self:
+    def _update(self, X: Any, y: Any, weights: Any, *, classes: Any, first: bool, min_samples: int = 1) -> Self:
         rows, labels = validate_data(
-            self, X, y, reset=first, ensure_min_samples=at_least, ensure_min_features=2 if first else 1
+            self, X, y, reset=first, ensure_min_samples=min_samples, ensure_min_features=2 if first else 1
         )
         check_classification_targets(labels)
         weights = _check_sample_weight(weights, rows, ensure_non_negative=True)
@@ -183,9 +183,9 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if (unknown := self.classes_[index] != labels).any():
             raise ValueError(f"y: class {labels[unknown][0]} is not among `classes` of the first call")
         try:
-            statistics = self._first(rows.shape[1]) if first else self.statistics_
+            statistics = self._start(rows.shape[1]) if first else self.statistics_
             for block in row_blocks(len(rows), BLOCK_IMAGES):
-                # float64: rows that hardly differ would drown in the rounding of float32 products
+                # float64: rounding of float32 products would swamp the differences between similar rows
                 features = deviations(self.basis_, rows[block]).astype(np.float64)
                 statistics.update(features, index[block], weights[block])
         except RefereeError as error:
@@ -194,22 +194,23 @@ class KernelLDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._classifier = None
         return self
 
-    def _first(self, d: int) -> ClassStatistics:
+    def _start(self, d: int) -> ClassStatistics:
+        """Draw the basis and return empty statistics."""
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31))
         self.basis_ = draw_basis(d, self.D, self.sigma, self.convention, seed, orthogonal=self.orthogonal)
         return zeros(len(self.classes_), self.D)
 
-    def _known(self) -> npt.NDArray[np.intp]:
+    def _classes_seen(self) -> npt.NDArray[np.intp]:
         """Return the classes (K,) that have rows so far."""
         return np.flatnonzero(self.statistics_.weight > 0)
 
-    def _solved(self) -> Classifier:
-        """Return the discriminants of these classes, eqs. (11), (12)."""
+    def _solve(self) -> Classifier:
+        """Return the discriminants of the classes seen, eqs. (11), (12)."""
         if self._classifier is None:
             statistics, regularisation = self.statistics_, Regularisation(self.ridge)
-            means = statistics.means()[self._known()]
+            means = statistics.means()[self._classes_seen()]
             try:
                 within = statistics.within()
                 ridge = regularisation.absolute_ridge(within, means, self.basis_.D)

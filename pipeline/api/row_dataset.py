@@ -1,4 +1,4 @@
-"""Cached features as a dataset of torch."""
+"""Cached features as a torch dataset."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ Item = tuple[torch.Tensor, int]
 
 
 class RowDataset(Dataset[Item]):
-    """Pairs of a row (d,), float32, and its label; a `DataLoader` reads the rows of a batch together."""
+    """Pairs of a float32 row (d,) and its label; a `DataLoader` reads all rows of a batch at once."""
 
     def __init__(self, rows: Rows, labels: Labels) -> None:
         self.rows, self.labels = rows, labels
@@ -24,7 +24,7 @@ class RowDataset(Dataset[Item]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
-        """Return several pairs, for which the store is read once."""
+        """Return several pairs, reading the store only once."""
         numbers = np.asarray(indices)
         rows = torch.from_numpy(self.rows[numbers])
         return list(zip(rows, self.labels[numbers].tolist(), strict=True))

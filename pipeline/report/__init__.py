@@ -1,1 +1,1 @@
-"""What people look at: tables, plots, pictures, the page."""
+"""Present results to people: tables, plots, pictures and the report page."""

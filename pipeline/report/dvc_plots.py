@@ -1,7 +1,7 @@
-"""The page around `dvc plots`: .dvc/plots/page.html, with the drawing library inside, so that it needs no network.
+"""Write the HTML template of `dvc plots`, .dvc/plots/page.html, which contains the drawing library.
 
-DVC's own page loads Vega from a server, and without a network stays blank. .dvc/config names this one instead. Write it
-again after another version of vl-convert-python was pinned: ``python -m pipeline.report.dvc_plots``.
+DVC's own template loads Vega from a server and stays blank without a network, so .dvc/config names this one. After
+changing the pinned version of vl-convert-python, write it again: ``python -m pipeline.report.dvc_plots``.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ body {{ display: flex; flex-wrap: wrap; gap: 2rem; align-items: flex-start; }}
 
 
 def plots_page() -> str:
-    """Return the template that DVC fills with its plots; without its placeholder for scripts, it loads none."""
+    """Return the template that DVC fills with its plots; DVC adds no scripts, as there is no placeholder for them."""
     return FRAME.format(script=drawing_library())
 
 

@@ -1,7 +1,7 @@
-"""What a result was made with: the parameters that its numbers depend on, kept in the file beside them.
+"""Record the parameters that a result depends on, and find results that were made with other ones.
 
-DVC runs whatever part of the graph one asks for, so results of other parameters may lie next to fresh ones. Every
-result file holds its own, and whoever shows a number compares them with params.yaml and says where they differ.
+DVC runs any part of the graph on request, so results of older parameters may lie next to fresh ones. Every result file
+therefore holds its own parameters, and code that shows a number compares them with params.yaml and says what differs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,33 +13,33 @@ from pipeline.errors import listed
 MadeWith = Mapping[str, Any]  # "section.key" -> value, as JSON has it
 
 SECTIONS = ("data", "language", "method", "refinement", "rff", "views", "vision")
-# how files are read and what is pushed: no number depends on it
+# settings for reading and pushing files; no number depends on them
 WITHOUT_EFFECT = ("data.unreadable", "data.empty_class", "data.max_pixels", "data.private")
 FEATURES = tuple(f"{paths.CACHE}/{kind}/" for kind in ("embeddings", "manifests", "prompts"))
 
 
 def made_with(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters behind a result, by their dotted names.
+    """Return the parameters behind a result by dotted name.
 
     Examples
     --------
     >>> made_with({"rff": {"D": 500, "sigma": 0.1}, "vision": "vit", "suite": "digits"})
     {'vision': 'vit', 'rff.D': 500, 'rff.sigma': 0.1}
     """
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name in SECTIONS:
         section = params.get(name)
         if isinstance(section, Mapping):
-            found |= {f"{name}.{key}": value for key, value in section.items()}
+            parameters |= {f"{name}.{key}": value for key, value in section.items()}
         elif section is not None:
-            found = {name: section, **found}
-    return {key: value for key, value in found.items() if key not in WITHOUT_EFFECT}
+            parameters = {name: section, **parameters}
+    return {key: value for key, value in parameters.items() if key not in WITHOUT_EFFECT}
 
 
-def changed_parameters(made: MadeWith, now: MadeWith) -> list[str]:
-    """Return how the parameters behind a result differ from those of today, as ``key=value`` of the result.
+def changed_parameters(recorded: MadeWith, current: MadeWith) -> list[str]:
+    """Return the recorded parameters of a result that differ from the current ones, as ``key=value``.
 
-    Only what the result depends on counts: keys that ``made`` lacks are not looked at.
+    Keys that are not recorded are ignored: the result does not depend on them.
 
     Examples
     --------
@@ -48,31 +48,31 @@ def changed_parameters(made: MadeWith, now: MadeWith) -> list[str]:
     """
     return [
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
-        for key, value in made.items()
-        if value != now.get(key)
+        for key, value in recorded.items()
+        if value != current.get(key)
     ]
 
 
-def stale_notes(results: Mapping[str, MadeWith], now: MadeWith, remedy: str) -> list[str]:
-    """Return a line for every group of results that were made with the same other parameters than today's.
+def stale_notes(results: Mapping[str, MadeWith], current: MadeWith, remedy: str) -> list[str]:
+    """Return a line for each group of results that differ from the current parameters in the same way.
 
-    ``remedy`` is the command that makes the results again.
+    ``remedy`` is the command that computes the results again.
     """
     groups: dict[str, list[str]] = {}
-    for name, made in results.items():
-        if differ := changed_parameters(made, now):
-            groups.setdefault(", ".join(differ), []).append(name)
+    for name, recorded in results.items():
+        if changes := changed_parameters(recorded, current):
+            groups.setdefault(", ".join(changes), []).append(name)
     return [
-        f"not of today's params.yaml: {', '.join(names)} made with {what}; run {remedy}"
-        for what, names in groups.items()
+        f"not of today's params.yaml: {', '.join(names)} made with {changes}; run {remedy}"
+        for changes, names in groups.items()
     ]
 
 
 def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Return a line for each of these stages that was run on other features than those that dvc.lock names now.
+    """Return a line for each of these stages that was run on other features than dvc.lock now names.
 
-    After `git pull`, `dvc repro --allow-missing` takes features of the former commit that lie in cache/ for those of
-    this one, where DVC's own cache lacks the new ones.
+    After `git pull`, `dvc repro --allow-missing` uses the former commit's features in cache/ if DVC's own cache lacks
+    the new ones.
 
     Examples
     --------
@@ -84,8 +84,8 @@ def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str
     outputs = {out["path"]: out["md5"] for entry in stages.values() for out in entry.get("outs", ()) if "md5" in out}
     notes = []
     for name in names:
-        read = {dep["path"]: dep.get("md5") for dep in stages.get(name, {}).get("deps", ())}
-        former = [path for path, md5 in read.items() if path.startswith(FEATURES) and outputs.get(path, md5) != md5]
+        inputs = {dep["path"]: dep.get("md5") for dep in stages.get(name, {}).get("deps", ())}
+        former = [path for path, md5 in inputs.items() if path.startswith(FEATURES) and outputs.get(path, md5) != md5]
         if former:
             notes.append(
                 f"{name} was run on a former {listed(former, most=1)}; "

@@ -1,4 +1,4 @@
-"""Figures of a method on one problem, in percent, as results files have them."""
+"""Compute the figures of a method on one problem, in percent, as stored in result files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +10,12 @@ from pipeline.method.continual_metrics import LabelSpaceScores, average_incremen
 
 Float = npt.NDArray[np.float64]
 
-# of `LabelSpaceScores`, and their titles
+# field of `LabelSpaceScores` -> its title
 MEASURES = {"shared": "shared", "unknown": "unknown", "h_score": "H-score", "auroc": "AUROC"}
 
 
 def percent(fraction: float | np.floating[Any]) -> float:
-    """Return a fraction as percent with two decimals.
+    """Convert a fraction to percent with two decimals.
 
     Examples
     --------
@@ -26,15 +26,15 @@ def percent(fraction: float | np.floating[Any]) -> float:
 
 
 def percent_where_known(fractions: Float) -> float | None:
-    """Return the mean, in percent, of the fractions that are not NaN; None where all are."""
+    """Return the mean, in percent, of the fractions that are not NaN, or None if all are NaN."""
     known = fractions[~np.isnan(fractions)]
     return percent(np.mean(known)) if known.size else None
 
 
 def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
-    """Return the figures of a method's accuracy matrices (T, T), one per seed, in percent.
+    """Return the figures of a method, in percent, from its accuracy matrices (T, T), one per seed.
 
-    At [k, j] a matrix has the accuracy on task j after task k.
+    Entry [k, j] of a matrix is the accuracy on task j after task k.
     """
     final = [final_accuracy(matrix) for matrix in matrices]
     incremental = [average_incremental_accuracy(matrix) for matrix in matrices]
@@ -48,10 +48,10 @@ def accuracy_figures(matrices: Sequence[Float]) -> dict[str, Any]:
 
 
 def label_space_figures(seeds: Sequence[Sequence[LabelSpaceScores]]) -> dict[str, Any]:
-    """Return, in percent and as means over the seeds, how well known and unknown test images are told apart.
+    """Return how well known and unknown test images are told apart, in percent, as means over the seeds.
 
-    ``seeds`` has, for each seed, the scores after each task. The figures are those after the last one and, in
-    ``per_task``, after each; None stands where there is nothing to measure.
+    ``seeds`` holds the scores after each task of each seed. The figures are those after the last task and, in
+    ``per_task``, after each task; they are None if there is nothing to measure.
     """
     values = np.array([[[getattr(k, name) for name in MEASURES] for k in tasks] for tasks in seeds])
     per_task = {name: [percent_where_known(column) for column in values[:, :, i].T] for i, name in enumerate(MEASURES)}

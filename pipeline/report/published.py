@@ -1,6 +1,6 @@
-"""The figures that the paper printed, from published.csv beside this file, under our names of problems and methods.
+"""Read the paper's figures from published.csv beside this file, under our names of problems and methods.
 
-They were measured under another protocol (see published.md), so no table mixes them with ours.
+They were measured under another protocol (see published.md), so tables keep them apart from ours.
 """
 
 import csv
@@ -10,10 +10,10 @@ from decimal import Decimal
 from pathlib import Path
 
 FILE = Path(__file__).with_name("published.csv")
-AVERAGE = "mean"  # our name of the column `Avg`
-ABLATION = "visda-ablation"  # the ablation's rows, all on VisDA
+AVERAGE = "mean"  # our name for the column `Avg`
+ABLATION = "visda-ablation"  # dataset of the ablation's rows, all on VisDA
 TITLES = {"office31": "Office-31", "officehome": "Office-Home", "visda": "VisDA", "domainnet": "DomainNet"}
-# The paper's method -> ours that follows it. Their ablations are of the released method, ours of `calibrated`.
+# The paper's method -> our version of it. Their ablations are of the released method, ours of `calibrated`.
 REFEREE = {
     "REFEREE": "released",
     "REFEREE w/o CLIP": "no_clip",
@@ -22,8 +22,8 @@ REFEREE = {
 }
 
 OVERLAP = (
-    "the released code draws its 90/10 split twice: 88–89% of its test images are also train images; "
-    "the test images of measured rows are not"
+    "the released code draws its 90/10 split twice, so 88–89% of its test images are also train images; "
+    "in measured rows, none are"
 )
 OTHER_BACKBONE = (
     "ResNet34 (Office-31, VisDA) or ResNet50 (Office-Home, DomainNet), not ViT-B and CLIP; "
@@ -33,7 +33,7 @@ OTHER_BACKBONE = (
 
 @dataclass(frozen=True)
 class Published:
-    """One figure as the paper prints it: percent over five seeds, `sd` None where it prints none."""
+    """A figure as the paper prints it, in percent over five seeds; `sd` is None if it prints none."""
 
     dataset: str  # a key of `TITLES`, or `ABLATION`
     problem: str  # our name, or `AVERAGE`
@@ -49,18 +49,18 @@ class Published:
 
     @property
     def source_samples(self) -> bool:
-        """Whether the method reads source samples while adapting: all but REFEREE do."""
+        """Whether the method reads source samples while adapting, as all but REFEREE do."""
         return self.title not in REFEREE
 
     @property
     def note(self) -> str:
-        """What differs from our protocol."""
+        """The difference from our protocol."""
         return OTHER_BACKBONE if self.source_samples else OVERLAP
 
 
 @functools.cache
 def read_published() -> list[Published]:
-    """Read the paper's figures, in its order."""
+    """Read the paper's figures in their printed order."""
     _, *lines = csv.reader(FILE.read_text(encoding="utf-8").splitlines())
     return [
         Published(dataset, problem, printed, title, Decimal(mean), Decimal(sd) if sd else None)
@@ -69,7 +69,7 @@ def read_published() -> list[Published]:
 
 
 def problems_of(dataset: str) -> dict[str, str]:
-    """Return the problems that the paper has of a dataset: our name -> the paper's name.
+    """Return the paper's problems on a dataset: our name -> the paper's name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the stages measured, as the readers of their files see it; in percent.
+"""Read and validate the result files of the stages; figures are in percent unless stated otherwise.
 
 Every error names the file and the stage to run again.
 """
@@ -28,20 +28,20 @@ Content = TypeVar("Content")
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Reason = Annotated[str, AfterValidator(lambda text: " ".join(text.split()) or "no reason given")]
 
-VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # then a column per score
+VALUES = {"of": str, "setting": str, "value": str, "A_T": float}  # columns of values.csv; one per score follows
 CHOICES = {
     **dict.fromkeys(("setting", "score", "chosen", "best"), str),
     "regret": float,
-    "rank_correlation": str,  # empty where it is not defined
+    "rank_correlation": str,  # empty if undefined
 }
-# what to do where a classifier only guesses
+# classifier -> what to do if it only guesses
 REMEDIES = {
     "CLIP": "set method.variant: no_clip in params.yaml, write other prompts (templates and class_names in "
     "suite.yaml), or use other weights of the language model",
     "the vision model": "use other weights of the vision model, or check its preprocessing",
     "the source model": "use other weights of the vision model, or check the labels of the source",
 }
-# group of a method in results files: its heading in tables
+# group of a method in result files -> its heading in tables
 GROUPS = {
     "reference": "references",
     "ablation": "ablations",
@@ -53,19 +53,19 @@ GROUPS = {
 
 
 class ProbeFigures(BaseModel):
-    """First figures of a domain's features; of a domain without labels, no accuracy."""
+    """Figures of a domain's features; accuracies are None if the domain has no labels."""
 
     images: int
     test_images: int  # per seed
     classes: int
-    zero_shot: float | None  # of all images, a fraction
-    nearest_mean: float | None  # of the test images, mean over the seeds
+    zero_shot: float | None  # fraction of all images
+    nearest_mean: float | None  # fraction of the test images, mean over the seeds
     nearest_mean_sd: float | None
     view_cosine: dict[str, float]
 
 
 class LabelSpaceFigures(BaseModel):
-    """How well known and unknown test images are told apart: after the last task, and after each."""
+    """How well known and unknown test images are told apart, after the last task and after each task."""
 
     shared: Percent | None
     unknown: Percent | None
@@ -76,7 +76,7 @@ class LabelSpaceFigures(BaseModel):
 
 
 class ProblemFigures(BaseModel):
-    """The adapted model on a problem."""
+    """Figures of the adapted model on a problem."""
 
     A_T: FiniteFloat
     A_T_sd: FiniteFloat
@@ -86,23 +86,23 @@ class ProblemFigures(BaseModel):
     test_images: int  # per seed
     classes: int
     made_with: dict[str, Any]  # see `pipeline.report.made_with`
-    pseudo_label_accuracy: FiniteFloat | None = None  # none was kept
-    weight_auroc: FiniteFloat | None = None  # all are right, or all are wrong
+    pseudo_label_accuracy: FiniteFloat | None = None  # None: no pseudo-label was kept
+    weight_auroc: FiniteFloat | None = None  # None: all are right, or all are wrong
     ece: dict[str, FiniteFloat] = {}
-    label_space: LabelSpaceFigures | None = None  # where images are rejected, or not of the closed set
+    label_space: LabelSpaceFigures | None = None  # None: closed set, and no image can be rejected
 
 
 class MethodFigures(BaseModel):
-    """One method on one problem: final accuracy A_T over the seeds, or why it failed."""
+    """Figures of one method on one problem: final accuracy A_T over the seeds, or the reason why it failed."""
 
     title: str
     group: Literal["reference", "ablation", "referee", "peer", "head", "ceiling"]
-    source_samples: bool  # read while adapting: not source-free
+    source_samples: bool  # whether it reads source samples while adapting: not source-free
     A_T: Percent = math.nan
     A_T_sd: Percent = math.nan
     A_T_per_seed: tuple[Percent, ...] = ()
     failed: Reason = ""
-    label_space: LabelSpaceFigures | None = None  # of methods that may answer `unknown`
+    label_space: LabelSpaceFigures | None = None  # None: never answers `unknown`
 
     @model_validator(mode="after")
     def _has_figures_or_failed(self) -> MethodFigures:
@@ -112,16 +112,16 @@ class MethodFigures(BaseModel):
 
 
 class Comparison(BaseModel):
-    """All methods on one problem."""
+    """Figures of all methods on one problem."""
 
     made_with: dict[str, Any]
     test_images: int  # per seed
     methods: dict[str, MethodFigures] = Field(min_length=1)
-    image_covariance: dict[str, dict[str, float]] = {}  # of A_T in percent, of the methods that ran
+    image_covariance: dict[str, dict[str, float]] = {}  # covariance of A_T over the images, in percent², by method pair
 
 
 class StepFigures(BaseModel):
-    """What is known without labels of a step of a stream, as `step_figures` returns it."""
+    """Label-free figures of a step of a stream, as returned by `step_figures`."""
 
     step: str
     steps_before: list[str]
@@ -134,7 +134,7 @@ class StepFigures(BaseModel):
 
 
 class ScoredValue(BaseModel):
-    """A value of D or sigma: A_T, a fraction, and the label-free scores that are defined; means over the seeds."""
+    """A value of D or sigma with its A_T (a fraction) and defined label-free scores, as means over the seeds."""
 
     value: int | float
     accuracy: FiniteFloat
@@ -142,7 +142,7 @@ class ScoredValue(BaseModel):
 
 
 class ScoredValues(BaseModel):
-    """The values of D or of sigma among which `select` chooses; none if the variant does not adapt."""
+    """The values of D or sigma that `select` chooses from; empty if the variant does not adapt."""
 
     made_with: dict[str, Any]
     values: list[ScoredValue]
@@ -150,12 +150,12 @@ class ScoredValues(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """A_T of one problem over values of settings, and which values label-free scores choose."""
+    """A_T of one problem over values of settings, and the values that label-free scores choose."""
 
-    accuracy: Mapping[str, DataFrame]  # of `D` and `sigma`: their values, ascending, A_T and sd
-    values: DataFrame  # columns `VALUES` and one per score; a row per value of a setting
-    choices: DataFrame  # columns `CHOICES`; a row per setting and score; empty if the variant does not adapt
-    made_with: Mapping[str, MadeWith]  # of each of them, by the name under which it is shown
+    accuracy: Mapping[str, DataFrame]  # by setting, `D` and `sigma`: values in ascending order, A_T, sd
+    values: DataFrame  # columns `VALUES` and one per score; one row per value of a setting
+    choices: DataFrame  # columns `CHOICES`; one row per setting and score; empty if the variant does not adapt
+    made_with: Mapping[str, MadeWith]  # parameters of each table, by the name shown to people
 
 
 def read_probe(suite: str, domain: str) -> ProbeFigures:
@@ -179,28 +179,28 @@ def read_step(suite: str, step: str) -> StepFigures:
 
 
 def read_scored_values(suite: str, problem: str, setting: str) -> ScoredValues:
-    """Read A_T and the scores of the values of ``setting``, D or sigma, for `select`."""
+    """Read A_T and the scores of all values of ``setting``, D or sigma, for `select`."""
     path = paths.sensitivity(suite, problem) / f"{setting}.json"
     return read_json(path, ScoredValues, f"sensitivity_{setting}@{problem}")
 
 
 def read_sweeps(suite: str, problem: str) -> Sweeps:
     """Read the sweeps of a problem."""
-    swept, chosen, select = paths.sensitivity(suite, problem), paths.selection(suite, problem), f"select@{problem}"
-    accuracy, made = {}, {}
+    sweeps, selection, stage = paths.sensitivity(suite, problem), paths.selection(suite, problem), f"select@{problem}"
+    accuracy, made_with = {}, {}
     for name in ("D", "sigma"):
         columns = {"of": str, name: float, "A_T": float, "sd": float}
-        table = read_result_table(swept / f"{name}.csv", columns, f"sensitivity_{name}@{problem}")
+        table = read_result_table(sweeps / f"{name}.csv", columns, f"sensitivity_{name}@{problem}")
         accuracy[name] = table.drop(columns="of")
-        made[f"accuracy over {name} of {problem}"] = read_scored_values(suite, problem, name).made_with
-    made[f"values chosen of {problem}"] = read_json(chosen / "made_with.json", dict[str, Any], select)
-    values = read_result_table(chosen / "values.csv", VALUES, select)
-    choices = read_result_table(chosen / "choices.csv", CHOICES, select)
-    return Sweeps(accuracy, values, choices, made)
+        made_with[f"accuracy over {name} of {problem}"] = read_scored_values(suite, problem, name).made_with
+    made_with[f"values chosen of {problem}"] = read_json(selection / "made_with.json", dict[str, Any], stage)
+    values = read_result_table(selection / "values.csv", VALUES, stage)
+    choices = read_result_table(selection / "choices.csv", CHOICES, stage)
+    return Sweeps(accuracy, values, choices, made_with)
 
 
 def read_json(path: Path, kind: type[Content], stage: str) -> Content:
-    """Return the content of a JSON file that the DVC stage ``stage`` writes, validated as a ``kind``."""
+    """Read a JSON file that the DVC stage ``stage`` writes, validated as a ``kind``."""
     try:
         return TypeAdapter(kind).validate_json(_read_text(path, stage), strict=True)
     except ValidationError as error:
@@ -210,10 +210,10 @@ def read_json(path: Path, kind: type[Content], stage: str) -> Content:
 
 
 def read_result_table(path: Path, columns: Mapping[str, type[Any]], stage: str) -> DataFrame:
-    """Return a CSV file that the DVC stage ``stage`` writes.
+    """Read a CSV file that the DVC stage ``stage`` writes.
 
-    Its first columns are ``columns``, of these types; those that follow hold floats. No cell is
-    missing and every number is finite.
+    It must begin with ``columns``, of the given types; all further columns hold floats. No cell may be missing, and
+    every number must be finite.
     """
     import pandas as pd
 
@@ -223,7 +223,7 @@ def read_result_table(path: Path, columns: Mapping[str, type[Any]], stage: str) 
     if any(len(line) != len(header) for line in lines):
         raise _malformed(path, f"a line does not have {len(header)} values", stage)
     try:
-        # not pd.read_csv, which takes a class called NA for a missing value
+        # not pd.read_csv, which reads a class called NA as a missing value
         table = pd.DataFrame(lines, columns=header, dtype=str).astype(dict.fromkeys(header, float) | dict(columns))
     except ValueError as error:
         raise _malformed(path, str(error), stage) from None
@@ -232,9 +232,9 @@ def read_result_table(path: Path, columns: Mapping[str, type[Any]], stage: str) 
     return table
 
 
-def _malformed(path: Path, what: str, stage: str) -> StoreError:
-    """Return the error that a file is not as ``stage`` writes it, in one line."""
-    return StoreError(f"{path}: {' '.join(what.split())}; run dvc repro --force {stage}")
+def _malformed(path: Path, reason: str, stage: str) -> StoreError:
+    """Return the one-line error for a file that is not as ``stage`` writes it."""
+    return StoreError(f"{path}: {' '.join(reason.split())}; run dvc repro --force {stage}")
 
 
 def _read_text(path: Path, stage: str) -> str:
@@ -247,7 +247,7 @@ def _read_text(path: Path, stage: str) -> str:
 
 
 def at_chance(accuracy: float, classes: int, images: int) -> bool:
-    """Say whether an accuracy in percent is within three standard errors of guessing one of the classes, or below.
+    """Tell whether an accuracy in percent is at most three standard errors above guessing one of the classes.
 
     Examples
     --------
@@ -258,10 +258,10 @@ def at_chance(accuracy: float, classes: int, images: int) -> bool:
     return accuracy / 100 <= chance + 3 * math.sqrt(chance * (1 - chance) / max(images, 1))
 
 
-def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
-    """Return a line for each classifier that is no better than guessing on a domain or problem, with what to do.
+def guessing(figures: ProbeFigures | ProblemFigures, name: str) -> list[str]:
+    """Return a warning for each classifier that does not adapt and is no better than guessing, with the remedy.
 
-    They are those that do not adapt.
+    ``name`` is that of the domain or problem.
     """
     n, test = figures.classes, figures.test_images
     if isinstance(figures, ProbeFigures):
@@ -270,10 +270,10 @@ def guessing(figures: ProbeFigures | ProblemFigures, where: str) -> list[str]:
     else:
         classifiers = {"CLIP": (figures.clip_only_A_T, test), "the source model": (figures.source_only_A_T, test)}
     return [
-        f"{who} guesses on {where}: {accuracy:.1f}% of {images} images right, where guessing one of {n} classes gives "
-        f"{100 / n:.1f}%; {REMEDIES[who]}"
-        for who, (accuracy, images) in classifiers.items()
+        f"{classifier} guesses on {name}: {accuracy:.1f}% of {images} images right, where guessing one of {n} classes "
+        f"gives {100 / n:.1f}%; {REMEDIES[classifier]}"
+        for classifier, (accuracy, images) in classifiers.items()
         if accuracy is not None
         and at_chance(accuracy, n, images)
-        and not at_chance(100, n, images)  # so few images say nothing
+        and not at_chance(100, n, images)  # with so few images, no accuracy differs from guessing
     ]

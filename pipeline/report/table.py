@@ -1,6 +1,6 @@
-"""A table before it has a format: blocks of rows, cells with a mean and a deviation, notes below.
+"""Tables independent of a file format: blocks of rows, cells with mean and deviation, and notes.
 
-All figures and their standard deviations are formatted here.
+All figures and their standard deviations are rounded here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,21 +9,21 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Self
 
 DAGGER = "†"
-EQUAL = "with all that differ from it by at most two standard errors (paired over images and seeds)"
+TIES = "and all within two standard errors of it (paired over images and seeds)"
 SOURCE_SAMPLES = "reads source samples while adapting: not source-free"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure in percent, decimal because what the paper printed is printed again digit by digit; or a word."""
+    """A figure in percent, or a word; figures are Decimal, so that the paper's are reproduced digit by digit."""
 
-    mean: Any  # a Decimal, or the text of a setting
+    mean: Any  # Decimal, or the text of a setting
     sd: Decimal | None = None
-    digits: int | None = 1  # to print; None: all that the number has
+    digits: int | None = 1  # decimals to print; None: all that the number has
     best: bool = False  # marked as the best
 
     def texts(self, *, signed: bool = False) -> tuple[str, str | None]:
-        """Return mean (with its sign if ``signed``) and deviation, rounded half away from zero, never to -0."""
+        """Return mean (with its sign if ``signed``) and deviation as text, rounded half away from zero, never to -0."""
         mean, sd = (self._rounded(value) for value in (self.mean, self.sd))
         return f"{mean:+}" if signed else str(mean), None if sd is None else str(sd)
 
@@ -33,7 +33,7 @@ class Cell:
         return value.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP) + 0
 
     def text(self, *, signed: bool = False, plus_minus: str = " ± ") -> str:
-        """Return the figure as one text.
+        """Return mean and deviation as one text.
 
         Examples
         --------
@@ -44,12 +44,12 @@ class Cell:
 
 
 def percent_cell(mean: float, sd: float | None = None, digits: int = 1) -> Cell:
-    """Return the cell of percentages, of which two decimals count."""
+    """Return a cell of percentages, kept to two decimals."""
     return Cell(Decimal(f"{mean:.2f}"), None if sd is None else Decimal(f"{sd:.2f}"), digits)
 
 
 def format_figure(mean: float, sd: float | None = None, *, signed: bool = False, plus_minus: str = " ± ") -> str:
-    """Return percentages ``mean ± sd`` as one text with one decimal."""
+    """Format percentages as ``mean ± sd`` with one decimal."""
     return percent_cell(mean, sd).text(signed=signed, plus_minus=plus_minus)
 
 
@@ -57,13 +57,13 @@ def format_figure(mean: float, sd: float | None = None, *, signed: bool = False,
 class Column:
     """A column of a table; wide tables are printed as one table per section."""
 
-    key: str  # its name in CSV files
+    key: str  # name in CSV files
     title: str
     section: str = ""
     section_title: str = ""
-    signed: bool = False  # holds differences, printed with their sign and without deviation
-    count: bool = False  # holds figures without deviation
-    note: str = ""  # what its figures are, if the title does not say it
+    signed: bool = False  # differences, printed with their sign and without deviation
+    count: bool = False  # figures without deviation
+    note: str = ""  # meaning of its figures, if the title does not say it
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class Row:
 
     key: str
     title: str
-    cells: Mapping[str, Cell | None]  # by the key of the column; absent or None where there is no figure
-    source_samples: bool = False  # read by the method; marked with a dagger
-    note: str = ""  # printed below the table, under a letter
-    always: bool = False  # shown even in sections where it has no figure at all
+    cells: Mapping[str, Cell | None]  # by column key; missing or None: no figure
+    source_samples: bool = False  # whether the method reads source samples; marked with a dagger
+    note: str = ""  # printed below the table and referred to by a letter
+    always_shown: bool = False  # even in sections where it has no figure
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that belong together. Published figures are in blocks of their own."""
+    """Rows that belong together; a block holds either measured or published figures."""
 
     heading: str
     rows: tuple[Row, ...]
@@ -89,7 +89,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; its name is that of its files, a row of it is a ``method``, a ``problem`` or a ``score``."""
+    """A table; ``name`` is that of its files, ``row_kind`` is ``method``, ``problem`` or ``score``."""
 
     name: str
     caption: str
@@ -97,11 +97,11 @@ class Table:
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
-    best: str = "the best of each column"  # among which figures the best is marked
-    warnings: tuple[str, ...] = ()  # what must be known before a figure is used
+    best: str = "the best of each column"  # says which figures are marked as the best
+    warnings: tuple[str, ...] = ()  # to be read before a figure is used
 
     def parts(self) -> list[Self]:
-        """Return one table per section of columns; rows without any figure there are left out."""
+        """Return one table per section of columns, without the rows that have no figure there."""
         sections = {column.section: column.section_title for column in self.columns}
         if len(sections) < 2:
             return [self]
@@ -115,10 +115,10 @@ class Table:
         ]
 
     def with_columns(self, columns: Sequence[Column]) -> Self:
-        """Return the table with some of its columns, in the given order, and the rows that have figures there."""
+        """Return the table with only these columns, in the given order, and the rows that have figures there."""
 
         def kept(block: Block) -> tuple[Row, ...]:
-            return tuple(row for row in block.rows if row.always or any(row.cells.get(c.key) for c in columns))
+            return tuple(row for row in block.rows if row.always_shown or any(row.cells.get(c.key) for c in columns))
 
         blocks = (replace(block, rows=kept(block)) for block in self.blocks)
         return replace(self, columns=tuple(columns), blocks=tuple(block for block in blocks if block.rows))
@@ -128,26 +128,26 @@ class Table:
         return [row for block in self.blocks for row in block.rows]
 
     def letters(self) -> dict[str, str]:
-        """Return the letter under which each row's note is printed."""
+        """Return the letter of each row note, by note."""
         notes = dict.fromkeys(row.note for row in self.rows() if row.note)
         return {note: chr(ord("a") + i) for i, note in enumerate(notes)}
 
     def footnotes(self, emphasis: str) -> list[tuple[str, str]]:
-        """Return mark (empty, a dagger or a letter) and text of the notes below the table.
+        """Return the notes below the table as pairs (mark, text); a mark is empty, a dagger or a letter.
 
-        ``emphasis`` is how the format marks the best figure, ``bold`` or ``*``.
+        ``emphasis`` is how the format marks the best figures, ``bold`` or ``*``.
         """
         rows = self.rows()
         column_notes = dict.fromkeys(column.note for column in self.columns if column.note)
         notes = [("", note) for note in (*self.warnings, *self.notes, *column_notes)]
         if any(cell.best for row in rows for column in self.columns if (cell := row.cells.get(column.key))):
-            apart = "; measured and published apart" if any(block.published for block in self.blocks) else ""
-            notes.append(("", f"{emphasis}: {self.best}, {EQUAL}{apart}"))
+            suffix = "; separately for published figures" if any(block.published for block in self.blocks) else ""
+            notes.append(("", f"{emphasis}: {self.best}, {TIES}{suffix}"))
         if any(row.source_samples for row in rows):
             notes.append((DAGGER, SOURCE_SAMPLES))
         return notes + [(letter, note) for note, letter in self.letters().items()]
 
 
 def is_mean(key: str) -> bool:
-    """Say whether a row or column of this key averages others."""
+    """Tell whether the row or column with this key is an average."""
     return key == "mean" or key.endswith(".mean")

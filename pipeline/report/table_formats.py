@@ -1,4 +1,4 @@
-"""A table as CSV, Markdown, LaTeX, or text for a terminal."""
+"""Format tables as CSV, Markdown, LaTeX, or text for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.report.table import DAGGER, Cell, Column, Row, Table
 if TYPE_CHECKING:
     from jinja2 import Template
 
-NONE = "–"  # where there is no figure
+NONE = "–"  # printed where there is no figure
 TEX_LETTERS = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -31,7 +31,7 @@ MARKDOWN_ESCAPES = str.maketrans({letter: "\\" + letter for letter in "\\|*_`<["
 
 
 def to_csv(table: Table) -> str:
-    """Return a line per row, figures not rounded; deviations are in columns of their own."""
+    """Return a line per row, with unrounded figures and deviations in columns of their own."""
     import pandas as pd
 
     lines = []
@@ -46,29 +46,28 @@ def to_csv(table: Table) -> str:
                 if not column.signed and not column.count:
                     line[f"{column.key}_sd"] = cell and cell.sd
             lines.append({**line, "note": row.note})
-    of_methods = ["kind", "group", "title", "source_samples", "note"]
-    left_out = [] if table.row_kind == "method" else of_methods
-    return str(pd.DataFrame(lines, dtype=object).drop(columns=left_out).to_csv(index=False, lineterminator="\n"))
+    omitted = [] if table.row_kind == "method" else ["kind", "group", "title", "source_samples", "note"]
+    return str(pd.DataFrame(lines, dtype=object).drop(columns=omitted).to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(table: Table) -> str:
-    """Return a heading and a pipe table per section, published figures in a table of their own, then notes."""
+    """Return a heading and a pipe table per section, with published figures in a separate table, then the notes."""
     return str(_template("table.md").render(table=table, letters=table.letters()))
 
 
 def to_latex(table: Table) -> str:
-    r"""Return a ``table*`` per section, at most as wide as the page, to be read with ``\input``."""
+    r"""Return a ``table*`` per section, at most as wide as the page, for use with ``\input``."""
     return str(_template("table.tex").render(table=table))
 
 
 def to_text(table: Table) -> str:
-    """Return aligned columns for a terminal."""
+    """Return aligned columns for a terminal, then the notes."""
     lines, letters = [table.caption], table.letters()
     for part in table.parts():
         grid = [[part.row_kind, *(f"{column.title} " for column in part.columns)]]
         for row in part.rows():
             cells = ((row.cells.get(column.key), column) for column in part.columns)
-            texts = (cell_text(x, c, plus_minus="±") + ("*" if x and x.best else " ") for x, c in cells)
+            texts = (cell_text(cell, c, plus_minus="±") + ("*" if cell and cell.best else " ") for cell, c in cells)
             grid.append([row_name(row, letters), *texts])
         header, *rest = align(grid)
         rows = iter(rest)
@@ -82,7 +81,7 @@ def to_text(table: Table) -> str:
 
 
 def align(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
-    """Return rows of texts as lines with aligned columns: the first ``left`` flush left, the others right."""
+    """Return rows of texts as lines with aligned columns, the first ``left`` flush left and the others flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -94,33 +93,33 @@ def align(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
 
 
 def cell_text(cell: Cell | None, column: Column, plus_minus: str = " ± ") -> str:
-    """Return the text of a cell, without emphasis."""
+    """Return the text of a cell without emphasis."""
     return NONE if cell is None else cell.text(signed=column.signed, plus_minus=plus_minus)
 
 
 def row_name(row: Row, letters: Mapping[str, str]) -> str:
-    """Return a row's title with its marks."""
+    """Return the title of a row with its dagger and letter."""
     letter = f" ({letters[row.note]})" if row.note else ""
     return row.title + DAGGER * row.source_samples + letter
 
 
 def note_mark(mark: str) -> str:
-    """Return the mark before a note: a dagger, a letter in parentheses, or nothing."""
+    """Format the mark before a note: a dagger, a letter in parentheses, or nothing."""
     return "" if not mark else f"{mark} " if mark == DAGGER else f"({mark}) "
 
 
 def markdown(text: str) -> str:
-    """Return text with Markdown's special letters escaped."""
+    """Escape Markdown's special characters."""
     return text.translate(MARKDOWN_ESCAPES)
 
 
 def tex(text: str) -> str:
-    """Return text with LaTeX's special letters escaped."""
+    """Escape LaTeX's special characters."""
     return text.translate(TEX_ESCAPES).replace(r"A\_T", "$A_T$")
 
 
 def tex_title(title: str) -> str:
-    """Return a column's title, on two lines where it names two domains in full."""
+    """Return a column title in LaTeX, on two lines if it names two domains in full."""
     source, arrow, target = title.partition(" → ")
     if not arrow:
         return tex(title)
@@ -138,11 +137,11 @@ def tex_cell(cell: Cell | None, column: Column) -> str:
 
 @functools.cache
 def _template(name: str) -> Template:
-    """Return a template of pipeline/report/templates; LaTeX needs other brackets than Jinja's own."""
+    """Return a template of pipeline/report/templates, whose delimiters do not clash with LaTeX as Jinja's own do."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(  # noqa: S701  neither format is HTML; what is escaped, the filters escape
-        "<%", "%>", "<<", ">>", "<#", "#>",  # of blocks, variables and comments
+    environment = Environment(  # noqa: S701  neither format is HTML; `markdown` and `tex` escape
+        "<%", "%>", "<<", ">>", "<#", "#>",  # delimiters of blocks, variables and comments
         loader=PackageLoader("pipeline.report", "templates"),
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,4 +1,4 @@
-"""The templates of `dvc plots`, drawn without a network by the library that is inside their page."""
+"""The templates of `dvc plots`, drawn without a network by the library in their page."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from dvc_render.vega import VegaRenderer
 from ruamel.yaml import YAML
 
 from pipeline.report.dvc_plots import PAGE, plots_page
-from report_content import ACCURACY, OF, SELECTED, tables
+from report_content import ACCURACY, CAPTION, SELECTED, tables
 from small_project import ROOT
 
 GRAPH = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -20,7 +20,7 @@ PLOTS = {
     for path, settings in plot.items()
 }
 TABLES = {**tables(["ant", "bee", "cat"]), **ACCURACY, "values": SELECTED}
-TEXTS = {  # beside the label: what one sees of each plot
+TEXTS = {  # texts in each plot besides the caption
     "tasks": {"1", "2", "3", "adapted", "source only", "CLIP alone"},
     "accuracy_matrix": {"1", "2", "3", "95", "after task"},
     "confusion": {"ant", "bee", "cat", "actual", "predicted"},
@@ -33,9 +33,9 @@ TEXTS = {  # beside the label: what one sees of each plot
 
 
 @pytest.mark.parametrize("name", PLOTS)
-def test_every_plot_is_drawn_with_what_it_was_made_with(name):
-    # as DVC reads them from CSV: text, with the revision
-    rows = TABLES[name].assign(of=OF).astype(str).to_dict("records")
+def test_every_plot_is_drawn_with_the_parameters_behind_it(name):
+    # DVC reads CSV files as text and adds the revision
+    rows = TABLES[name].assign(of=CAPTION).astype(str).to_dict("records")
     points = [{**row, "rev": rev} for rev in ("workspace", "HEAD") for row in rows]
     settings = {**PLOTS[name], "template_dir": str(ROOT / ".dvc/plots"), "title": "A title"}
     spec = VegaRenderer(points, "plot", **settings).get_filled_template()
@@ -46,7 +46,7 @@ def test_every_plot_is_drawn_with_what_it_was_made_with(name):
     assert "1.5" not in texts  # tasks are whole numbers
 
 
-def test_the_page_has_the_installed_drawing_library_and_loads_nothing():
+def test_the_page_contains_the_installed_drawing_library_and_loads_nothing():
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     assert page == plots_page(), "run python -m pipeline.report.dvc_plots"
     assert "{plot_divs}" in page

@@ -1,4 +1,4 @@
-"""The page as text: escaped, self-contained, the same bytes, each picture once."""
+"""The page as text: escaped, self-contained, reproducible, with each picture stored once."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ def test_the_page_loads_nothing_and_class_names_never_become_markup():
     assert set(found) == {"https://vega.github.io/schema/vega-lite/v6.json"}
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
     assert not any(name in page for name in AWKWARD[:2])
-    assert page.count("<script>") == 2  # the library's and ours
+    assert page.count("<script>") == 2  # the library and our own
     (data,) = re.findall(r'id="charts-p-left-right">(.*?)</script>', page)
     assert "<" not in data
     assert {cell["actual"] for cell in json.loads(data)["confusion"]["data"]["values"]} == set(AWKWARD)
@@ -57,7 +57,7 @@ def test_every_chart_names_the_stage_and_file_it_comes_from():
     assert all(f"dvc repro {chart.origin.stage}</code>" in page for chart in charts.values())
 
 
-def test_selection_marks_what_each_score_and_what_labels_choose():
+def test_selection_marks_the_choices_of_each_score_and_of_labels():
     chart = charts_by_key(report_content()["problems"][0])["selection"]
     cells = {(cell["score"], cell["at"]): cell for cell in chart.spec["data"]["values"]}
     assert {key for key, cell in cells.items() if cell["taken"]} == {
@@ -73,20 +73,20 @@ def test_selection_marks_what_each_score_and_what_labels_choose():
     assert ["sigma", "certainty", "0.01", "0.0001", 5.0, "-1.00"] in chart.rows
 
 
-def test_confusion_adds_up_and_lists_the_worst_and_of_very_many_the_rarest_are_not_drawn(monkeypatch):
+def test_confusion_adds_up_lists_the_worst_and_omits_the_rarest_of_very_many(monkeypatch):
     chart = confusion(THREE)
     shares = {}
     for cell in chart.spec["data"]["values"]:
         shares[cell["actual"]] = shares.get(cell["actual"], 0) + cell["share"]
     assert shares == pytest.approx(dict.fromkeys(("ant", "bee", "cat"), 100), abs=0.02)
-    # images 0, 5, 10 are taken for ant: of 12 images in turns, these are ant, cat, bee
+    # images 0, 5 and 10 of 12 are predicted as ant; they are ant, cat and bee
     assert chart.rows == [["bee", "ant", 1, 25.0], ["cat", "ant", 1, 25.0]]
     monkeypatch.setattr(charts_of, "MOST_DRAWN", 3)
     few = confusion(THREE)
     cells = {(c["actual"], c["predicted"]): c["images"] for c in few.spec["data"]["values"]}
     assert cells == {("ant", "ant"): 4, ("bee", "bee"): 3, ("cat", "cat"): 3}
-    assert "Of 5 cells the 3 most frequent are drawn" in few.note
-    assert few.rows == chart.rows  # the table is of all
+    assert "Only the 3 most frequent of 5 cells are drawn" in few.note
+    assert few.rows == chart.rows  # the table still counts all cells
 
 
 def test_axes_of_many_classes_have_no_names():
@@ -94,20 +94,19 @@ def test_axes_of_many_classes_have_no_names():
     assert [axis.get("labels", True) for axis in axes] == [False, True]
 
 
-def test_names_on_the_map_do_not_cover_each_other_and_of_very_many_classes_there_are_none():
-    given = {"monitor": (100.0, 50.0), "keyboard": (110.0, 52.0), "laptop": (105.0, 60.0), "mug": (400.0, 51.0)}
-    placed = spread_labels(given)
-    assert {name: placed[name] for name in ("monitor", "mug")} == {name: given[name] for name in ("monitor", "mug")}
+def test_names_on_the_map_do_not_overlap_and_are_omitted_for_very_many_classes():
+    centres = {"monitor": (100.0, 50.0), "keyboard": (110.0, 52.0), "laptop": (105.0, 60.0), "mug": (400.0, 51.0)}
+    placed = spread_labels(centres)
+    assert {name: placed[name] for name in ("monitor", "mug")} == {name: centres[name] for name in ("monitor", "mug")}
     assert min(np.diff(sorted(placed[name][1] for name in ("monitor", "keyboard", "laptop")))) >= 16
-    assert {name: x for name, (x, _) in placed.items()} == {name: x for name, (x, _) in given.items()}
+    assert {name: x for name, (x, _) in placed.items()} == {name: x for name, (x, _) in centres.items()}
     many = problem("left-many", MANY, 60)
     assert [len(embedding_map(results).spec["layer"]) for results in (many, THREE)] == [2, 4]
 
 
-def test_what_a_problem_has_not_is_left_out_or_said():
-    empty = {
-        name: THREE.tables[name].iloc[:0] for name in ("forgetting", "map", "shown")
-    }  # a single task, a private target
+def test_missing_results_are_left_out_or_explained():
+    # a single task, a private target
+    empty = {name: THREE.tables[name].iloc[:0] for name in ("forgetting", "map", "shown")}
     metrics = THREE.metrics.model_copy(update={"pseudo_label_accuracy": None, "weight_auroc": None})
     compared = THREE.comparison.model_copy(deep=True)
     compared.methods["paper"].failed = "why"
@@ -116,7 +115,7 @@ def test_what_a_problem_has_not_is_left_out_or_said():
     assert not {"forgetting", "map"} & charts.keys()
     assert "REFEREE as printed" not in [row[0] for row in charts["methods"].rows]
     page = render_page(report_content() | {"problems": [results], "hashes": []})
-    for text in ("every test image of every seed was predicted correctly", "no</b> pseudo-labels", "no dvc.lock"):
+    for text in ("every test image of every seed was predicted correctly", "no</b> pseudo-labels kept", "no dvc.lock"):
         assert text in page
 
 
@@ -136,10 +135,9 @@ def draw_images(folder, numbers):
         Image.fromarray(pixels).save(folder / f"{i}.png")
 
 
-def read(album, images="data", **settings):
-    how = Views(level=settings.pop("level", 1)).model_dump()
-    settings = {"views": ("original", "zeros"), "preprocessing": None, "max_pixels": 10**6} | settings
-    return read_pictures(SHOWN, "right", album, images=images, settings=how, **settings)
+def read(album, images="data", level=1, views=("original", "zeros"), code=None):
+    options = {"settings": Views(level=level).model_dump(), "preprocessing": None, "max_pixels": 10**6}
+    return read_pictures(SHOWN, "right", album, images=images, views=views, code=code, **options)
 
 
 @pytest.mark.parametrize(("images", "folder"), [("data", ""), ("f/all.npz", "f/images/"), ("f/all.npz", "f/")])
@@ -153,15 +151,15 @@ def test_pictures_are_read_where_the_images_are(tmp_path, monkeypatch, images, f
     album = {}
     pictures = read(album, images)
     assert list(pictures.mistakes) == ["data/1.png"]
-    assert list(pictures.views["data/0.png"]) == ["original", "zeros", "removed"]  # those that the domain has
+    assert list(pictures.views["data/0.png"]) == ["original", "zeros", "removed"]  # only views of the domain
     assert len(album) == 4
 
 
-def test_views_are_kept_until_the_settings_or_the_code_change(tmp_path, monkeypatch):
+def test_views_are_cached_until_the_settings_or_the_code_change(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     draw_images(tmp_path / "data", (0,))
     drawn, draw = [], view_picture.view_pixels
-    monkeypatch.setattr(view_picture, "view_pixels", lambda *of: drawn.append(of) or draw(*of))
+    monkeypatch.setattr(view_picture, "view_pixels", lambda *args: drawn.append(args) or draw(*args))
     albums = []
     for level, code in ((1, "a"), (1, "a"), (2, "a"), (1, "b"), (1, None)):
         albums.append({})

@@ -1,4 +1,4 @@
-"""The figures that the paper printed: under our names, digit by digit."""
+"""The paper's figures under our names, digit by digit."""
 
 from collections import Counter
 from decimal import Decimal
@@ -11,7 +11,7 @@ from small_project import ROOT
 FIGURES = read_published()
 TABLE = {(f.dataset, f.problem, f.title): (str(f.mean), f.sd and str(f.sd)) for f in FIGURES}
 NUMBER = {"office31": 14 * 7, "officehome": 14 * 13, "visda": 14, "domainnet": 3 * 3, "visda-ablation": 4}
-PRINTED = {  # read off the paper's tables by eye
+PRINTED = {  # copied from the paper's tables by hand
     ("office31", "amazon-dslr", "REFEREE"): ("93.55", "2.1"),
     ("office31", "webcam-dslr", "REFEREE"): ("100", None),
     ("office31", "dslr-webcam", "AGLA"): ("62.50", "6.02"),
@@ -24,20 +24,20 @@ PRINTED = {  # read off the paper's tables by eye
 }
 
 
-def test_every_figure_is_there_once_as_printed():
+def test_every_figure_occurs_once_and_as_printed():
     assert len(TABLE) == len(FIGURES)
     assert Counter(f.dataset for f in FIGURES) == NUMBER
     assert {key: TABLE[key] for key in PRINTED} == PRINTED
 
 
-def test_problems_are_those_of_the_suites():
+def test_problems_match_those_of_the_suites():
     def problems(suite):
         return set(YAML(typ="safe", pure=True).load(ROOT / f"suites/{suite}.yaml")["problems"])
 
     assert all(problems(dataset) == set(problems_of(dataset)) for dataset in TITLES)
 
 
-def test_averages_are_means_except_the_one_that_is_misprinted():
+def test_averages_are_means_except_for_one_misprint():
     rows = {}
     for f in FIGURES:
         rows.setdefault((f.dataset, f.title), {})[f.problem] = f.mean

@@ -1,4 +1,4 @@
-"""The report in a real headless Chromium, driven by selenium: by mouse, by keyboard, on a phone, in the dark."""
+"""The report in headless Chromium, driven by selenium: mouse, keyboard, narrow screens and dark colours."""
 
 import json
 import shutil
@@ -33,9 +33,9 @@ return [...document.querySelectorAll('.chart')].map(element => {
 })"""
 
 
-def wait_for(browser, condition, what):
+def wait_for(browser, condition, description):
     """Wait until ``condition()`` holds."""
-    WebDriverWait(browser, 60, 0.05).until(lambda _: condition(), f"still waiting for: {what}")
+    WebDriverWait(browser, 60, 0.05).until(lambda _: condition(), f"still waiting for: {description}")
 
 
 def all_drawn(browser):
@@ -44,7 +44,7 @@ def all_drawn(browser):
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    """Start Chromium once; pages are loaded by the tests."""
+    """Start Chromium once for all tests."""
     names = ("chromium", "chromium-browser", "google-chrome")
     chromium, driver = next(filter(None, map(shutil.which, names)), None), shutil.which("chromedriver")
     if not chromium or not driver:
@@ -69,7 +69,7 @@ def report_file(tmp_path_factory):
 
 
 def load(browser, page):
-    """Load a page as wide as a desktop, light; forget what was logged before."""
+    """Load a page with the width of a desktop and light colours, and clear the logs."""
     size(browser, 1300)
     colours(browser, "light")
     browser.get_log("browser")
@@ -79,7 +79,7 @@ def load(browser, page):
 
 @pytest.fixture
 def report(browser, report_file):
-    """Load the page anew; the console must stay empty while a test runs."""
+    """Reload the page, and check that the console stays empty during the test."""
     load(browser, report_file)
     browser.execute_script("localStorage.clear()")
     browser.refresh()
@@ -119,7 +119,7 @@ def find_all(report, css):
 
 
 def head(report, title):
-    """Return the button in the head of a column of the first table."""
+    """Return the sort button of a column of the first table."""
     (button,) = [button for button in find_all(report, "#table-headline thead button") if button.text == title]
     return button
 
@@ -130,7 +130,7 @@ def sorted_by(report):
 
 
 def rows(report, table="table-headline"):
-    """Return the titles of the rows of a table that are shown."""
+    """Return the titles of the visible rows of a table."""
     return report.execute_script(
         "return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].filter(row => !row.hidden)"
         ".map(row => row.cells[0].textContent)",
@@ -139,22 +139,22 @@ def rows(report, table="table-headline"):
 
 
 def requested(browser):
-    """Return the addresses that were requested, except data in the page itself."""
+    """Return the requested addresses, except data in the page itself."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    return [url for url in sent if not url.startswith("data:")]
+    urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [url for url in urls if not url.startswith("data:")]
 
 
-def test_charts_and_pictures_are_shown_without_the_network_and_told_to_a_screen_reader(browser, report_file):
+def test_charts_and_pictures_need_no_network_and_are_described_to_screen_readers(browser, report_file):
     load(browser, report_file)
     open_all(browser)
     drawn = browser.execute_script(DRAWN)
-    # the overview; of the first problem, the two sweeps and the chosen values as well
+    # the overview, and 10 charts per problem; the first has two sweeps and the chosen values as well
     assert len(drawn) == 1 + 13 + 10 + 10
     assert [c for c in drawn if c["width"] <= 150 or c["height"] <= 90 or not c["marks"] or not c["inside"]] == []
     assert requested(browser) == [report_file.as_uri()]
     assert browser.get_log("browser") == []
-    assert browser.execute_script("return window.hacked === undefined")  # by a class name
+    assert browser.execute_script("return window.hacked === undefined")  # see the class names
     sizes = browser.execute_script("""
         return [...document.querySelectorAll('img')].map(image => [image.alt, image.naturalWidth])""")
     assert len(sizes) == 2 * 5
@@ -187,7 +187,7 @@ def test_charts_and_pictures_are_shown_without_the_network_and_told_to_a_screen_
 
 @pytest.mark.long
 def test_the_page_of_a_real_run(browser, finished):
-    """What the stage `report` wrote at the end of `dvc repro`, with images and sweeps."""
+    """The page of stage `report` at the end of `dvc repro`, with images and sweeps."""
     page = finished / "results/toy/report.html"
     load(browser, page)
     open_all(browser)
@@ -202,7 +202,7 @@ def test_the_page_of_a_real_run(browser, finished):
 
 
 @pytest.mark.long
-def test_a_problem_is_drawn_when_it_is_opened_a_chart_is_saved_a_value_shown_and_the_network_is_forbidden(report):
+def test_opening_a_problem_saving_a_chart_tooltips_and_the_security_policy(report):
     assert report.execute_script("return document.querySelectorAll('details.problem[open]').length") == 1
     assert not find_all(report, "#p-left-many svg")
     cell = find(report, "#p-left-right-matrix .mark-rect path")
@@ -228,7 +228,7 @@ def test_a_problem_is_drawn_when_it_is_opened_a_chart_is_saved_a_value_shown_and
         document.addEventListener('securitypolicyviolation', event => done(event.violatedDirective));
         fetch('http://127.0.0.1:9/').catch(() => 0);""")
     assert stopped == "connect-src"  # the page's own Content-Security-Policy
-    report.get_log("browser")  # which says so as well
+    report.get_log("browser")  # discard the logged violation
 
 
 def test_sorting_by_mouse(report):
@@ -243,7 +243,7 @@ def test_sorting_by_mouse(report):
 
 
 @pytest.mark.long
-def test_sorting_by_keyboard_is_announced_and_so_is_filtering(report):
+def test_sorting_by_keyboard_and_filtering_are_announced(report):
     button, status = head(report, "problem"), find(report, "#table-headline output")
     report.execute_script("arguments[0].focus()", button)
     assert report.execute_script("return getComputedStyle(arguments[0]).outlineStyle", button) != "none"
@@ -285,14 +285,14 @@ def test_colours_follow_the_system_and_the_button(report):
     toggle.click()
     wait_for(report, lambda: axis_colour(report) == ink, "charts to follow the button")
     assert paper(report) == light
-    report.refresh()  # the choice is kept, against the system's
+    report.refresh()  # the choice is kept and overrides the system
     all_drawn(report)
     assert paper(report) == light
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [360, 768])
-def test_a_narrow_page_scrolls_in_one_direction_only(report, width):
+def test_a_narrow_page_never_scrolls_sideways(report, width):
     size(report, width)
     report.refresh()
     open_all(report)

@@ -1,4 +1,4 @@
-"""Results files that are missing or malformed: one line that names the file, what is wrong, and the stage to run."""
+"""Missing or malformed result files: a one-line error names the file, what is wrong, and the stage to run."""
 
 import json
 
@@ -18,7 +18,7 @@ ENTRY = {"title": "EWC", "group": "peer", "source_samples": True, "A_T": 50, "A_
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """Write the results of a problem below a folder, and go there."""
+    """Write the results of a problem below the current folder, a temporary one."""
     monkeypatch.chdir(tmp_path)
     results = problem(NAME, ["NA", "1", "a,b"], 70, swept=True)
     write_results(results)
@@ -30,7 +30,7 @@ def compared(entry):
 
 
 def refused(path, content, stage, read, *arguments):
-    """Return what is wrong with a file of this content, from the one line that names it and the stage to run again."""
+    """Return the one-line error for a file with this content, which must name the file and the stage to run again."""
     path.write_text(content)
     with pytest.raises(StoreError) as caught:
         read(*arguments)
@@ -44,9 +44,9 @@ def refused(path, content, stage, read, *arguments):
 def test_results_are_read_as_they_were_written(written):
     read = read_problem("toy", NAME, PROBLEM, read_comparison("toy", NAME), swept=True)
     assert (read.metrics, read.comparison) == (written.metrics, written.comparison)
-    for one, other in ((read.tables, written.tables), (read.sweeps.accuracy, written.sweeps.accuracy)):
-        assert one.keys() == other.keys()
-        assert all(one[name].to_dict("records") == other[name].to_dict("records") for name in one)
+    for actual, expected in ((read.tables, written.tables), (read.sweeps.accuracy, written.sweeps.accuracy)):
+        assert actual.keys() == expected.keys()
+        assert all(actual[name].to_dict("records") == expected[name].to_dict("records") for name in actual)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_results_are_read_as_they_were_written(written):
         (paths.selection("toy", NAME) / "choices.csv", "select"),
     ],
 )
-def test_a_missing_file(written, missing, stage):
+def test_a_missing_file_is_named_with_its_stage(written, missing, stage):
     missing.unlink()
     with pytest.raises(StoreError, match=rf"^{missing}: no such file; run dvc repro {stage}@{NAME},"):
         read_problem("toy", NAME, PROBLEM, read_comparison("toy", NAME), swept=True)
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "reason"),
     [
         ("", "its columns do not begin with task,best"),
         ("task,worst\n1,2\n", "its columns do not begin with task,best"),
@@ -75,9 +75,9 @@ def test_a_missing_file(written, missing, stage):
         ("task,best\n1,1\n2,inf\n", "finite"),
     ],
 )
-def test_a_malformed_table(tmp_path, content, what):
+def test_a_malformed_table_is_refused(tmp_path, content, reason):
     path, stage = tmp_path / "t.csv", "evaluate@a-b"
-    assert what in refused(path, content, stage, read_result_table, path, {"task": int, "best": float}, stage)
+    assert reason in refused(path, content, stage, read_result_table, path, {"task": int, "best": float}, stage)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ def test_a_malformed_table(tmp_path, content, what):
         ({"failed": 3}, "ewc.failed"),
     ],
 )
-def test_a_malformed_comparison(written, change, key):
+def test_a_malformed_comparison_is_refused(written, change, key):
     content = change if isinstance(change, str) else compared(ENTRY | change)
     assert key in refused(paths.comparison("toy", NAME), content, f"compare@{NAME}", read_comparison, "toy", NAME)
 
 
-def test_malformed_evaluations_and_sweeps(written):
-    file, of = paths.evaluation("toy", NAME), ("toy", NAME)
-    assert "A_T" in refused(file, '{"A_T": "high"}', f"evaluate@{NAME}", read_evaluation, *of)
+def test_malformed_evaluations_and_sweeps_are_refused(written):
+    evaluation = paths.evaluation("toy", NAME)
+    assert "A_T" in refused(evaluation, '{"A_T": "high"}', f"evaluate@{NAME}", read_evaluation, "toy", NAME)
     sweep = paths.sensitivity("toy", NAME) / "D.csv"
-    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity_D@{NAME}", read_sweeps, *of)
+    refused(sweep, "of,D,A_T,sd\no,50,x,1\n", f"sensitivity_D@{NAME}", read_sweeps, "toy", NAME)
 
 
-def test_a_method_that_failed_has_its_reason(written):
+def test_the_reason_why_a_method_failed_is_read_as_one_line(written):
     failed = {"title": "EWC", "group": "peer", "source_samples": True, "failed": "too\nfew"}
     paths.comparison("toy", NAME).write_text(compared(failed))
     assert read_comparison("toy", NAME).methods["ewc"].failed == "too few"

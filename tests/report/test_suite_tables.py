@@ -1,4 +1,4 @@
-"""The tables of a suite, from figures worked out by hand."""
+"""The tables of a suite, checked against figures worked out by hand."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -41,7 +41,7 @@ def figures(*per_seed, method="calibrated"):
 
 
 def suite(results, datasets="office31", name="test", covariance=None):
-    """Return a suite of the accuracies per seed: {problem: {method: seeds}}."""
+    """Return a suite with these accuracies: {problem: {method: accuracy per seed}}."""
     compared = {
         problem: Comparison(
             made_with=MADE_WITH,
@@ -74,35 +74,35 @@ def cell(table, key, column, *, published=False):
 
 
 def best(table, *, published):
-    """Return column -> the rows in bold."""
+    """Return the rows in bold of each column."""
     rows = [r for b in table.blocks if b.published == published for r in b.rows]
     return {column.key: [r.key for r in rows if (c := r.cells.get(column.key)) and c.best] for column in table.columns}
 
 
-def test_groups_come_in_order_published_figures_and_the_mean_last():
+def test_groups_are_in_order_with_published_figures_and_the_mean_last():
     assert [b.heading for b in OFFICE_TABLE.blocks] == ["references", "ablations", "REFEREE", "peers", PUBLISHED]
     assert [b.published for b in OFFICE_TABLE.blocks] == [False] * 4 + [True]
-    assert [c.title for c in OFFICE_TABLE.columns] == ["A→D", "D→A", "mean"]  # as the paper has them
+    assert [c.title for c in OFFICE_TABLE.columns] == ["A→D", "D→A", "mean"]  # the paper's names
     assert [c.title for c in comparison_table(suite({"a_b-c": {"ewc": (50,)}})).columns] == ["a b → c"]
 
 
-def test_the_deviation_of_a_mean_is_that_of_the_seeds_means_and_one_seed_has_none():
-    assert cell(OFFICE_TABLE, "ewc", "amazon-dslr").sd == Decimal("1.50")  # as compare has it
-    assert cell(OFFICE_TABLE, "ewc", "mean").text() == "60.0 ± 0.0"  # 60 with either seed
+def test_the_deviation_of_a_mean_is_over_the_means_per_seed_and_absent_for_a_single_seed():
+    assert cell(OFFICE_TABLE, "ewc", "amazon-dslr").sd == Decimal("1.50")  # as in the comparison
+    assert cell(OFFICE_TABLE, "ewc", "mean").text() == "60.0 ± 0.0"  # 60 with both seeds
     assert cell(OFFICE_TABLE, "calibrated", "mean").text() == "88.5 ± 1.5"  # 90 and 87
     table = comparison_table(suite({p: {"calibrated": (80.0,)} for p in OFFICE}))
     assert [c.sd for c in row(table, "calibrated").cells.values()] == [None] * 3
     assert "one seed" in table.notes[0]
 
 
-def test_measured_and_published_figures_have_their_own_best():
+def test_the_best_is_marked_separately_among_measured_and_published_figures():
     measured = {"amazon-dslr": ["calibrated"], "dslr-amazon": ["no_clip"], "mean": ["calibrated"]}
     assert best(OFFICE_TABLE, published=False) == measured
     printed = {"amazon-dslr": ["released"], "dslr-amazon": ["released"], "mean": []}  # its mean is over six problems
     assert best(OFFICE_TABLE, published=True) == printed
 
 
-def test_the_ceiling_is_never_the_best_and_figures_printed_alike_all_are():
+def test_the_ceiling_is_never_the_best_and_equal_printed_figures_share_the_mark():
     results = {"a-b": {"labelled-target": (98,), "calibrated": (90.04,), "paper": (90.01,), "ewc": (89.94,)}}
     table = comparison_table(suite(results))
     assert [b.heading for b in table.blocks][-1] == "ceiling, not a method"
@@ -110,35 +110,35 @@ def test_the_ceiling_is_never_the_best_and_figures_printed_alike_all_are():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "variance", "told_apart"),
+    ("calibrated", "ewc", "variance", "distinguishable"),
     [
-        ((92.0,), (90.0,), 0.9, True),  # two points, an error of 0.95
+        ((92.0,), (90.0,), 0.9, True),  # a difference of 2 points, a standard error of 0.95
         ((92.0,), (90.0,), 1.1, False),
         ((92.0, 92.0), (90.0, 90.0), 0.9, True),
-        ((95.0, 89.0), (90.0, 90.0), 0.0, False),  # 5 points ahead with one seed, 1 behind with the other
+        ((95.0, 89.0), (90.0, 90.0), 0.0, False),  # 5 points ahead with one seed, 1 point behind with the other
     ],
 )
-def test_all_that_cannot_be_told_apart_are_best(one, other, variance, told_apart):
+def test_methods_that_cannot_be_told_apart_are_all_best(calibrated, ewc, variance, distinguishable):
     """``variance`` is that of the difference over the images."""
-    both = 1.0 - variance / 2
-    covariance = {"calibrated": {"calibrated": 1.0, "ewc": both}, "ewc": {"calibrated": both, "ewc": 1.0}}
-    table = comparison_table(suite({"amazon-dslr": {"calibrated": one, "ewc": other}}, covariance=covariance))
+    joint = 1.0 - variance / 2
+    covariance = {"calibrated": {"calibrated": 1.0, "ewc": joint}, "ewc": {"calibrated": joint, "ewc": 1.0}}
+    table = comparison_table(suite({"amazon-dslr": {"calibrated": calibrated, "ewc": ewc}}, covariance=covariance))
     marked = best(table, published=False)["amazon-dslr"]
-    assert marked == (["calibrated"] if told_apart else ["calibrated", "ewc"])
+    assert marked == (["calibrated"] if distinguishable else ["calibrated", "ewc"])
 
 
-def test_a_published_average_needs_all_the_papers_problems():
+def test_a_published_average_is_shown_only_for_exactly_the_papers_problems():
     problems = {f.problem for f in PAPER if f.dataset == "office31"} - {"mean"}
     whole = comparison_table(suite({p: {"calibrated": (80, 90)} for p in problems}))
     assert str(cell(whole, "clamp", "mean", published=True).mean) == "79.74"
-    more = {p: {"calibrated": (80, 90)} for p in [*problems, "amazon-caltech"]}
-    table = comparison_table(suite(more))
+    extended = {p: {"calibrated": (80, 90)} for p in [*problems, "amazon-caltech"]}
+    table = comparison_table(suite(extended))
     assert cell(table, "clamp", "mean", published=True) is None
     assert cell(table, "clamp", "amazon-caltech", published=True) is None
     assert str(cell(table, "clamp", "amazon-dslr", published=True).mean) == "84.29"
 
 
-def test_a_method_that_a_problem_lacks_or_that_failed_there_has_no_mean():
+def test_a_method_that_is_missing_or_failed_on_a_problem_has_no_mean():
     results = suite({**OFFICE, "dslr-amazon": {"calibrated": (90, 80), "si": (1, 2)}})
     table = comparison_table(results)
     assert cell(table, "ewc", "dslr-amazon") is None
@@ -159,14 +159,14 @@ def test_several_datasets_have_sections_and_a_summary():
     office, visda, whole = comparison_table(BOTH).parts()
     assert office.caption == "Final accuracy of every method, Office-31"
     assert [c.key for c in office.columns] == ["amazon-dslr", "dslr-amazon", "office31.mean"]
-    assert [c.title for c in visda.columns] == ["synthetic→real"]  # a mean of one is no column
+    assert [c.title for c in visda.columns] == ["synthetic→real"]  # a single problem has no mean
     assert [c.title for c in whole.columns] == ["Office-31", "VisDA", "mean of 3 problems"]
     assert "ewc" not in [r.key for b in visda.blocks if not b.published for r in b.rows]
     assert cell(whole, "calibrated", "mean").mean == Decimal("79.33")  # of 92, 85, 61
     assert cell(whole, "released", "mean", published=True) is None
 
 
-def test_ablation_has_the_change_of_the_mean_and_of_visda_the_published_ablation():
+def test_ablation_has_the_change_of_the_mean_and_on_visda_the_published_ablation():
     table = ablation_table(suite(OFFICE))
     assert [r.key for r in table.rows()] == ["calibrated", "no_clip"]
     assert cell(table, "calibrated", "change") is None
@@ -183,7 +183,8 @@ def test_ablation_has_the_change_of_the_mean_and_of_visda_the_published_ablation
 
 def test_headline_has_a_row_per_problem_and_the_gain():
     table = headline_table(suite(OFFICE))
-    assert [c.key for c in table.columns] == ["n", "source_only", "calibrated", "no_clip", "gain"]  # ablations too
+    keys = ["n", "source_only", "calibrated", "no_clip", "gain"]  # including ablations
+    assert [c.key for c in table.columns] == keys
     assert cell(table, "amazon-dslr", "n").text() == "30"
     assert cell(table, "mean", "n") is None
     gains = {"amazon-dslr": "17.0", "dslr-amazon": "20.0", "mean": "18.5"}

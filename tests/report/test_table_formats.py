@@ -1,4 +1,4 @@
-"""A made-up table in every format: what a reader sees is written out here in full."""
+"""A made-up table in every format, with the expected output written out in full."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.table import EQUAL, Block, Cell, Column, Row, Table, format_figure
+from pipeline.report.table import TIES, Block, Cell, Column, Row, Table, format_figure
 from pipeline.report.table_formats import tex, to_csv, to_latex, to_markdown, to_text
 
 AWKWARD = "a_b & 5% #1 {x} $y$ ~^ \\z | *w* <v> `u` [t] → σ † ± –"
@@ -56,10 +56,10 @@ def test_rounding_is_half_away_from_zero_and_never_minus_zero():
     assert format_figure(82.35, 0.25) == "82.4 ± 0.3"  # as in tables, though 82.35 is below 82.35
 
 
-def test_csv_has_one_unrounded_value_per_cell_and_by_problem_no_columns_about_methods():
+def test_csv_has_one_unrounded_value_per_cell_and_columns_about_methods_only_in_tables_of_methods():
     assert to_csv(TABLE) == (
         "kind,group,method,title,source_samples,a-b,a-b_sd,one.mean,one.mean_sd,"
-        "real_world-b,real_world-b_sd,change,note\n"  # the mean once, though it is in two sections
+        "real_world-b,real_world-b_sd,change,note\n"  # the mean occurs once although it is in two sections
         "measured,refer_ences,x,X_1,false,82.71,0.55,73.95,0.05,,,,\n"
         "measured,refer_ences,y,Y,false,,,,,56.88,,-7.01,\n"
         "measured,peers,z,Z,true,82.68,1,73.95,0.05,100.00,0.00,-0.04,\n"
@@ -94,7 +94,7 @@ mean: of two
 
 change: of all
 
-bold: the best of each column, EQUAL; measured and published apart
+bold: the best of each column, TIES; separately for published figures
 
 † reads source samples while adapting: not source-free
 
@@ -128,7 +128,7 @@ Q$^{\dagger a}$ & \textbf{100} & -- & -- \\
 $A_T$ in percent.\par
 mean: of two.\par
 change: of all.\par
-bold: the best of each column, EQUAL; measured and published apart.\par
+bold: the best of each column, TIES; separately for published figures.\par
 $^{\dagger}$reads source samples while adapting: not source-free.\par
 $^{a}$note 2.\par
 \end{minipage}
@@ -149,18 +149,18 @@ Q† (b)        7.0          –
 """
 
 
-def test_every_format_as_a_reader_sees_it():
+def test_tables_are_formatted_as_written_out_above():
     markdown, latex, text = to_markdown(TABLE), to_latex(TABLE), to_text(TABLE)
     assert markdown.startswith("### Made-up 100%, One\\_1\n\n| method | A→B | mean |\n|---|---:|---:|\n")
-    assert markdown.endswith(MARKDOWN_OF_ONE_SECTION.replace("EQUAL", EQUAL))
+    assert markdown.endswith(MARKDOWN_OF_ONE_SECTION.replace("TIES", TIES))
     assert latex.startswith(r"% \usepackage{booktabs,graphicx}" + "\n\n" + r"\begin{table*}")
-    assert latex.endswith(LATEX_OF_ONE_SECTION.replace("EQUAL", EQUAL))  # with letters of its own
+    assert latex.endswith(LATEX_OF_ONE_SECTION.replace("TIES", TIES))  # letters are assigned anew in each table
     assert latex.isascii()
     assert text.startswith(TEXT)
     assert text.endswith("(a) note & 1\n(b) note 2\n")
 
 
-def test_special_letters_are_escaped():
+def test_special_characters_are_escaped():
     assert tex(AWKWARD) == (
         r"a\_b \& 5\% \#1 \{x\} \$y\$ \textasciitilde{}\textasciicircum{} \textbackslash{}z | *w* "
         r"$<$v$>$ `u` [t] $\rightarrow$ $\sigma$ $^\dagger$ $\pm$ --"

@@ -1,4 +1,4 @@
-"""The picture of the views: panels, captions that say what was done, nothing cut off."""
+"""The picture of the views: panels, informative captions, nothing cut off."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def panels(figure):
 
 @pytest.mark.parametrize("size", [(32, 32), (224, 224), (33, 75), (300, 60)])
 @pytest.mark.parametrize("noise", ["matched", 0.1])
-def test_panels_with_captions_none_cut_off_or_overlapping(size, noise):
+def test_panels_and_captions_are_neither_cut_off_nor_overlapping(size, noise):
     figure = draw_views(crop(*size), DIGEST, ViewSettings("db2", 2, noise, seed=3))
     assert list(panels(figure)) == [*VIEWS, "removed"]
     caption = figure.get_suptitle()

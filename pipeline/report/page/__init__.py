@@ -1,1 +1,1 @@
-"""The report: one HTML file from the results that the stages wrote."""
+"""Render the report page: one HTML file made from the results of the stages."""

@@ -1,4 +1,4 @@
-"""What the page shows of a problem: everything that the stages wrote about it."""
+"""Read what the page shows about a problem: everything that the stages wrote about it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,27 +26,27 @@ from pipeline.report.results import (
 
 @dataclass(frozen=True, eq=False)
 class ProblemResults:
-    """The results of one problem."""
+    """All results on one problem."""
 
     suite: str
     name: str
     title: str
     target: str
     metrics: ProblemFigures
-    tables: Mapping[str, DataFrame]  # by the names of `COLUMNS`
+    tables: Mapping[str, DataFrame]  # keys as in `COLUMNS`
     comparison: Comparison
     sweeps: Sweeps | None  # None if the problem is not swept
 
     def origin(self, table: str) -> Origin:
-        """Return where one of the tables comes from."""
+        """Return the stage and file of one of the tables."""
         return Origin(f"evaluate@{self.name}", paths.problem_tables(self.suite, self.name) / f"{table}.csv")
 
 
 def read_problem(suite: str, name: str, problem: Any, comparison: Comparison, *, swept: bool) -> ProblemResults:
-    """Read the other results of a problem that was compared, with its sweeps if it is ``swept``.
+    """Read all results on a problem besides its comparison, including the sweeps if it is ``swept``.
 
-    ``problem`` is its entry of suite.yaml. A file that is missing or malformed is a `StoreError` that names it and the
-    stage that writes it.
+    ``problem`` is its entry in suite.yaml. Raise StoreError, naming the file and its stage, if one is missing or
+    malformed.
     """
     folder = paths.problem_tables(suite, name)
     return ProblemResults(
@@ -71,7 +71,7 @@ def _title(problem: Any) -> str:
 
 
 def preprocessing_of(project: Project, domain: str) -> Preprocessing | None:
-    """Return how the vision model sees a domain's images; None where its store does not say it or is not here."""
+    """Return the vision model's preprocessing of a domain's images, or None if no store on this machine records it."""
     try:
         recorded = project.domain(domain).vision.provenance.get("preprocessing")
     except RefereeError:  # no store on this machine: the page does without
@@ -79,12 +79,12 @@ def preprocessing_of(project: Project, domain: str) -> Preprocessing | None:
     return Preprocessing(**recorded) if recorded else None
 
 
-def warnings(problems: Sequence[ProblemResults], now: MadeWith) -> list[str]:
-    """Return what must be known before a figure is used: results of other parameters, branches that guess."""
-    made: list[Mapping[str, MadeWith]] = [
+def warnings(problems: Sequence[ProblemResults], current: MadeWith) -> list[str]:
+    """Return what to know before using a figure: results of other parameters, and models that only guess."""
+    results: list[Mapping[str, MadeWith]] = [
         {f"evaluation of {problem.name}": problem.metrics.made_with for problem in problems},
         {f"comparison of {problem.name}": problem.comparison.made_with for problem in problems},
         *(problem.sweeps.made_with for problem in problems if problem.sweeps),
     ]
-    stale = [note for one in made for note in stale_notes(one, now, "dvc repro")]
+    stale = [note for group in results for note in stale_notes(group, current, "dvc repro")]
     return stale + [warning for problem in problems for warning in guessing(problem.metrics, problem.title)]

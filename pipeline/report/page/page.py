@@ -1,4 +1,4 @@
-"""The whole page: one HTML file that loads nothing from the network, and may not."""
+"""Render the page: one HTML file that loads nothing from the network and is forbidden to."""
 
 import base64
 import functools
@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline import commented_yaml, paths
-from pipeline.report.page.pictures import kept_text
+from pipeline.report.page.pictures import cached_text
 from pipeline.report.page.problem_charts import gains, problem_charts
 from pipeline.report.page.stream_results import stream_charts
 from pipeline.report.problem_figures import MEASURES
@@ -19,7 +19,7 @@ from pipeline.report.table import Table, format_figure, is_mean
 
 
 def render_page(content: Mapping[str, Any]) -> str:
-    """Return the page as HTML, from what the stage `report` gives; the same content gives the same text."""
+    """Render the page as HTML from the content that stage `report` gives; the same content gives the same text."""
     scripts = (drawing_library(), _asset("report.js"))
     chart, policy, css = gains(content["problems"]), security_policy(scripts), _asset("report.css")
     page = _environment().get_template("page.html")
@@ -47,19 +47,20 @@ def _asset(name: str) -> str:
 
 @functools.cache
 def drawing_library() -> str:
-    """Return Vega, Vega-Lite and vega-embed as one script, which defines ``vegaEmbed`` on the window.
+    """Return Vega, Vega-Lite and vega-embed as one script that defines ``window.vegaEmbed``.
 
-    It lies inside the package vl-convert-python: nothing is fetched, now or when the page is opened.
+    It is part of the package vl-convert-python, so nothing is fetched, neither now nor when the page is opened.
     """
     import vl_convert
 
-    of = {"snippet": "window.vegaEmbed = vegaEmbed;", "vl_version": "6.4"}
-    bundle = kept_text((metadata.version("vl-convert-python"), of), lambda: str(vl_convert.javascript_bundle(**of)))
+    options = {"snippet": "window.vegaEmbed = vegaEmbed;", "vl_version": "6.4"}
+    version = metadata.version("vl-convert-python")
+    bundle = cached_text((version, options), lambda: str(vl_convert.javascript_bundle(**options)))
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def security_policy(scripts: Sequence[str]) -> str:
-    """Return the Content-Security-Policy: these scripts and no others, pictures in the page itself, no network."""
+    """Return a Content-Security-Policy that allows only these scripts, pictures in the page itself, and no network."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
@@ -69,12 +70,12 @@ def security_policy(scripts: Sequence[str]) -> str:
 
 
 def means_first(table: Table) -> Table:
-    """Return the table with its means before the single problems, visible without scrolling."""
+    """Return the table with its means first, so that they are visible without scrolling."""
     return table.with_columns(sorted(table.columns, key=lambda column: not is_mean(column.key)))
 
 
 def unknown_rows(space: LabelSpaceFigures) -> list[tuple[str, ...]]:
-    """Return the measures after each task as the texts of a table's rows."""
+    """Return the measures after each task as rows of texts."""
     by_task = zip(*(space.per_task[measure] for measure in MEASURES), strict=True)
     return [
         (str(task), *("–" if value is None else format_figure(value) for value in values))

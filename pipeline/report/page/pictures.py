@@ -1,6 +1,6 @@
-"""The pictures of a problem, where its images are: thumbnails of mistakes and the views of a few images.
+"""Read the pictures of a problem: thumbnails of mistakes and the views of a few images.
 
-Images are no dependency of the report: without them the page is the same, with a sentence in place of the pictures.
+The report does not depend on images: without them, the page has a sentence in place of the pictures.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from pipeline.errors import RefereeError
 from pipeline.method.views import ABOUT
 from pipeline.write_aside import write_aside
 
-THUMBNAIL, VIEW = 128, 168  # pixels of the longer side
-LOSSLESS = 64  # pixels; up to this side a PNG is small enough, and scans of digits stay sharp
-QUALITY = 82
+THUMBNAIL, VIEW = 128, 168  # longer side in pixels
+LOSSLESS = 64  # longer side in pixels up to which a PNG is small enough; scans of digits stay sharp
+QUALITY = 82  # of WebP
 HALF = (0.5, 0.5, 0.5)
-# of features that were imported, whose model's own is not known
+# in place of the unknown preprocessing of imported features
 CROP = Preprocessing(224, 224, 0.875, resize_mode="shortest", interpolation="bicubic", mean=HALF, std=HALF)
 
 
 @dataclass(frozen=True)
 class ProblemPictures:
-    """The pictures of a problem, as keys of the page's album."""
+    """The pictures of a problem, as keys into the page's album."""
 
-    mistakes: Mapping[str, str] = field(default_factory=dict)  # path of an image -> key
-    views: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # path -> view -> key
-    missing: str = ""  # why there are no pictures and how to get them; shown where there is none
-    views_note: str = ""  # what the views show, and how they were made
+    mistakes: Mapping[str, str] = field(default_factory=dict)  # image path -> key
+    views: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # image path -> view -> key
+    missing: str = ""  # shown in place of pictures: why there are none and how to get them
+    views_note: str = ""  # what the views show and how they were made
 
 
 def read_pictures(
@@ -57,11 +57,11 @@ def read_pictures(
     max_pixels: int,
     code: str | None = None,
 ) -> ProblemPictures:
-    """Read the pictures of a problem into the album; images that are absent or damaged are left out.
+    """Read the pictures of a problem into the album, skipping images that are absent or damaged.
 
-    ``shown`` is its table of this name; ``images`` and ``views`` are those of the target in suite.yaml, ``settings``
-    are the fields of `ViewSettings`; ``preprocessing`` is None if the features were imported. If ``code``, what the
-    report is made by, is given, views are kept until it changes: torch takes a second to import.
+    ``shown`` is the problem's table of that name; ``images`` and ``views`` come from the target's entry in suite.yaml;
+    ``settings`` are the fields of `ViewSettings`; ``preprocessing`` is None if the features were imported. If ``code``,
+    the fingerprint of the report's code, is given, views are cached until it changes: importing torch takes a second.
     """
     crop = preprocessing or CROP
     mistakes: dict[str, str] = {}
@@ -76,7 +76,7 @@ def read_pictures(
         else:
             make = partial(_views_text, crop.crop(image), digest, settings, views)
             viewed[path], pictures = json.loads(
-                kept_text((digest, crop, settings, views, code), make) if code else make()
+                cached_text((digest, crop, settings, views, code), make) if code else make()
             )
             album |= pictures
     folder = f"{Path(images).parent.as_posix()}/images" if images.endswith(".npz") else images
@@ -84,21 +84,21 @@ def read_pictures(
         f"No pictures: the images of {target} are not on this machine. Put them at {folder} and run "
         "dvc repro --force --single-item report."
     )
-    how = "{wavelet}, level {level}, noise {noise}".format(**settings)
-    note = f"As the vision model sees the image ({how})."
+    recipe = "{wavelet}, level {level}, noise {noise}".format(**settings)
+    note = f"The images are cropped as for the vision model ({recipe})."
     if preprocessing is None:
         note = (
-            f"A centre crop of {CROP.width}×{CROP.height} ({how}); the features were imported, so the crop they "
-            "were computed from is not known."
+            f"The images are centre crops of {CROP.width}×{CROP.height} ({recipe}); the features were imported, so the "
+            "crop that they were computed from is not known."
         )
     captions = [f"{view}: {ABOUT[view].caption}" for view in views if view != "original"]
-    captions.append("removed: what zeros removes, at full contrast")
+    captions.append("removed: the details that zeros removes, at full contrast")
     return ProblemPictures(mistakes, viewed, missing, f"{'; '.join(captions)}. {note}")
 
 
-def kept_text(made_of: object, make: Callable[[], str]) -> str:
-    """Return what ``make`` returns, or what it returned in a former report when ``made_of`` had the same `repr`."""
-    path = paths.KEPT / hashlib.sha256(repr(made_of).encode()).hexdigest()
+def cached_text(key: object, make: Callable[[], str]) -> str:
+    """Return the result of ``make``, or its result in an earlier report if ``key`` had the same `repr` there."""
+    path = paths.KEPT / hashlib.sha256(repr(key).encode()).hexdigest()
     if not path.is_file():
         with write_aside(path) as aside:
             aside.write_bytes(make().encode())
@@ -106,7 +106,7 @@ def kept_text(made_of: object, make: Callable[[], str]) -> str:
 
 
 def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: Mapping[str, Any], views: Sequence[str]) -> str:
-    """Return the keys of the pictures by view, and the pictures, as JSON."""
+    """Return, as JSON, the keys of the pictures by view, and the pictures by key."""
     from pipeline.method.frequency_views import ViewSettings  # imports torch
     from pipeline.report.view_picture import view_pixels
 
@@ -117,7 +117,7 @@ def _views_text(crop: npt.NDArray[np.uint8], digest: str, settings: Mapping[str,
 
 
 def image_of_row(images: str, path: str, max_pixels: int, *, upright: bool = True) -> Image.Image | None:
-    """Return an image of the manifest, which may be beside imported features; None if it is absent or damaged."""
+    """Read an image of the manifest, or beside imported features; return None if it is absent or damaged."""
     file, beside = Path(path), Path(images).parent
     if images.endswith(".npz"):
         file = beside / "images" / path if (beside / "images" / path).is_file() else beside / path
@@ -128,7 +128,7 @@ def image_of_row(images: str, path: str, max_pixels: int, *, upright: bool = Tru
 
 
 def add_picture(album: dict[str, str], pixels: npt.NDArray[np.uint8], side: int) -> str:
-    """Add a copy of an image (h, w, 3), at most ``side`` pixels long, to the album; return its key."""
+    """Add an image (h, w, 3), scaled down to at most ``side`` pixels per side, to the album and return its key."""
     image = Image.fromarray(pixels)
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The values of the charts of problems; how they are drawn and described is in templates/charts."""
+"""Compute the values of the charts of problems; templates/charts says how they are drawn and described."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from pipeline.report.suite_tables import HEADLINE
 
 MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
 BRANCHES = {"klda": "kernel LDA", "clip": "CLIP", "fused": "fusion"}
-GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods of the overview
-NAMED_CLASSES = 40  # up to so many classes, axes and the map carry the classes' names
-MOST_LISTED = 10  # confusions in the table
-MOST_DRAWN = 4000  # cells; of hundreds of classes the rarest confusions, single images, are left out
-FEW_IMAGES = 20  # test images; a bin of confidences with fewer is drawn paler
-PIXELS = (560, 340)  # of the map on a desktop
-LETTER, LINE = 8, 16  # pixels of a letter and of a line of text
+GAINS = ("calibrated", "source_only", "clip_zero_shot")  # methods in the overview
+NAMED_CLASSES = 40  # maximum number of classes whose names are on the axes and the map
+MOST_LISTED = 10  # maximum number of confusions in the table
+MOST_DRAWN = 4000  # maximum number of cells; with hundreds of classes, the rarest confusions are left out
+FEW_IMAGES = 20  # bins of confidence with fewer test images are drawn paler
+PIXELS = (560, 340)  # size of the map on a desktop
+LETTER, LINE = 8, 16  # width of a letter and height of a line of text in pixels
 
 
 def problem_charts(results: ProblemResults) -> list[Chart]:
@@ -33,14 +33,14 @@ def problem_charts(results: ProblemResults) -> list[Chart]:
         weights(results),
         *(reliability(results, branch) for branch in BRANCHES),
     ]
-    if found := results.sweeps:
-        charts += [sensitivity(results, swept, table) for swept, table in found.accuracy.items()]
-        charts.append(selection(results, found))
+    if sweeps := results.sweeps:
+        charts += [sensitivity(results, setting, table) for setting, table in sweeps.accuracy.items()]
+        charts.append(selection(results, sweeps))
     return [chart for chart in charts if chart is not None]
 
 
 def accuracy_over_tasks(results: ProblemResults) -> Chart:
-    """Draw A_k of the adapted model and of the models that do not adapt."""
+    """Draw A_k of the adapted model and of the references, which do not adapt."""
     table = results.tables["tasks"].rename(columns=MODELS)
     models = {name: name for name in MODELS.values() if name in table}
     last, others = table.iloc[-1], list(models)[1:]
@@ -63,18 +63,18 @@ def accuracy_matrix(results: ProblemResults) -> Chart:
 
 
 def forgetting(results: ProblemResults) -> Chart | None:
-    """Draw how far the accuracy on each task fell from its best; None where there is a single task."""
+    """Draw how far the accuracy on each task fell from its best; None if there is a single task."""
     table = results.tables["forgetting"]
     return None if table.empty else draw("forgetting", table, results.origin("forgetting"))
 
 
 def confusion(results: ProblemResults) -> Chart:
-    """Draw which class is predicted for which; each row adds up to 100."""
+    """Draw the confusion matrix in percent; each row adds up to 100."""
     cells = results.tables["confusion"]
     cells = cells[cells["images"] > 0]
     wrong = cells[cells["actual"] != cells["predicted"]]
     wrong = wrong.sort_values(["images", "actual", "predicted"], ascending=[False, True, True])
-    names = _names_of(results, {*cells["actual"], *cells["predicted"]})
+    names = _present_classes(results, {*cells["actual"], *cells["predicted"]})
     return draw(
         "confusion",
         cells.sort_values("images", ascending=False, kind="stable")[:MOST_DRAWN].sort_index(),
@@ -86,29 +86,29 @@ def confusion(results: ProblemResults) -> Chart:
     )
 
 
-def _names_of(results: ProblemResults, present: set[str]) -> list[str]:
+def _present_classes(results: ProblemResults, present: set[str]) -> list[str]:
     return [name for name in results.tables["classes"]["class"] if name in present]
 
 
 def embedding_map(results: ProblemResults) -> Chart | None:
-    """Draw target images on the plane of their principal components; None where the target is private."""
+    """Draw target images on the plane of their principal components; None if the target is private."""
     table = results.tables["map"]
     if table.empty:
         return None
     wrong = (table["predicted"] != "") & (table["predicted"] != table["class"])
-    names = _names_of(results, set(table["class"]))
+    names = _present_classes(results, set(table["class"]))
     return draw(
         "map",
         table.assign(predicted=table["predicted"].replace("", "–"), wrong=wrong),
         results.origin("map"),
         names=names,
-        labels=_class_names(table) if len(names) <= NAMED_CLASSES else [],
+        labels=_name_positions(table) if len(names) <= NAMED_CLASSES else [],
         height=PIXELS[1],
     )
 
 
-def _class_names(table: DataFrame) -> list[dict[str, object]]:
-    """Return where each class's name is written: in the middle of its images, if there is room."""
+def _name_positions(table: DataFrame) -> list[dict[str, object]]:
+    """Return the position of each class's name: the middle of its images, or above it if there is no room."""
     span = (table[["x", "y"]].max() - table[["x", "y"]].min()).replace(0, 1)
     unit = span / list(PIXELS)
     middle = table.groupby("class")[["x", "y"]].median() / unit
@@ -119,7 +119,7 @@ def _class_names(table: DataFrame) -> list[dict[str, object]]:
 
 
 def spread_labels(centres: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Return the positions of labels, in pixels, moved up until none covers another."""
+    """Return the positions of labels, in pixels, moved up until none overlap."""
     placed: dict[str, tuple[float, float]] = {}
     for name, (x, y) in sorted(centres.items(), key=lambda item: (item[1][1], item[0])):
         free = y
@@ -132,10 +132,10 @@ def spread_labels(centres: dict[str, tuple[float, float]]) -> dict[str, tuple[fl
 
 
 def methods(results: ProblemResults) -> Chart:
-    """Draw A_T of every compared method that answers all images, the best on top."""
-    ran = [one for one in results.comparison.methods.values() if not one.failed and not one.label_space]
+    """Draw A_T of every compared method that never rejects an image, the best on top."""
+    ran = [method for method in results.comparison.methods.values() if not method.failed and not method.label_space]
     values = DataFrame(
-        [(one.title, GROUPS[one.group], one.A_T, one.A_T_sd) for one in ran], columns=["method", "group", "A_T", "sd"]
+        [(m.title, GROUPS[m.group], m.A_T, m.A_T_sd) for m in ran], columns=["method", "group", "A_T", "sd"]
     ).sort_values(["A_T", "method"], ascending=[False, True])
     return draw(
         "methods",
@@ -148,7 +148,7 @@ def methods(results: ProblemResults) -> Chart:
 
 
 def weights(results: ProblemResults) -> Chart:
-    """Draw the accuracy of pseudo-labels over their weight."""
+    """Draw the accuracy of pseudo-labels against their weight."""
     table = results.tables["weights"]
     lowest, highest = (table[end].map("{:.4g}".format) for end in ("lowest", "highest"))
     values = table.assign(tenth=range(1, len(table) + 1), range=lowest + " to " + highest)
@@ -156,7 +156,7 @@ def weights(results: ProblemResults) -> Chart:
 
 
 def reliability(results: ProblemResults, branch: str) -> Chart:
-    """Draw accuracy over confidence of one branch, with the diagonal it should follow."""
+    """Draw accuracy against confidence of one branch, with the diagonal that it should follow."""
     table = results.tables["reliability"]
     table = table[table["branch"] == branch]
     bins = table["from"].map("{:.0f}".format) + "–" + table["to"].map("{:.0f}".format)
@@ -173,7 +173,7 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
 
 
 def sensitivity(results: ProblemResults, swept: str, table: DataFrame) -> Chart:
-    """Draw A_T over the number of features D or the kernel's width sigma, on a logarithmic axis."""
+    """Draw A_T against the number of features D or the kernel parameter sigma, on a logarithmic axis."""
     return draw(
         "sweep",
         _with_band(table, "A_T").assign(text=table[swept].map("{:g}".format)),
@@ -184,47 +184,47 @@ def sensitivity(results: ProblemResults, swept: str, table: DataFrame) -> Chart:
     )
 
 
-def selection(results: ProblemResults, found: Sweeps) -> Chart | None:
-    """Draw A_T and every label-free score over the values of each setting; None where nothing was chosen."""
-    if found.choices.empty:
+def selection(results: ProblemResults, sweeps: Sweeps) -> Chart | None:
+    """Draw A_T and every label-free score over the values of each setting; None if nothing was chosen."""
+    if sweeps.choices.empty:
         return None
-    scores = [name for name in found.values.columns if name not in VALUES]
-    cells = found.values.melt(["setting", "value"], ["A_T", *scores], "score", "figure")
+    scores = [name for name in sweeps.values.columns if name not in VALUES]
+    cells = sweeps.values.melt(["setting", "value"], ["A_T", *scores], "score", "figure")
     group = cells.groupby(["setting", "score"], sort=False)["figure"]
     lowest, highest = group.transform("min"), group.transform("max")
-    # 0 to 1 within a setting, since no two scores have the same unit; all alike where one is constant
+    # from 0 to 1 within a setting, since no two scores have the same unit; ½ everywhere if a score is constant
     share = ((cells["figure"] - lowest) / (highest - lowest)).fillna(0.5)
-    chosen = found.choices.set_index(["setting", "score"])["chosen"].to_dict()
-    chosen |= {(c.setting, "A_T"): c.best for c in found.choices.itertuples()}
-    taken = [chosen.get((c.setting, c.score)) == c.value for c in cells.itertuples()]
+    chosen = sweeps.choices.set_index(["setting", "score"])["chosen"].to_dict()
+    chosen |= {(c.setting, "A_T"): c.best for c in sweeps.choices.itertuples()}
+    is_chosen = [chosen.get((c.setting, c.score)) == c.value for c in cells.itertuples()]
     return draw(
         "selection",
         cells.assign(
             at=cells["setting"] + " = " + cells["value"],
-            score=cells["score"].map(_words),
+            score=cells["score"].map(_score_title),
             text=cells["figure"].map("{:.4g}".format),
             share=share.round(4),
-            taken=taken,
+            taken=is_chosen,
         ),
         Origin(f"select@{results.name}", paths.selection(results.suite, results.name) / "values.csv"),
-        rows=found.choices.assign(score=found.choices["score"].map(_words)),
-        names=[_words(score) for score in ("A_T", *scores)],
+        rows=sweeps.choices.assign(score=sweeps.choices["score"].map(_score_title)),
+        names=[_score_title(score) for score in ("A_T", *scores)],
         settings=list(dict.fromkeys(cells["setting"])),
     )
 
 
-def _words(score: str) -> str:
+def _score_title(score: str) -> str:
     return "A_T, by labels" if score == "A_T" else score.replace("_", " ")
 
 
 def gains(problems: Sequence[ProblemResults]) -> Chart | None:
-    """Draw, for each problem, A_T with and without adapting; None where no such method was compared."""
+    """Draw A_T with and without adapting for each problem; None if none of these methods was compared."""
     values = DataFrame(
         [
-            (problem.title, HEADLINE[name], name != "clip_zero_shot", one.A_T, one.A_T_sd)
+            (problem.title, HEADLINE[name], name != "clip_zero_shot", entry.A_T, entry.A_T_sd)
             for problem in problems
-            for name in reversed(GAINS)  # the method that adapts is drawn last, on top
-            if (one := problem.comparison.methods.get(name)) and not one.failed
+            for name in reversed(GAINS)  # the adapting method is drawn last, on top
+            if (entry := problem.comparison.methods.get(name)) and not entry.failed
         ],
         columns=["problem", "method", "joined", "A_T", "sd"],
     )
@@ -240,6 +240,6 @@ def gains(problems: Sequence[ProblemResults]) -> Chart | None:
 
 
 def _with_band(values: DataFrame, mean: str) -> DataFrame:
-    """Return the values with the ends of mean ± sd, within 0 to 100."""
+    """Return the values with the ends of mean ± sd, clipped to 0 and 100."""
     low, high = values[mean] - values["sd"], values[mean] + values["sd"]
     return values.assign(low=low.clip(lower=0), high=high.clip(upper=100))

@@ -1,4 +1,4 @@
-"""What was run: the revision, the hashes of the stores, and whether a page shows the figures of today."""
+"""Tell what was run: the revision, the hashes of the stores, and whether a page shows the current figures."""
 
 import hashlib
 import subprocess
@@ -8,15 +8,15 @@ from pathlib import Path
 from pipeline.dvc_lock import read_stages
 from pipeline.errors import InputError
 
-DECIDING = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are mentioned
+CODE_AND_SETTINGS = ("pipeline", "dvc.yaml", "params.yaml", "suite.yaml")  # uncommitted changes here are reported
 GIT_SECONDS = 20
 
 
 def revision() -> str:
-    """Return git's revision of the work tree, or why it is not known."""
+    """Return the git revision of the work tree, or the reason why it is not known."""
     try:
         head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--", *DECIDING)
+        changed = _git("status", "--porcelain", "--", *CODE_AND_SETTINGS)
     except (OSError, subprocess.SubprocessError):
         return "not known: no git repository with a commit here"
     names = sorted({line[3:].split("/")[0] for line in changed.splitlines()})
@@ -25,14 +25,14 @@ def revision() -> str:
 
 def _git(*arguments: str) -> str:
     command = ["git", *arguments]  # the git of the user's path, as DVC uses it
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS)  # noqa: S603
-    return done.stdout.strip("\n")
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS)  # noqa: S603
+    return process.stdout.strip("\n")
 
 
 def store_hashes() -> list[tuple[str, str, str, object]]:
-    """Return path, stage, hash and size of the outputs that dvc.lock names, by path; none if it is absent or broken.
+    """Return path, stage, hash and size of the outputs in dvc.lock, sorted by path; nothing if it is absent or broken.
 
-    Code digests and the page itself are left out.
+    Code fingerprints and the page itself are left out.
     """
     try:
         stages = read_stages()
@@ -47,7 +47,7 @@ def store_hashes() -> list[tuple[str, str, str, object]]:
 
 
 def figures_digest(files: Iterable[Path]) -> str:
-    """Return a digest of the files that hold the figures of a page; of those that are there."""
+    """Return a digest of the files that hold the figures of a page; some may be absent."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes() if file.is_file() else b"absent")
@@ -55,6 +55,6 @@ def figures_digest(files: Iterable[Path]) -> str:
 
 
 def shows_figures(page: Path, digest: str) -> bool:
-    """Tell whether a page was made from the figures of a digest: it names them in its head."""
+    """Tell whether a page was made from the figures with this digest, which is in its head."""
     with page.open("rb") as file:
         return f'<meta name="figures" content="{digest}">'.encode() in file.read(4096)

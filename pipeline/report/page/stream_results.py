@@ -1,4 +1,4 @@
-"""What the steps of a stream wrote, read for the page, and its charts; templates/charts says how they are drawn."""
+"""Read what the steps of a stream wrote, and compute its charts; templates/charts says how they are drawn."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from pipeline.report.page.chart import Chart, Origin, draw
 from pipeline.report.page.pictures import THUMBNAIL, add_picture, image_of_row
 from pipeline.report.results import StepFigures, read_result_table, read_step
 
-SHOWN = 12  # least certain images
-SHOWN_CLASSES = 30
+UNCERTAIN_IMAGES = 12  # number of least certain images shown
+MOST_CLASSES = 30  # maximum number of classes in the chart of shares
 FIGURES = {
     "estimated_accuracy": "estimated accuracy",
     "mean_confidence": "mean confidence",
@@ -23,12 +23,12 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class StreamResults:
-    """A sequence of steps, the first one first; a fork gives several."""
+    """A sequence of steps in order; a stream that forks has several."""
 
     suite: str
     steps: Sequence[StepFigures]
-    least_certain: Sequence[Mapping[str, object]]  # of the last step's table, ``picture`` added
-    note: str  # what the rows are, and why there is no picture of them
+    least_certain: Sequence[Mapping[str, object]]  # rows of the last step's table, with ``picture`` added
+    note: str  # what the rows are, and why they have no pictures
 
     @property
     def name(self) -> str:
@@ -36,22 +36,22 @@ class StreamResults:
         return self.steps[-1].step
 
     def step_names(self) -> list[str]:
-        """Return the steps without the stream's name, or with it where steps of several streams are alike."""
+        """Return the names of the steps, with the stream's name if steps of several streams have the same name."""
         keys = [step.step for step in self.steps]
         short = [key.partition("-")[2] for key in keys]
         return short if len(set(short)) == len(short) else keys
 
     def origin(self, ending: str) -> Origin:
-        """Return where the figures (``json``) or the images (``csv``) of the last step come from."""
+        """Return the stage and file of the last step's figures (``json``) or images (``csv``)."""
         return Origin(f"step@{self.name}", paths.step_images(self.suite, self.name).with_suffix(f".{ending}"))
 
 
 def read_streams(
     suite: str, images: Mapping[str, str | None], album: dict[str, str], *, max_pixels: int
 ) -> list[StreamResults]:
-    """Read the steps, and pictures of the least certain images; one sequence for each step that none continues.
+    """Read the sequences of steps, one for each step that no other continues, with pictures of uncertain images.
 
-    ``images`` has of each step its ``images`` in suite.yaml, None if they are gone; pictures are added to the album.
+    ``images`` maps each step to its ``images`` in suite.yaml, None if they are gone. Pictures are added to the album.
     """
     steps = {key: read_step(suite, key) for key in images}
     continued = {before for step in steps.values() for before in step.steps_before}
@@ -60,13 +60,13 @@ def read_streams(
         if key in continued:
             continue
         table = read_result_table(paths.step_images(suite, key), COLUMNS, f"step@{key}")
-        rows, folder = table[table["corrected"] == ""][:SHOWN].to_dict("records"), images[key]
+        rows, folder = table[table["corrected"] == ""][:UNCERTAIN_IMAGES].to_dict("records"), images[key]
         for row in rows:
-            image = folder and image_of_row(folder, row["path"], max_pixels)  # a private one has no path
+            image = folder and image_of_row(folder, row["path"], max_pixels)  # images of a private domain have no path
             row["picture"] = add_picture(album, np.asarray(image), THUMBNAIL) if image else None
-        note = f"Of {key}, the least certain first; write what is wrong into the step's corrections."
+        note = f"Images of {key}, least certain first. Write the true class of wrong ones into the step's corrections."
         if rows and not any(row["picture"] for row in rows):
-            reason = "gone." if folder is None else "private, or not here."
+            reason = "gone." if folder is None else "private or not on this machine."
             note += f" No pictures: the images are {reason}"
         before = [steps[name] for name in last.steps_before if name in steps]
         streams.append(StreamResults(suite, [*before, last], rows, note))
@@ -79,7 +79,7 @@ def stream_charts(results: StreamResults) -> list[Chart]:
 
 
 def confidence_over_time(results: StreamResults) -> Chart:
-    """Draw what can be said of each step without labels."""
+    """Draw the label-free figures of each step."""
     table = DataFrame([step.model_dump(include={*FIGURES}) for step in results.steps])
     table = (100 * table[[*FIGURES]]).round(1).rename(columns=FIGURES)
     table.insert(0, "step", results.step_names())
@@ -88,21 +88,21 @@ def confidence_over_time(results: StreamResults) -> Chart:
 
 
 def class_shares(results: StreamResults) -> Chart:
-    """Draw the share of every class among the labels of each step."""
+    """Draw the share of each class among the predictions of each step."""
     names = results.step_names()
     shares = 100 * DataFrame([step.shares for step in results.steps], index=names).T.sort_index()
     largest = shares.max(axis=1).sort_values(ascending=False, kind="stable")
-    shown = sorted(largest.index[:SHOWN_CLASSES])
+    classes = sorted(largest.index[:MOST_CLASSES])
     table = shares.round(1).rename_axis("class")
-    values = table.loc[shown].reset_index().melt("class", names, "step", "share").dropna()
+    values = table.loc[classes].reset_index().melt("class", names, "step", "share").dropna()
     return draw(
         "shares",
         values,
         results.origin("json"),
         rows=table.astype(object).where(table.notna(), "").reset_index(),
         steps=names,
-        classes=shown,
+        classes=classes,
         top=float(largest.iloc[0]),
         most=shares[names[-1]].idxmax(),
-        left_out=len(shares) - len(shown),
+        left_out=len(shares) - len(classes),
     )

@@ -1,17 +1,17 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const all = (selector, parent = document) => [...parent.querySelectorAll(selector)];
 
   // ---- light and dark -------------------------------------------------------------------------------------------
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const toggle = document.getElementById("theme");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
-  const kept = {
+  const storage = {
     read() { try { return localStorage.getItem("referee-theme"); } catch { return null; } },
-    write(value) { try { localStorage.setItem("referee-theme", value); } catch { /* a page opened from a file may not */ } },
+    write(value) { try { localStorage.setItem("referee-theme", value); } catch { /* not allowed on a page opened from a file */ } },
   };
-  const chosen = kept.read();
+  const chosen = storage.read();
   if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen; // before anything is drawn
   const nameToggle = () => {
     toggle.textContent = isDark() ? "Light" : "Dark";
@@ -23,7 +23,7 @@
   };
 
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
-  // Colours that people who confuse red and green tell apart (after Okabe and Ito, and Tol), lighter on dark paper.
+  // Colours that remain distinct with red-green colour blindness (after Okabe and Ito, and Tol), lighter on dark paper.
   const LIGHT = {
     ink: "#16202c", soft: "#55606e", line: "#e3e7ec", paper: "#ffffff", main: "#0a6ab0", bin: "#0a6ab0",
     category: ["#0072b2", "#d55e00", "#2a9d78", "#aa4499", "#b58900", "#555555", "#882255", "#33bbee", "#332288", "#999933"],
@@ -36,17 +36,17 @@
   };
   const config = (narrow) => {
     const c = isDark() ? DARK : LIGHT;
-    const words = { labelColor: c.soft, titleColor: c.soft, labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 };
+    const text = { labelColor: c.soft, titleColor: c.soft, labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 };
     return {
       background: "transparent", font: FONT,
       view: { stroke: null }, padding: 2,
-      axis: { ...words, gridColor: c.line, domainColor: c.line, tickColor: c.line, labelLimit: 120, titlePadding: 8 },
+      axis: { ...text, gridColor: c.line, domainColor: c.line, tickColor: c.line, labelLimit: 120, titlePadding: 8 },
       axisY: { domain: false, ticks: false, labelLimit: narrow ? 138 : 230 },
-      legend: { ...words, symbolSize: 90, labelLimit: 160, rowPadding: 3, columns: narrow ? 2 : 0, ...(narrow ? { orient: "top", gradientDirection: "horizontal", titleOrient: "left" } : {}) },
+      legend: { ...text, symbolSize: 90, labelLimit: 160, rowPadding: 3, columns: narrow ? 2 : 0, ...(narrow ? { orient: "top", gradientDirection: "horizontal", titleOrient: "left" } : {}) },
       range: { category: c.category, heatmap: c.heat, ramp: c.heat, symbol: ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"] },
       mark: { color: c.main },
       rect: { tooltip: true },
-      style: { // "color", not fill or stroke: Vega-Lite sets those itself
+      style: { // "color", because Vega-Lite sets fill and stroke itself
         bar: { color: c.main, cornerRadiusEnd: 2 },
         bin: { color: c.bin, stroke: c.paper, strokeWidth: 1 },
         "bar-line": { color: c.main, strokeWidth: 2.5 },
@@ -66,8 +66,8 @@
   };
 
   // ---- charts ---------------------------------------------------------------------------------------------------
-  const drawn = new Map(); // element -> draw again
-  const islands = new Map();
+  const drawn = new Map(); // element -> specification
+  const islands = new Map(); // id -> parsed JSON
   const island = (id) => {
     if (!islands.has(id)) islands.set(id, JSON.parse(document.getElementById(id).textContent));
     return islands.get(id);
@@ -76,15 +76,15 @@
 
   const draw = (spec, element) => {
     drawn.set(element, spec);
-    const before = views.get(element);
-    // into the inner element: Vega puts a role and a label of its own on where it draws
+    const previous = views.get(element);
+    // draw into the inner element: Vega sets a role and a label of its own on it
     return vegaEmbed(element.firstElementChild, structuredClone(spec), {
-      ast: true, // expressions are interpreted, not compiled: the page's policy forbids eval
+      ast: true, // interpret expressions instead of compiling them: the page's policy forbids eval
       renderer: "svg", actions: false, config: config(element.clientWidth < 420), tooltip: { theme: "custom" },
     }).then((result) => {
-      if (before) before.finalize();
+      if (previous) previous.finalize();
       views.set(element, result);
-      element.firstElementChild.setAttribute("aria-hidden", "true"); // the words are on the element itself
+      element.firstElementChild.setAttribute("aria-hidden", "true"); // the outer element has the description
       const save = element.closest("figure").querySelector(".save");
       if (save) save.hidden = false;
       element.dataset.drawn = "yes";
@@ -95,13 +95,13 @@
     });
   };
 
-  const show = (inside) => {
+  const show = (section) => {
     const pictures = island("album");
-    for (const image of all("img[data-picture]:not([src])", inside)) {
+    for (const image of all("img[data-picture]:not([src])", section)) {
       image.onload = () => { if (image.naturalWidth <= 64) image.classList.add("tiny"); };
       image.src = pictures[image.dataset.picture];
     }
-    for (const element of all(".chart[data-chart]:not([data-begun])", inside)) {
+    for (const element of all(".chart[data-chart]:not([data-begun])", section)) {
       element.dataset.begun = "yes";
       draw(island(element.dataset.charts)[element.dataset.chart], element);
     }
@@ -151,20 +151,20 @@
   const sort = (table, head, output) => {
     const button = head.querySelector("button");
     const kind = button.dataset.kind;
-    const now = head.getAttribute("aria-sort");
-    const first = kind === "number" ? "descending" : "ascending"; // of figures, the best first
-    const next = now === "none" ? first : now === "ascending" ? "descending" : "ascending";
+    const current = head.getAttribute("aria-sort");
+    const first = kind === "number" ? "descending" : "ascending"; // figures: the highest first
+    const next = current === "none" ? first : current === "ascending" ? "descending" : "ascending";
     for (const other of all("th[aria-sort]", table)) other.setAttribute("aria-sort", "none");
     head.setAttribute("aria-sort", next);
     const sign = next === "ascending" ? 1 : -1;
     const compare = (a, b) => {
       const x = value(a, head.cellIndex, kind), y = value(b, head.cellIndex, kind);
-      if (x === null || y === null) return (x === null) - (y === null); // no figure: last, either way
+      if (x === null || y === null) return (x === null) - (y === null); // rows without a figure are last in either order
       return sign * (kind === "number" ? x - y : x.localeCompare(y, "en", { numeric: true }));
     };
     const body = table.tBodies[0];
     const rows = [...body.rows];
-    const means = rows.filter((row) => row.classList.contains("mean")); // stay below what they sum up
+    const means = rows.filter((row) => row.classList.contains("mean")); // stay at the bottom
     body.append(...rows.filter((row) => !means.includes(row)).sort(compare), ...means);
     output.textContent = `sorted by ${button.textContent}, ${next}`;
   };
@@ -196,7 +196,7 @@
   nameToggle();
   toggle.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    kept.write(root.dataset.theme);
+    storage.write(root.dataset.theme);
     showTheme();
   });
   prefersDark.addEventListener("change", showTheme);
