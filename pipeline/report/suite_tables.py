@@ -93,8 +93,9 @@ def unknown_table(suite: SuiteResults) -> Table:
             columns[Column(f"{space}.{measure}.mean", title, space, space)] = (measure, problems)
 
     def cell(method: str, column: Column, measure: str, problems: Sequence[str]) -> Cell | None:
-        figures = [f for p in problems if (f := suite.results[p][method].label_space)]
-        values = [getattr(f, measure) for f in figures]
+        entries = (suite.results[problem].get(method) for problem in problems)
+        figures = [entry.label_space for entry in entries if entry is not None and entry.label_space is not None]
+        values = [getattr(space, measure) for space in figures]
         if len(values) < len(problems) or None in values:
             return None
         return percent_cell(statistics.fmean(values), figures[0].h_score_sd if column.key in problems else None)

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.report.published import read_published
-from pipeline.report.results import Comparison, MethodFigures
+from pipeline.report.results import Comparison, LabelSpaceFigures, MethodFigures
 from pipeline.report.suite import SuiteResults
 from pipeline.report.suite_tables import (
     PUBLISHED,
@@ -15,6 +15,7 @@ from pipeline.report.suite_tables import (
     headline_table,
     selection_table,
     sensitivity_table,
+    unknown_table,
 )
 from pipeline.report.table_formats import to_csv
 from report_content import ACCURACY, CHOSEN, SWEEPS
@@ -153,6 +154,23 @@ def test_a_method_that_is_missing_or_failed_on_a_problem_has_no_mean():
     assert row(table, "ewc").note == "failed on dslr-amazon (too few images)"
     assert cell(table, "ewc", "amazon-dslr") is not None
     assert cell(table, "ewc", "mean") is None
+
+
+def test_a_method_that_one_problem_lacks_has_no_mean_among_those_that_may_answer_unknown():
+    scores = LabelSpaceFigures(shared=80, unknown=60, h_score=68, h_score_sd=1, auroc=90, per_task={})
+    results = {"a-b": {"rejecting": (70, 72), "mcm": (50, 52)}, "b-a": {"rejecting": (60, 62)}}
+    comparisons = {
+        problem: compared.model_copy(
+            update={
+                "methods": {m: one.model_copy(update={"label_space": scores}) for m, one in compared.methods.items()}
+            }
+        )
+        for problem, compared in suite(results).comparisons.items()
+    }
+    measured = replace(suite(results), comparisons=comparisons, label_spaces=dict.fromkeys(results, "open"))
+    table = unknown_table(measured)
+    assert cell(table, "mcm", "a-b") and cell(table, "rejecting", "open.h_score.mean")
+    assert cell(table, "mcm", "b-a") is None and cell(table, "mcm", "open.h_score.mean") is None
 
 
 def test_several_datasets_have_sections_and_a_summary():
