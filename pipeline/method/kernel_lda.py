@@ -7,8 +7,8 @@ m = μ − p for the basis's pivot p, which changes no prediction:
 
 where the bracket is the same for every class, so softmax and argmax are those of the paper. The released code's logits
 −(μ−z)ᵀA⁻¹(μ−z) are 2F(x) − δᵀA⁻¹δ, and the last term is the same for every class: they are the same discriminant at
-half the temperature. Its pseudo-inverse of scatter + 1e-6 I, a positive definite matrix, is the inverse, which Cholesky
-gives too.
+half the temperature. The released code takes the pseudo-inverse of scatter + 1e-6 I, a positive definite matrix, which
+is its inverse, so Cholesky gives the same result.
 
 Deviations from the paper: A⁻¹ does not exist with fewer rows than features, so A is regularised by a ridge or shrunk.
 Log class priors may be added to b.
@@ -103,9 +103,9 @@ def filled_means(means: Matrix64, fallback: Matrix64 | None = None) -> Matrix64:
     empty = np.asarray(np.isnan(means).any(axis=1))
     if not empty.any():
         return means
-    unknown = empty if fallback is None else empty & np.isnan(fallback).any(axis=1)
-    if fallback is None or unknown.any():
-        names = listed(np.flatnonzero(unknown))
+    missing = empty if fallback is None else empty & np.isnan(fallback).any(axis=1)
+    if fallback is None or missing.any():
+        names = listed(np.flatnonzero(missing))
         raise InputError(f"no sample of class {names}; give a fallback mean for it")
     return np.where(empty[:, None], fallback, means)
 
@@ -116,7 +116,7 @@ def check_spread(trace: float, total: float, means: Matrix64) -> None:
     A ridge relative to it would be rounding error too. Features that vary by less than a thousandth of their size are
     copies of one image; the rounding of float32 products is a tenth of that.
     """
-    known = means[~np.isnan(means).any(axis=1)]
-    size = float(np.einsum("cd,cd->", known, known)) / max(1, len(known))
+    means = means[~np.isnan(means).any(axis=1)]
+    size = float(np.einsum("cd,cd->", means, means)) / max(1, len(means))
     if trace <= SAME_FEATURES * total * size:
         raise InputError(NO_SPREAD)

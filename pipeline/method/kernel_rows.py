@@ -69,10 +69,10 @@ def joint_rows(vision: Rows, clip: Rows, clip_weight: float) -> ComputedRows:
     if v != c:
         raise InputError(f"embeddings: {v} vision and {c} CLIP rows do not belong together")
     width = vision.shape[1] + clip.shape[1]
-    return ComputedRows(partial(_side_by_side, clip_weight=clip_weight), (vision, clip), width)
+    return ComputedRows(partial(_joint_block, clip_weight=clip_weight), (vision, clip), width)
 
 
-def _side_by_side(vision: Matrix, clip: Matrix, clip_weight: float) -> Matrix:
+def _joint_block(vision: Matrix, clip: Matrix, clip_weight: float) -> Matrix:
     return np.hstack([unit_rows(vision), clip_weight * unit_rows(clip)]).astype(np.float32)
 
 

@@ -31,16 +31,16 @@ def present_classes(p: Matrix64) -> Index:
     >>> present_classes(np.array([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]]))
     array([0, 1])
     """
-    alive = np.arange(p.shape[1])
-    while len(p) and len(alive) > 1:
-        share = np.full(len(alive), 1 / len(alive))
+    present = np.arange(p.shape[1])
+    while len(p) and len(present) > 1:
+        share = np.full(len(present), 1 / len(present))
         for _ in range(ITERATIONS):
-            r = share * p[:, alive]
+            r = share * p[:, present]
             share = (r / np.maximum(r.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
-        if share.min() >= LEAST_SHARE / len(alive):
+        if share.min() >= LEAST_SHARE / len(present):
             break
-        alive = np.delete(alive, share.argmin())
-    return alive
+        present = np.delete(present, share.argmin())
+    return present
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def prepared_tasks(
 
     With the source's class ``directions``, images of unknown classes are rejected. With ``estimate_classes``, a task's
     classes are candidates and are reduced to `present_classes`. The p̂ for this is that of the first labels without
-    alignment, which requires the class shares.
+    alignment, which would need the class shares.
     """
     unaligned = replace(referee, options=replace(referee.options, align_means=False))
     state = None if directions is None else empty_state(directions.shape[1])

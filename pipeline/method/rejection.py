@@ -86,8 +86,9 @@ def class_directions(means: Matrix64, source_means: Matrix64 | None = None) -> M
     m̄ is the mean over all the source's classes, ``source_means`` (C, d), by default ``means``. It is fixed, so classes
     that arrive later, even ones that the source never had, leave earlier sums valid. With a single class, m̄ is 0.
     """
-    known = means if source_means is None else source_means
-    return unit_rows(means - known.mean(axis=0) if len(known) > 1 else means)
+    if source_means is None:
+        source_means = means
+    return unit_rows(means - source_means.mean(axis=0) if len(source_means) > 1 else means)
 
 
 def rejector(state: RejectionState, directions: Matrix64) -> Rejector:

@@ -26,7 +26,7 @@ Labels = npt.NDArray[np.integer]
 Shares = npt.NDArray[np.number]  # (n,) class of each row, or (n, K) share of each row in each of K classes
 Index = npt.NDArray[np.intp]
 
-BLOCK_IMAGES = 2048  # images whose features are computed together, to bound memory
+BLOCK_IMAGES = 2048  # images whose features are computed together: bounds the memory, not the result
 
 
 class LazyRows(Protocol):

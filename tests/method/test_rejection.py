@@ -19,7 +19,7 @@ from pipeline.method.rejection import (
 )
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.variants import VARIANTS
-from tests.reference import rejection as oracle
+from reference import rejection as oracle
 
 SOURCE_MEANS = np.eye(3, 8)
 
@@ -92,7 +92,7 @@ def test_metrics_after_each_task_equal_the_oracles():
 
 
 def test_without_unknown_images_there_is_no_h_score():
-    known = Answers(np.array([0]), np.array([False]), np.array([0.0]))
-    scores = label_space_scores(np.array([0]), known)
+    answers = Answers(np.array([0]), np.array([False]), np.array([0.0]))
+    scores = label_space_scores(np.array([0]), answers)
     assert scores.shared == 1
     assert np.isnan([scores.unknown, scores.h_score, scores.auroc]).all()

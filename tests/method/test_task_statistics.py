@@ -97,14 +97,14 @@ def test_exact_statistics_do_not_depend_on_batches_or_order(seed, cuts):
 def test_a_class_without_rows_has_no_mean_and_update_does_not_modify_the_old_statistics(kind):
     rows = data()
     first, later = (rows.take(np.flatnonzero(m)) for m in (rows.labels == 0, rows.labels >= 2))
-    known = EMPTY[kind].update(task(first, TASKS[0]))
-    means, right = known.means().copy(), np.eye(12)
-    solved = known.within().solve(right, 1e-6)
+    statistics = EMPTY[kind].update(task(first, TASKS[0]))
+    means, right = statistics.means().copy(), np.eye(12)
+    solved = statistics.within().solve(right, 1e-6)
     assert np.isnan(means[1]).all()
-    updated = known.update(task(later, TASKS[1]))
+    updated = statistics.update(task(later, TASKS[1]))
     assert len(updated.means()) == 4
-    np.testing.assert_array_equal(known.means(), means)
-    np.testing.assert_array_equal(known.within().solve(right, 1e-6), solved)
+    np.testing.assert_array_equal(statistics.means(), means)
+    np.testing.assert_array_equal(statistics.within().solve(right, 1e-6), solved)
 
 
 def test_merged_statistics_keep_the_priors_of_both():

@@ -47,21 +47,21 @@ def threshold(values, edges):
 
 def present(p, least, iterations):
     """Return the present classes, given probabilities (n, c): EM over the shares, removing the rarest class."""
-    alive = list(range(len(p[0])))
-    while len(alive) > 1:
-        share = dict.fromkeys(alive, 1 / len(alive))
+    present_classes = list(range(len(p[0])))
+    while len(present_classes) > 1:
+        share = dict.fromkeys(present_classes, 1 / len(present_classes))
         for _ in range(iterations):
-            new = dict.fromkeys(alive, 0.0)
+            new = dict.fromkeys(present_classes, 0.0)
             for row in p:
-                total = sum(share[c] * row[c] for c in alive)
-                for c in alive:
+                total = sum(share[c] * row[c] for c in present_classes)
+                for c in present_classes:
                     new[c] += share[c] * row[c] / total / len(p)
             share = new
-        rarest = min(alive, key=lambda c: share[c])
-        if share[rarest] >= least / len(alive):
+        rarest = min(present_classes, key=lambda c: share[c])
+        if share[rarest] >= least / len(present_classes):
             break
-        alive.remove(rarest)
-    return alive
+        present_classes.remove(rarest)
+    return present_classes
 
 
 def measures(labels, predicted, rejected, u):
