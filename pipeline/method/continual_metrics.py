@@ -131,8 +131,7 @@ def calibration_error(confidence: Matrix, right: Right) -> float:
 def weight_bins(weight: Vector64, right: Right) -> Matrix64:
     """Return (B, 5) values per bin: lowest, highest and mean weight, number of samples, fraction right.
 
-    The bins have about equal counts, because most weights lie close together. Equal weights share a bin, so there may
-    be fewer than `WEIGHT_BINS`.
+    Most weights lie close together, so bins have about equal counts. Equal weights share a bin: B ≤ `WEIGHT_BINS`.
     """
     if not len(weight):
         return np.zeros((0, 5))

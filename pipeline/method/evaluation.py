@@ -89,8 +89,7 @@ def _outcomes(
 ) -> tuple[Any, ...]:
     """Return the classes (P, T, n) predicted by the method and its references, and the branches' final predictions.
 
-    The latter are the classes (B, n) and confidences (B, n) after the last task. Images are processed in blocks to
-    bound the memory.
+    The latter are classes (B, n) and confidences (B, n) after the last task. Blocks of images bound the memory.
     """
     referee, sources, classifiers = models
     n, T = len(rows), len(sources)

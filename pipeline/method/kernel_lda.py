@@ -7,8 +7,7 @@ m = μ − p for the basis's pivot p, which changes no prediction:
 
 where the bracket is the same for every class, so softmax and argmax are those of the paper. The released code's logits
 −(μ−z)ᵀA⁻¹(μ−z) are 2F(x) − δᵀA⁻¹δ, and the last term is the same for every class: they are the same discriminant at
-half the temperature. The released code takes the pseudo-inverse of scatter + 1e-6 I, a positive definite matrix, which
-is its inverse, so Cholesky gives the same result.
+half the temperature. Cholesky also replaces its pseudo-inverse of scatter + 1e-6 I, which is positive definite.
 
 Deviations from the paper: A⁻¹ does not exist with fewer rows than features, so A is regularised by a ridge or shrunk.
 Log class priors may be added to b.

@@ -103,9 +103,8 @@ def predict(  # noqa: PLR0917  images, model and method come in the same order e
 ) -> Prediction:
     """Predict among all classes seen so far.
 
-    ``cosines`` (n, C) are those of the images to every class's prompts. ``source`` is the model after the same task.
-    ``classifier`` is the target's; reference rows, which do not adapt, need none. ``clip_scale`` is the CLIP model's
-    own logit scale.
+    ``cosines`` (n, C) are to every class's prompts, ``source`` is the model after the same task, ``classifier`` is the
+    target's (not needed by reference rows, which do not adapt), and ``clip_scale`` is the CLIP model's own logit scale.
     """
     classes_seen = np.arange(len(source.means))
     scale, all_classes = options.clip_logit_scale(clip_scale), options.clip_classes_at_test == "all"

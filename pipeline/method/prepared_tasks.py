@@ -64,8 +64,7 @@ def prepared_tasks(
     """Yield the prepared tasks in order, given the source model after each.
 
     With the source's class ``directions``, images of unknown classes are rejected. With ``estimate_classes``, a task's
-    classes are candidates and are reduced to `present_classes`. The p̂ for this is that of the first labels without
-    alignment, which would need the class shares.
+    classes are candidates, reduced to `present_classes` by first labels without alignment, which needs their shares.
     """
     unaligned = replace(referee, options=replace(referee.options, align_means=False))
     state = None if directions is None else empty_state(directions.shape[1])

@@ -235,8 +235,7 @@ class KernelError(NamedTuple):
 
     kernel_rms: float  # root mean square of z(x)ᵀz(y) − K(x, y)
     kernel_max: float  # maximum of |z(x)ᵀz(y) − K(x, y)|
-    # root mean square of ‖z(x) − z(y)‖² / (2 − 2K(x, y)) − 1, the error that matters to LDA when K ≈ 1
-    distance_rms: float
+    distance_rms: float  # root mean square of ‖z(x) − z(y)‖² / (2 − 2K) − 1, which matters to LDA when K ≈ 1
 
 
 def kernel_error(basis: Basis, x: Matrix) -> KernelError:

@@ -9,14 +9,9 @@ import pytest
 from comparison.shifted_domains import ShiftedDomains, adapted_to
 from pipeline.comparison import referee_variants
 from pipeline.comparison.referee_variants import kernel_basis, run_variant
+from pipeline.method import kernel_directions
 from pipeline.method.backbone_weights import weighted
-from pipeline.method.kernel_directions import (
-    directions_kept,
-    estimated_loss,
-    in_all_features,
-    in_kept_directions,
-    reduced,
-)
+from pipeline.method.kernel_directions import directions_kept, in_all_features, in_kept_directions, reduced
 from pipeline.method.kernel_rows import kernel_rows
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from pipeline.method.source_model import fit_source
@@ -43,9 +38,8 @@ def test_directions_are_orthonormal_and_drop_the_stated_energy():
     assert dropped == pytest.approx(2 * GAMMA**2, rel=0.3)
     # the pivot is in their span
     np.testing.assert_allclose(Q @ (Q.T @ basis.pivot), basis.pivot, atol=1e-6)
-    # also with a joined model of weight 0
     Q = reduced(weighted(draw_basis(40, D, GAMMA, "gamma", 0), (30, 10), (1.0, 0.0)), CALIBRATED).directions.Q
-    np.testing.assert_allclose(Q.T @ Q, np.eye(41), atol=2e-6)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(41), atol=2e-6)  # also with a joined model of weight 0
 
 
 @pytest.mark.parametrize(
@@ -93,7 +87,7 @@ def test_labels_and_predictions_equal_the_full_path(monkeypatch, gamma, seed):
     reduced_labels, reduced_scores = final_scores(problem, reduced(problem.basis, CALIBRATED), CALIBRATED)
     np.testing.assert_array_equal(reduced_labels, labels)
     np.testing.assert_array_equal(reduced_scores.argmax(axis=1), scores.argmax(axis=1))
-    tolerance = 5 * estimated_loss(15, D, gamma, CALIBRATED) + 1e-4  # for float32
+    tolerance = 5 * kernel_directions.estimated_loss(15, D, gamma, CALIBRATED) + 1e-4  # for float32
     assert np.abs(reduced_scores - scores).max() < tolerance * scores.std()
     reduced_run = run_variant(problem, CALIBRATED)
     monkeypatch.setattr(referee_variants, "reduced", lambda basis, options: basis)

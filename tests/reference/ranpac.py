@@ -20,12 +20,10 @@ def lifted_rows(tasks, source_tasks, lift):
         y += list(labels)
         w += list(weights)
         for c in set(classes) - set(labels):
-            source_rows = [
-                lift(row) for _, x, source_y, _ in source_tasks for row, k in zip(x, source_y, strict=True) if k == c
-            ]
-            h.append(np.mean(source_rows, axis=0))
+            members = [lift(row) for _, x, y_s, _ in source_tasks for row, k in zip(x, y_s, strict=True) if k == c]
+            h.append(np.mean(members, axis=0))
             y.append(c)
-            w.append(len(source_rows))
+            w.append(len(members))
     return np.array(h), np.array(y), np.array(w)
 
 
