@@ -1,7 +1,7 @@
-"""Adapting to target tasks in order, unlabelled and source-free, steps 2 to 9 of docs/method.md.
+"""Adapt to unlabelled target tasks in order, without source data: steps 2 to 9 of docs/method.md.
 
-`pseudo_label` and `adapt_task` read the current task's target rows and the source *model*; what earlier tasks taught is
-in the statistics alone.
+`pseudo_label` and `adapt_task` read the current task's target rows and the source *model*. Everything learnt from
+earlier tasks is in the statistics.
 """
 
 from collections.abc import Iterable
@@ -47,17 +47,17 @@ from pipeline.method.zero_shot import clip_probabilities
 
 @dataclass(frozen=True, eq=False)
 class Referee:
-    """The method under one basis and one set of options: what stays the same from task to task."""
+    """The method with one basis and one set of options, which stay the same from task to task."""
 
     basis: Basis
     options: MethodOptions
     clip_scale: float  # the CLIP model's own logit scale
     reduce_rows: RowReduction = reduce_here
-    # keeps features and neighbours for other variants that are run on the same images
+    # shares features and neighbours with other variants that run on the same images
     shared: Sharing = not_shared
 
     def features(self, images: UnlabelledRows) -> KernelRows:
-        """Return the kernel's input rows of n images, with their features."""
+        """Return the kernel's input rows of the images, which give their features."""
         return kernel_rows(self.basis, images, self.options.clip_in_kernel, self.shared)
 
     def clip(self, cosines: Rows, classes: Labels) -> Matrix64:
@@ -67,23 +67,23 @@ class Referee:
 
 @dataclass(frozen=True, eq=False)
 class AdaptedTask:
-    """What a task leaves behind beside the statistics."""
+    """The classifier and the labels after a task."""
 
-    classifier: Classifier  # the target's, of all classes seen
+    classifier: Classifier  # of the target, for all classes seen
     labels: PseudoLabels  # the task's final labels
 
 
 def pseudo_label(referee: Referee, task: TargetTask, source: SourceModel) -> PseudoLabels:
-    """Label a task's images by the source's classifier, aligned and fused with CLIP; steps 2, 5 and 7."""
-    return _Task(referee, task, source).first_labels()
+    """Label a task's images with the source's classifier, aligned and fused with CLIP: steps 2, 5 and 7."""
+    return _TaskAdaptation(referee, task, source).first_labels()
 
 
 def fused_labels(
     p: Matrix64, clip: Matrix64, classes: Labels, options: MethodOptions, nearest: Index | None = None
 ) -> PseudoLabels:
-    """Return the labels that both branches' probabilities (n, c) of ``classes`` (c,) give: steps 5 and 7.
+    """Return the labels from the probabilities p and ``clip`` (n, c) of ``classes`` (c,): steps 5 and 7.
 
-    ``nearest`` are the row numbers (n, k) of nearest images, if p̂ is averaged over them.
+    ``nearest`` holds the row numbers (n, k) of the nearest images, over which p̂ is averaged.
     """
     fused = fuse(p, clip, options.fusion(at_test=False))  # (14)
     if nearest is not None:
@@ -92,7 +92,7 @@ def fused_labels(
     return PseudoLabels(classes[fused.argmax(axis=1)], fused, weight, gate(fused, options.threshold))
 
 
-def labelled_task(  # noqa: PLR0917  images, labels and model have one order everywhere
+def labelled_task(  # noqa: PLR0917  images, labels and model come in the same order everywhere
     features: KernelRows,
     labels: Shares,
     weights: Vector64,
@@ -100,7 +100,7 @@ def labelled_task(  # noqa: PLR0917  images, labels and model have one order eve
     source: SourceModel,
     options: MethodOptions,
 ) -> LabelledTask:
-    """Return images with labels (n,) or shares (n, K) as statistics take them; the source's means are the prior."""
+    """Return a `LabelledTask` of images with labels (n,) or shares (n, K); its prior means are the source's."""
     rows = LabelledRows({view: features.views[view] for view in options.views}, labels, weights)
     prior_means = source.means[classes] if options.prior_count > 0 else None
     return LabelledTask(features.basis, rows, classes, prior_means, options.prior_count)
@@ -111,19 +111,19 @@ def adapt_task(
 ) -> tuple[Statistics, AdaptedTask]:
     """Add a task to the target's statistics, (16), (17), and solve for the classifier.
 
-    With ``options.rounds``, the new classifier labels the task again, fused with CLIP, and the task is added anew; no
-    row of an earlier task is read. A relative ridge is set by the first labels and stays. ``source`` is the model after
-    the same task; ``statistics`` are those of the earlier tasks, and stay as they are; ``labels`` are the first labels,
-    by default `pseudo_label`'s.
+    In each of ``options.rounds`` rounds, the new classifier, fused with CLIP, relabels the task, and its contribution
+    to the statistics is replaced; no row of an earlier task is read. A relative ridge is computed from the first labels
+    and kept. ``source`` is the model after the same task. ``statistics`` are those of the earlier tasks and are not
+    modified. ``labels`` are the first labels, by default those of `pseudo_label`.
     """
-    one = _Task(referee, task, source)
-    labels = labels or one.first_labels()
-    rounds = one.rounds_in_row_space if one.in_row_space(statistics) else one.rounds
-    return rounds(statistics, labels)
+    adaptation = _TaskAdaptation(referee, task, source)
+    labels = labels or adaptation.first_labels()
+    run_rounds = adaptation.rounds_in_row_space if adaptation.in_row_space(statistics) else adaptation.rounds
+    return run_rounds(statistics, labels)
 
 
 def adapt_tasks(referee: Referee, tasks: Iterable[TargetTask], sources: Iterable[SourceModel]) -> list[AdaptedTask]:
-    """Adapt to target tasks in order; each is read once it is reached, and never again. See `adapt_task`."""
+    """Adapt to target tasks in order with `adapt_task`; each task is read when it is reached and never again."""
     statistics, adapted = empty_statistics(referee.basis, referee.options), []
     for task, source in zip(tasks, sources, strict=True):
         statistics, result = adapt_task(referee, task, source, statistics)
@@ -132,8 +132,8 @@ def adapt_tasks(referee: Referee, tasks: Iterable[TargetTask], sources: Iterable
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """One task: what stays the same while it is labelled, in as many rounds as are asked for."""
+class _TaskAdaptation:
+    """Adaptation to one task, with everything that stays the same in all rounds of labelling."""
 
     referee: Referee
     task: TargetTask
@@ -154,7 +154,7 @@ class _Task:
 
     @cached_property
     def nearest(self) -> Index | None:
-        """Row numbers (n, k) of nearest images: fewer where half the mean class size is less; None if not asked for."""
+        """Row numbers (n, k) of the nearest images, k at most half the mean class size; None if not used."""
         if not self.options.neighbours:
             return None
         k = min(self.options.neighbours, len(self.task) // (2 * len(self.task.classes)))
@@ -163,7 +163,7 @@ class _Task:
         )
 
     def first_labels(self) -> PseudoLabels:
-        """Return the labels that the source's classifier gives the task."""
+        """Return the labels given by the source's classifier."""
         source, classes = self.source, self.task.classes
         scores = self._scores(source.classifier)
         if self.options.align_means and self.options.use_clip and len(self.task):
@@ -171,16 +171,16 @@ class _Task:
         return self._labels(scores)
 
     def _scores(self, classifier: Classifier) -> Matrix64:
-        """Return F of the views that label, (V, n, c), eq. (13)."""
-        of = classifier.of(self.task.classes)
-        return klda_scores(self.features, of, self.options.label_views, self.referee.reduce_rows)
+        """Return F of the voting views, (V, n, c), eq. (13)."""
+        of_task = classifier.of(self.task.classes)
+        return klda_scores(self.features, of_task, self.options.label_views, self.referee.reduce_rows)
 
     def _labels(self, scores: Matrix64) -> PseudoLabels:
-        """Return the labels from scores (V, n, c) of the views that label."""
+        """Return the labels from the scores (V, n, c) of the voting views."""
         return fused_labels(voted(scores, self.options), self.clip, self.task.classes, self.options, self.nearest)
 
     def rounds(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
-        """The general path: every round adds the task to the statistics and solves for a classifier."""
+        """Relabel on the general path: every round adds the task to the statistics and solves for a classifier."""
         updated = self._updated(statistics, labels)
         classifier, ridge = self._solved(updated, None)
         for _ in range(self.options.rounds):
@@ -192,22 +192,22 @@ class _Task:
     def _relabelled(
         self, statistics: Statistics, updated: Statistics, before: PseudoLabels, labels: PseudoLabels
     ) -> Statistics:
-        """Return the statistics with the task under new labels; those with its labels ``before`` are used up."""
+        """Return the statistics with the task relabelled; ``updated``, with the labels ``before``, is overwritten."""
         if (
             isinstance(statistics, ExactStatistics)
             and isinstance(updated, ExactStatistics)
-            and self.options.threshold <= 0  # a gate that moves would change the rows themselves
-            and self.referee.reduce_rows is reduce_here  # others return new sums: none to correct in place
+            and self.options.threshold <= 0  # with a gate, rounds would not use the same rows
+            and self.referee.reduce_rows is reduce_here  # others return new sums, not corrected ones
         ):
             return statistics.relabelled(self._labelled(labels), updated, before.weight)
         return self._updated(statistics, labels)
 
     def _updated(self, statistics: Statistics, labels: PseudoLabels) -> Statistics:
-        """Return the statistics with the task under these labels."""
+        """Return the statistics with the task added under these labels."""
         return statistics.update(self._labelled(labels), self.referee.reduce_rows)
 
     def _labelled(self, labels: PseudoLabels) -> LabelledTask:
-        """Return the images that are kept, with their labels."""
+        """Return the images that passed the gate, with their labels."""
         classes = self.task.classes
         shares: Shares = labels.label
         if self.options.responsibilities == "soft":
@@ -219,14 +219,14 @@ class _Task:
         return task
 
     def _scatter(self, statistics: Statistics) -> Scatter:
-        """Return the within-class scatter, pooled with the source's if the options ask for it."""
+        """Return the within-class scatter, pooled with the source's if ``source_covariance`` is set."""
         scatter = statistics.within()
         if self.source.scatter is not None and self.options.source_covariance:
             self.source.scatter.add_to(dense(scatter))
         return scatter
 
     def _solved(self, statistics: Statistics, ridge: float | None) -> tuple[Classifier, float]:
-        """Return the classifier and the ridge in units of the scatter: the one given, or that of these statistics."""
+        """Return the classifier and its ridge in units of the scatter, computed from the statistics if not given."""
         regularisation = self.options.regularisation()
         scatter, means = self._scatter(statistics), statistics.means()
         if ridge is None or not regularisation.relative:
@@ -235,28 +235,28 @@ class _Task:
         return kernel_lda.solve(means, scatter, regularisation, ridge=ridge, priors=priors), ridge
 
     def _means_and_priors(self, statistics: Statistics) -> tuple[Matrix64, Vector64 | None]:
-        """Return means and weights of all classes of the source, of which the target may have met fewer."""
+        """Return means and weights of all classes of the source model; the target may have seen fewer."""
         means = filled_means(statistics.means(), self.source.means)
         weight = statistics.weight()
         return means, self.options.class_weights(np.pad(weight, (0, len(means) - len(weight))))
 
     def in_row_space(self, statistics: Statistics) -> bool:
-        """Return whether the rounds can run in the space of the task's rows, and are cheaper there."""
+        """Return whether the rounds can run in the space of the task's rows and are cheaper there."""
         options, classes = self.options, self.task.classes
         applies = (
             isinstance(statistics, ExactStatistics)
-            # a class that comes back has earlier rows about its mean, which row space does not hold
+            # the earlier rows of a returning class are not in the row space
             and not statistics.rows.weight[classes[classes < statistics.rows.C]].any()
             and options.regularisation() == kernel_lda.Regularisation(options.ridge)  # relative, divided
             and options.ridge > 0
-            and options.threshold <= 0  # a gate that moves would change the rows themselves
+            and options.threshold <= 0  # with a gate, rounds would not use the same rows
             and len(self.task) > 0
         )
         m = len(self.task) * len(options.views) + len(classes)
-        return applies and relabelling.cheaper(m, self.referee.basis.width, options.rounds)
+        return applies and relabelling.row_space_is_cheaper(m, self.referee.basis.width, options.rounds)
 
     def rounds_in_row_space(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
-        """The fast path, see `relabelling`."""
+        """Relabel on the fast path, see `relabelling`."""
         space = self._row_space(statistics, labels)
         for _ in range(self.options.rounds):
             counted = self.options.class_priors == "counted"
@@ -268,9 +268,9 @@ class _Task:
         return updated, AdaptedTask(classifier, labels)
 
     def _row_space(self, statistics: Statistics, labels: PseudoLabels) -> relabelling.RowSpace:
-        """Return the row space of the task, with the ridge of its first labels."""
-        everything = np.arange(len(self.features))
-        rows = np.vstack([self.features.deviations(view, everything) for view in self.options.views])
+        """Return the row space of the task, with the ridge computed from its first labels."""
+        index = np.arange(len(self.features))
+        rows = np.vstack([self.features.deviations(view, index) for view in self.options.views])
         fixed = dense(self._scatter(statistics))
         first = self._responsibilities(labels)
         trace = fixed.trace() + relabelling.within_trace(rows, first)
@@ -285,7 +285,7 @@ class _Task:
         )
 
     def _responsibilities(self, labels: PseudoLabels) -> Matrix64:
-        """Return the weight of every view of every image, view after view, in each of the task's classes, (V·n, c)."""
+        """Return the weight of each image in each of the task's classes, repeated view by view, (V·n, c)."""
         shares = labels.fused
         if self.options.responsibilities == "hard":
             shares = (labels.label[:, None] == self.task.classes).astype(np.float64)

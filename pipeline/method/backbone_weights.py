@@ -1,11 +1,11 @@
-"""Several vision models in the kernel, side by side, and how much each of them counts.
+"""Combine several vision models in the kernel and choose their weights.
 
-The row of an image is [g₁/‖g₁‖ ; … ; g_P/‖g_P‖]; with weights w the kernel (3) becomes
+The row of an image is [g₁/‖g₁‖ ; … ; g_P/‖g_P‖]. With weights w, the kernel (3) becomes
 
     K(x, y) = exp(−gamma Σ_p w_p² ‖Δg_p‖² / Σ_p w_p²).
 
-Weights multiply the frequencies of the basis, not the rows: a source and its targets share both by sharing the basis.
-They are chosen before any target image is seen, by source images that were held out.
+The weights multiply the frequencies of the basis, not the rows, so a source and its targets share them with the basis.
+They are chosen on held-out source images, before any target image is read.
 """
 
 from collections.abc import Sequence
@@ -22,23 +22,23 @@ from pipeline.method.rows import Index, Labels, Matrix, Vector64, take, unit_row
 from pipeline.method.source_model import fit_source
 from pipeline.method.variants import MethodOptions
 
-GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # weights of a further model, where the first has 1
+GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # candidate weights of further models; the first model has weight 1
 FOLDS = 5
-FEATURES = 1000  # of the basis, enough to tell weights apart
+FEATURES = 1000  # maximum number of Fourier features used to compare weights
 
 
 def side_by_side(parts: Sequence[Matrix]) -> Matrix:
-    """Return the unit rows of several models, (n, d₁ + … + d_P), of their rows (n, d_p)."""
+    """Return the unit rows (n, d₁ + … + d_P) of several models, given the rows (n, d_p) of each."""
     return np.hstack([unit_rows(part) for part in parts])
 
 
 def split_models(rows: Matrix, widths: Sequence[int]) -> list[Matrix]:
-    """Return the columns (n, d_p) of each model: what `side_by_side` joined."""
+    """Return the columns (n, d_p) of each model; the inverse of `side_by_side`."""
     return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
 def column_factors(widths: Sequence[int], weights: Sequence[float]) -> Vector64:
-    """Return the factor (d,) of each column that gives the models of a unit row their weights.
+    """Return the factors (d,) by which columns are multiplied to give the models their weights.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def column_factors(widths: Sequence[int], weights: Sequence[float]) -> Vector64:
 
 
 def weighted(basis: Basis, widths: Sequence[int], weights: Sequence[float]) -> Basis:
-    """Return the basis of the kernel in which models of these widths have these weights."""
+    """Return the basis of the kernel in which the models of the given ``widths`` have the given ``weights``."""
     factors = column_factors(widths, weights)
     return replace(basis, omega=(basis.omega * factors[:, None]).astype(np.float32))
 
@@ -58,11 +58,11 @@ def weighted(basis: Basis, widths: Sequence[int], weights: Sequence[float]) -> B
 def chosen_weights(
     basis: Basis, rows: Matrix, widths: Sequence[int], labels: Labels, clip: Matrix
 ) -> tuple[float, ...]:
-    """Return the weights under which the source model finds held-out source images likeliest.
+    """Return the weights that maximise the likelihood of held-out source images under the source model.
 
-    The first model has weight 1. Each further one gets the best of `GRID` with those before it fixed and those after it
-    left out; among equals the one nearest to 1. ``rows`` (n, d) are the models' of these ``widths`` side by side,
-    ``labels`` (n,) and ``clip`` (n, d') the classes and CLIP's rows of the same images.
+    The first model has weight 1. Each further model gets the best weight of `GRID`, with earlier models fixed and later
+    ones left out; ties go to the weight nearest to 1. ``rows`` (n, d) are the concatenated rows of models of the given
+    ``widths``; ``labels`` (n,) and ``clip`` (n, d') are the classes and CLIP's rows of the same images.
     """
     basis = basis.nested(min(basis.D, FEATURES))
     weights = [1.0]
@@ -77,22 +77,22 @@ def chosen_weights(
 
 
 def _held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matrix) -> float:
-    """Return the mean log probability of source images under source models that did not see them, by `FOLDS` folds."""
+    """Return the mean log probability of source images in cross-validation with `FOLDS` folds."""
     options, classes = MethodOptions(), np.arange(int(labels.max()) + 1)
     features, fold = joined_rows(basis, {"original": rows}, clip, options.clip_in_kernel), folds(labels)
-    shared: Any = lambda *_: features  # noqa: E731  the same for every fold
+    shared: Any = lambda *_: features  # noqa: E731  the same features for every fold
     total = 0.0
     for k in np.unique(fold[fold >= 0]):
         (model,) = fit_source(basis, {"original": rows}, labels, [classes], options, shared=shared, without=fold == k)
-        out = np.flatnonzero(fold == k)
-        held_out = KernelRows(features.basis, {"original": take(features.views["original"], out)})
-        p = klda_probabilities(held_out, model.classifier, classes, options, vote=False)
-        total += len(out) * log_likelihood(p, labels[out])
+        held_out = np.flatnonzero(fold == k)
+        rows_out = KernelRows(features.basis, {"original": take(features.views["original"], held_out)})
+        p = klda_probabilities(rows_out, model.classifier, classes, options, vote=False)
+        total += len(held_out) * log_likelihood(p, labels[held_out])
     return total / max(1, int((fold >= 0).sum()))
 
 
 def folds(labels: Labels) -> Index:
-    """Return the fold (n,) of each row: the rows of every class in turn, and -1 for the only row of a class.
+    """Return the fold (n,) of each row, dealing out the rows of each class in turn; -1 for a class's only row.
 
     Examples
     --------

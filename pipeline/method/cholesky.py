@@ -1,8 +1,8 @@
-"""Cholesky factors and triangular solves by NumPy alone, which lets other threads run meanwhile.
+"""Cholesky factors and triangular solves with NumPy alone, so that other threads can run meanwhile.
 
-SciPy's wrappers of BLAS and LAPACK (`blas.dgemm`, `lapack.dpotrf`, `solve_triangular`, `cho_solve`, …) hold Python's
-global lock while they compute, so that seeds in threads wait for one another; NumPy's `@`, `cholesky` and `solve` let
-go of it. NumPy has no triangular solve: by blocks it is almost nothing but products.
+SciPy's wrappers of BLAS and LAPACK (`blas.dgemm`, `lapack.dpotrf`, `solve_triangular`, `cho_solve`, …) hold the GIL
+while they compute, so that seeds in threads wait for one another; NumPy's `@`, `cholesky` and `solve` release it. NumPy
+has no triangular solve. Done by blocks, it consists almost entirely of products.
 """
 
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.method.rows import Matrix64
 
-BLOCK = 48  # rows that are solved for at a time, by the inverse of their block of the diagonal
+BLOCK = 48  # rows solved at a time with the inverse of their diagonal block
 SINGULAR = "the covariance is singular: give a larger ridge or shrinkage; a ridge below 1e-3 needs arithmetic: float64"
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A = L·Lᵀ, to be solved with."""
+    """The Cholesky factor L of A = L·Lᵀ."""
 
-    lower: Matrix64  # (D, D) L
+    lower: Matrix64  # L (D, D)
 
     @cached_property
     def _blocks(self) -> list[tuple[slice, Matrix64]]:
-        """Blocks of rows, and the inverses (b, b) of their blocks of the diagonal."""
+        """Pairs (block of rows, inverse (b, b) of its diagonal block)."""
         L, D = self.lower, len(self.lower)
         blocks = [slice(start, min(start + BLOCK, D)) for start in range(0, D, BLOCK)]
         diagonal = np.tile(np.eye(BLOCK), (len(blocks), 1, 1))
         corners = [slice(rows.stop - rows.start) for rows in blocks]  # the last one may be smaller
-        for one, rows, b in zip(diagonal, blocks, corners, strict=True):
-            one[b, b] = L[rows, rows]
-        inverses = np.linalg.inv(diagonal)  # in one call: a call for each takes longer than the products
-        return [(rows, one[b, b]) for one, rows, b in zip(inverses, blocks, corners, strict=True)]
+        for matrix, rows, b in zip(diagonal, blocks, corners, strict=True):
+            matrix[b, b] = L[rows, rows]
+        inverses = np.linalg.inv(diagonal)  # one call: a call per block would take longer than the products
+        return [(rows, inverse[b, b]) for inverse, rows, b in zip(inverses, blocks, corners, strict=True)]
 
     def forward(self, right: Matrix64) -> Matrix64:
         """Return L⁻¹·right, (D, k)."""
@@ -53,7 +53,7 @@ class Factor:
 
 
 def factor(triangle: Matrix64) -> Factor:
-    """Return the factor of A (D, D), given its lower triangle."""
+    """Return the Cholesky factor of A (D, D), given its lower triangle."""
     try:
         return Factor(np.asarray(np.linalg.cholesky(triangle), dtype=np.float64))
     except np.linalg.LinAlgError:
@@ -61,6 +61,6 @@ def factor(triangle: Matrix64) -> Factor:
 
 
 def solve(triangle: Matrix64, right: Matrix64) -> Matrix64:
-    """Return A⁻¹·right, (D, k), of the lower triangle of a positive definite A (D, D)."""
-    found = factor(triangle)
-    return found.backward(found.forward(right))
+    """Return A⁻¹·right, (D, k), given the lower triangle of a positive definite A (D, D)."""
+    L = factor(triangle)
+    return L.backward(L.forward(right))

@@ -1,14 +1,14 @@
-"""Weighted class statistics that add: eqs. (9), (10), (16), (17) as sums about the basis's pivot.
+"""Additive, weighted class statistics: eqs. (9), (10), (16), (17) as sums about the basis's pivot.
 
-Of rows δ = z − pivot with labels and weights ω are kept, per class, the number of rows, Σω, Σω² and Σωδ, and one
-pooled Σωδδᵀ; a row of several classes enters each with ω times its share. Batches, tasks and machines merge by ``+``,
-in any order, and a class may come back later; means and covariance are derived when asked for.
+For rows δ = z − pivot with labels and weights ω, each class keeps the number of rows, Σω, Σω² and Σωδ, and all classes
+share one Σωδδᵀ. A row of several classes enters each with ω times its share. Statistics of batches, tasks or machines
+are merged by ``+`` in any order, and a class may return later. Means and covariance are derived from the sums.
 
-Deviations from the paper, as in docs/method.md: the mean is Σωz / Σω, where (16) divides by n and so shrinks it; the
+Deviations from the paper (docs/method.md): the mean is Σωz / Σω, where (16) divides by n and so shrinks it, and the
 covariance is scatter / Σω, where (17) mixes N and Σω.
 
-The rows' type decides the arithmetic, see `add_product`. The scatter is symmetric: only its lower triangle is computed,
-and what stands above the diagonal means nothing.
+The dtype of the rows decides the arithmetic, see `add_product`. The scatter is symmetric: only its lower triangle is
+computed, and the values above the diagonal are undefined.
 """
 
 import math
@@ -23,7 +23,7 @@ from pipeline.method.rows import Labels, Matrix, Matrix64, Shares, Vector64
 from pipeline.method.within_scatter import ROWS, DenseScatter, add_product
 
 
-@dataclass(frozen=True, eq=False)  # two D×D matrices are not compared by ==
+@dataclass(frozen=True, eq=False)  # never compare D×D matrices with ==
 class ClassStatistics:
     """Sufficient statistics of weighted, labelled rows (n, D) of C classes.
 
@@ -71,11 +71,11 @@ class ClassStatistics:
         Parameters
         ----------
         labels : ndarray of shape (n,) or (n, K)
-            Class of each row, 0 to C − 1; or the share of each row in the first K classes, which sum to 1.
+            Class of each row, 0 to C − 1, or each row's shares in the first K classes, which sum to 1.
         weights : ndarray of shape (n,), optional
-            Weights from 0 on. Ones if omitted.
+            Nonnegative weights. Ones if omitted.
         in_scatter : ndarray of shape (n,), optional
-            Weights with which the rows are in the scatter already, but in nothing else: the difference is added to it.
+            Weights with which the rows are already in the scatter, but in no other sum. The difference is added to it.
 
         Examples
         --------
@@ -99,35 +99,35 @@ class ClassStatistics:
         if in_scatter is None:
             add_product(self.scatter, deviations, None if weights is None else omega)
             return self
-        moved = omega.astype(deviations.dtype) != in_scatter.astype(deviations.dtype)
-        for more, less in ((omega, in_scatter), (in_scatter, omega)):
-            index = np.flatnonzero(moved & (more > less))
-            add_product(self.scatter, deviations[index], (more - less)[index], take_away=more is in_scatter)
+        changed = omega.astype(deviations.dtype) != in_scatter.astype(deviations.dtype)
+        for larger, smaller in ((omega, in_scatter), (in_scatter, omega)):
+            index = np.flatnonzero(changed & (larger > smaller))
+            add_product(self.scatter, deviations[index], (larger - smaller)[index], subtract=larger is in_scatter)
         return self
 
     def __add__(self, other: "ClassStatistics") -> "ClassStatistics":
-        """Merge; the one with fewer classes grows."""
+        """Return the merged statistics, with as many classes as the larger of the two."""
         result = zeros(max(self.C, other.C), self.D)
         result += self
         result += other
         return result
 
     def __iadd__(self, other: "ClassStatistics") -> "ClassStatistics":
-        """Merge in place, without another D×D matrix, if ``other`` has no further classes."""
+        """Merge in place, without another D×D matrix, unless ``other`` has more classes."""
         if self.D != other.D:
             raise InputError(f"statistics of D = {self.D} and D = {other.D} do not merge")
         if other.C > self.C:
             return self + other
         for field in fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            mine[: len(theirs)] += theirs
+            total, added = getattr(self, field.name), getattr(other, field.name)
+            total[: len(added)] += added
         return self
 
     def grown(self, C: int, scatter: Matrix64 | None = None) -> "ClassStatistics":
-        """Return a copy with ``C`` classes, the new ones without rows; a ``scatter`` that is given is not copied."""
-        of_classes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scatter"}
-        wider = {name: np.pad(x, [(0, C - self.C), *[(0, 0)] * (x.ndim - 1)]) for name, x in of_classes.items()}
-        return ClassStatistics(**wider, scatter=self.scatter.copy(order="F") if scatter is None else scatter)
+        """Return a copy with ``C`` classes, the new ones without rows; a given ``scatter`` is used without copying."""
+        per_class = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scatter"}
+        padded = {name: np.pad(x, [(0, C - self.C), *[(0, 0)] * (x.ndim - 1)]) for name, x in per_class.items()}
+        return ClassStatistics(**padded, scatter=self.scatter.copy(order="F") if scatter is None else scatter)
 
     def means(self) -> Matrix64:
         """Return Σωδ / Σω, (C, D): class means less the pivot, eqs. (9), (16); NaN for a class without weight."""
@@ -135,15 +135,15 @@ class ClassStatistics:
         return np.asarray(self.sums / weight[:, None], dtype=np.float64)
 
     def within(self) -> DenseScatter:
-        """Return Σω(z − μ)(z − μ)ᵀ about the class means, a new array."""
+        """Return the scatter Σω(z − μ)(z − μ)ᵀ about the class means as a new array."""
         known = self.weight > 0
         scaled = self.sums[known] / np.sqrt(self.weight[known])[:, None]
         within = self.scatter.copy(order="F")
-        add_product(within, scaled, take_away=True)  # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − Σ_c s_c s_cᵀ / Σω_c
+        add_product(within, scaled, subtract=True)  # Σω(δ−m)(δ−m)ᵀ = Σωδδᵀ − Σ_c s_c s_cᵀ / Σω_c
         return DenseScatter(within, self.total_weight, self.degrees_of_freedom())
 
     def scatter_about(self, centres: Matrix64) -> Matrix64:
-        """Return Σω(δ − c)(δ − c)ᵀ about other centres c (C, D) than the class means, lower triangle: a new array."""
+        """Return the lower triangle of Σω(δ − c)(δ − c)ᵀ about any class centres c (C, D) as a new array."""
         known = self.weight > 0
         offset = centres[known] - self.means()[known]
         scatter = self.within().triangle
@@ -157,24 +157,24 @@ class ClassStatistics:
         return float(np.maximum(kish - 1, 0).sum())
 
     def to_arrays(self) -> dict[str, Matrix64]:
-        """Return plain arrays by name, the triangle packed to D(D+1)/2 numbers."""
+        """Return the arrays by name, with the triangle packed into D(D+1)/2 numbers."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**arrays, "scatter": packed(self.scatter)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Matrix64]) -> "ClassStatistics":
-        """Return the statistics of which `to_arrays` returned the arrays, in this version or one with the same sums."""
+        """Return the statistics with the arrays of `to_arrays`; raise InputError if another version made them."""
         if {*arrays} != {field.name for field in fields(cls)}:
             raise InputError(f"statistics of another version, with the sums {listed(arrays)}; make them again")
         return cls(**{**arrays, "scatter": unpacked(arrays["scatter"])})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes as the packed triangle: half the bytes."""
+        """Pickle with the packed triangle, half the bytes."""
         return ClassStatistics.from_arrays, (self.to_arrays(),)
 
 
 def class_shares(labels: Shares) -> tuple[Labels, Matrix64]:
-    """Return the classes (c,) that n rows are of, and the share (n, c) of each row in each of them."""
+    """Return the classes (c,) that occur among n rows, and the share (n, c) of each row in each of them."""
     if labels.ndim == 2:
         present = np.flatnonzero(labels.any(axis=0))
         return present, np.asarray(labels[:, present], dtype=np.float64)
@@ -183,18 +183,18 @@ def class_shares(labels: Shares) -> tuple[Labels, Matrix64]:
 
 
 def zeros(C: int, D: int) -> ClassStatistics:
-    """Return the statistics of no rows of ``C`` classes in ``D`` features."""
+    """Return empty statistics for ``C`` classes and ``D`` features."""
     count, weight, squared_weight = np.zeros((3, C))
     return ClassStatistics(count, weight, squared_weight, np.zeros((C, D)), np.zeros((D, D), order="F"))
 
 
 def packed(triangle: Matrix64) -> Vector64:
-    """Return the lower triangle of a (D, D) matrix, column after column, as D(D+1)/2 numbers."""
+    """Return the lower triangle of a (D, D) matrix, column by column, as D(D+1)/2 numbers."""
     return np.concatenate([triangle[j:, j] for j in range(len(triangle))])
 
 
 def unpacked(numbers: Vector64) -> Matrix64:
-    """Return the (D, D) lower triangle, Fortran order, that `packed` packed."""
+    """Return the (D, D) lower triangle in Fortran order; the inverse of `packed`."""
     D = (math.isqrt(8 * len(numbers) + 1) - 1) // 2
     triangle, start = np.zeros((D, D), order="F"), 0
     for j in range(D):
@@ -204,5 +204,5 @@ def unpacked(numbers: Vector64) -> Matrix64:
 
 
 def symmetric(lower: Matrix64) -> Matrix64:
-    """Return the full symmetric matrix of a lower triangle; what stands above the diagonal is not read."""
+    """Return the full symmetric matrix of a lower triangle; values above the diagonal are ignored."""
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)

@@ -1,10 +1,10 @@
-"""The metrics of a run: accuracy matrix, averages, forgetting, the error of A_T, and how far a confidence is right.
+"""Compute the metrics of a run: accuracy matrix, averages, forgetting, error of A_T and calibration.
 
-a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far; above
-the diagonal it is NaN. A_k = mean_{j ≤ k} a[k, j], the headline is A_T.
+a[k, j] is the accuracy on task j's test images after task k, over all classes seen so far, and NaN above the diagonal.
+A_k = mean_{j ≤ k} a[k, j], and the headline is A_T.
 
-Where there are images of unknown classes: how well known classes are recognised and unknown images rejected, as in
-open-set and universal adaptation.
+If there are images of unknown classes, the metrics of open-set and universal adaptation measure how well known classes
+are recognised and unknown images rejected.
 """
 
 import math
@@ -17,17 +17,17 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64
 
-Right = npt.NDArray[np.bool_]  # (n,) whether each of n answers is right
-BINS = 15  # of a confidence, of equal widths (a, b]
-WEIGHT_BINS = 10  # of a weight, of about equal counts
-UNKNOWN = -1  # the label of an image of none of the classes that can be predicted
+Right = npt.NDArray[np.bool_]  # (n,) whether each answer is right
+BINS = 15  # number of confidence bins (a, b] of equal width
+WEIGHT_BINS = 10  # maximum number of weight bins of about equal counts
+UNKNOWN = -1  # label of images of unknown classes
 
 
 def accuracy_matrix(predictions: Sequence[Labels], labels: Labels, tasks: Labels) -> Matrix64:
-    """Return the accuracy matrix a (T, T) of the classes (n,) that are predicted after each of T tasks.
+    """Return the accuracy matrix a (T, T), given the predicted classes (n,) after each of T tasks.
 
-    ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image. What is predicted of
-    images of later tasks is not used; a task without test images is an error.
+    ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image. Predictions for images of
+    later tasks are ignored. Raise InputError if a task has no test images.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def accuracy_after_each_task(accuracy: Matrix64) -> Vector64:
 
 
 def final_accuracy(accuracy: Matrix64) -> float:
-    """Return A_T, the headline."""
+    """Return A_T, the headline metric."""
     return float(accuracy_after_each_task(accuracy)[-1])
 
 
@@ -65,7 +65,7 @@ def average_incremental_accuracy(accuracy: Matrix64) -> float:
 
 
 def forgetting_per_task(accuracy: Matrix64) -> Vector64:
-    """Return max_k a[k, j] − a[T, j] of every task but the last, (T − 1,)."""
+    """Return max_k a[k, j] − a[T, j] for every task except the last, (T − 1,)."""
     return np.array([np.nanmax(accuracy[:, j]) - accuracy[-1, j] for j in range(len(accuracy) - 1)])
 
 
@@ -82,19 +82,19 @@ def per_class_accuracy(predictions: Labels, labels: Labels, C: int) -> Vector64:
 
 
 def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], images: Sequence[Labels]) -> Matrix64:
-    """Return the covariance (M, M) of M methods' final accuracies A_T, fractions, due to which images are tested.
+    """Return the covariance (M, M) of M methods' final accuracies A_T, as fractions, due to sampling of test images.
 
     A_T is a weighted mean of right and wrong answers, so its variance is the sum over images of the squared deviations
-    of what each adds. An image in the test sets of several seeds counts once, with all that it adds: its answers are
-    not independent. The variance of a difference of methods a and b is ``C[a, a] + C[b, b] - 2 C[a, b]``; where both
-    answer alike, it is 0, however uncertain each is.
+    of their contributions. An image in the test sets of several seeds counts once, with its total contribution, because
+    its answers are not independent. The variance of a difference of methods a and b is
+    ``C[a, a] + C[b, b] - 2 C[a, b]``. If both always give the same answers, it is 0, however uncertain each is.
 
     Parameters
     ----------
     right : sequence of ndarray of shape (M, n)
-        For each seed, whether each method is right about each of its n test images after the last task.
+        Whether each method is right about each of a seed's n test images after the last task.
     tasks, images : sequence of ndarray of shape (n,)
-        The task of each test image, and its row in the domain, by which it is known in other seeds.
+        Task of each test image, and its row in the domain, which identifies it across seeds.
 
     Examples
     --------
@@ -103,18 +103,18 @@ def image_covariance(right: Sequence[np.ndarray], tasks: Sequence[Labels], image
     array([[0.0625, 0.0312],
            [0.0312, 0.0469]])
     """
-    added = np.zeros((1 + max(int(rows.max()) for rows in images), len(right[0])))
+    contribution = np.zeros((1 + max(int(rows.max()) for rows in images), len(right[0])))
     for answers, task, rows in zip(right, tasks, images, strict=True):
         T = len(np.unique(task))
         for t in np.unique(task):
             of_task = answers[:, task == t].astype(np.float64)
             deviation = of_task - of_task.mean(axis=1, keepdims=True)
-            added[rows[task == t]] += deviation.T / (len(right) * T * of_task.shape[1])
-    return np.asarray(added.T @ added)
+            contribution[rows[task == t]] += deviation.T / (len(right) * T * of_task.shape[1])
+    return np.asarray(contribution.T @ contribution)
 
 
 def confidence_bins(confidence: Vector64, right: Right) -> Matrix64:
-    """Return per bin (`BINS`, 3): how many samples, the sum of their confidence, how many are right; counts add."""
+    """Return (`BINS`, 3) sums per bin: number of samples, their confidences and number right. The sums are additive."""
     edges = np.linspace(0, 1, BINS + 1)
     bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, BINS - 1)
     sums = (None, confidence, right.astype(np.float64))
@@ -122,21 +122,21 @@ def confidence_bins(confidence: Vector64, right: Right) -> Matrix64:
 
 
 def calibration_error(confidence: Matrix, right: Right) -> float:
-    """Return the expected calibration error, the mean |accuracy − confidence| over bins, of n confidences (n,)."""
+    """Return the expected calibration error of confidences (n,), the mean |accuracy − confidence| over bins."""
     counts = confidence_bins(confidence.astype(np.float64), right)
     # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
     return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))
 
 
 def weight_bins(weight: Vector64, right: Right) -> Matrix64:
-    """Return per bin (at most `WEIGHT_BINS`, 5): lowest, highest and mean weight, samples, share that is right.
+    """Return (B, 5) values per bin: lowest, highest and mean weight, number of samples, fraction right.
 
-    Bins of about equal counts: most weights lie close together. Equal weights share a bin, so there may be fewer.
+    Most weights lie close together, so bins have about equal counts. Equal weights share a bin: B ≤ `WEIGHT_BINS`.
     """
     if not len(weight):
         return np.zeros((0, 5))
     upper = np.unique(np.quantile(weight, np.arange(1, WEIGHT_BINS + 1) / WEIGHT_BINS, method="lower"))
-    bin_of = np.searchsorted(upper, weight, side="left")  # up to and with its upper end
+    bin_of = np.searchsorted(upper, weight, side="left")  # a bin includes its upper end
     rows = []
     for b in np.unique(bin_of):
         members = bin_of == b
@@ -146,16 +146,16 @@ def weight_bins(weight: Vector64, right: Right) -> Matrix64:
 
 
 def ranking_quality(weight: Vector64, right: Right) -> float:
-    """Return P(a right label weighs more than a wrong one), ties half (the AUROC); NaN without both kinds."""
+    """Return the AUROC, P(a right label weighs more than a wrong one) with ties half; NaN if one kind is missing."""
     n_right = int(right.sum())
     n_wrong = len(right) - n_right
     if not n_right or not n_wrong:
         return math.nan
     _, position, count = np.unique(weight, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
-    rank = (last - (count - 1) / 2)[position]  # from 1, ties their mean
-    above = rank[right].sum() - n_right * (n_right + 1) / 2
-    return float(above / (n_right * n_wrong))
+    rank = (last - (count - 1) / 2)[position]  # from 1; ties have their mean rank
+    pairs = rank[right].sum() - n_right * (n_right + 1) / 2  # in which the right label weighs more
+    return float(pairs / (n_right * n_wrong))
 
 
 def log_likelihood(p: Matrix64, labels: Labels) -> float:
@@ -165,29 +165,29 @@ def log_likelihood(p: Matrix64, labels: Labels) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a method that may answer `unknown` says of n images."""
+    """Answers for n images of a method that may answer `unknown`."""
 
-    label: Labels  # (n,) the class of each image if it is not rejected
+    label: Labels  # (n,) predicted class of each image if it is not rejected
     rejected: npt.NDArray[np.bool_]  # (n,)
-    u: Vector64  # (n,) how unlike the known classes an image is; the greatest are rejected
+    u: Vector64  # (n,) score of being unknown; images with high scores are rejected
 
     def classes(self) -> Labels:
-        """Return the class (n,) of each image, `UNKNOWN` where it is rejected."""
+        """Return the class (n,) of each image, `UNKNOWN` if it is rejected."""
         return np.where(self.rejected, UNKNOWN, self.label)
 
 
 @dataclass(frozen=True)
 class LabelSpaceScores:
-    """Fractions; NaN where there is no image to measure on."""
+    """Metrics with unknown classes, as fractions; NaN if there are no images for one."""
 
-    shared: float  # accuracy on the shared classes, mean over the classes; a rejected image is wrong
-    unknown: float  # share of the images of unknown classes that is rejected
+    shared: float  # mean accuracy of the shared classes; rejected images count as wrong
+    unknown: float  # fraction of the images of unknown classes that are rejected
     h_score: float  # harmonic mean of the two (Fu et al. 2020)
     auroc: float  # probability that an unknown image has a greater u than a known one
 
 
 def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
-    """Score the answers for n images of true classes ``labels`` (n,), `UNKNOWN` for images of none of them."""
+    """Score answers, given the true classes ``labels`` (n,), `UNKNOWN` for images of unknown classes."""
     rejected = answers.rejected
     right = (answers.label == labels) & ~rejected
     known, classes = labels != UNKNOWN, np.unique(labels[labels != UNKNOWN])
@@ -199,8 +199,8 @@ def label_space_scores(labels: Labels, answers: Answers) -> LabelSpaceScores:
 
 def scores_after_tasks(labels: Labels, tasks: Labels, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
     """Return the scores after each task on the images of the tasks so far, given the task (n,) of each image."""
-    found = []
+    scores = []
     for k, a in enumerate(answers):
-        so_far = tasks <= k
-        found.append(label_space_scores(labels[so_far], Answers(a.label[so_far], a.rejected[so_far], a.u[so_far])))
-    return found
+        seen = tasks <= k
+        scores.append(label_space_scores(labels[seen], Answers(a.label[seen], a.rejected[seen], a.u[seen])))
+    return scores

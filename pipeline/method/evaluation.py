@@ -1,6 +1,6 @@
-"""One seed of one problem, scored: accuracy of the method and of its references, calibration, pseudo-labels.
+"""Score one seed of a problem: accuracy of the method and its references, calibration, pseudo-labels.
 
-Evaluation alone reads target labels, and nothing that adapts imports it.
+Only evaluation reads target labels, and no module that adapts imports it.
 """
 
 from collections.abc import Sequence
@@ -29,30 +29,30 @@ from pipeline.method.rows import (
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import Predictor
 
-REFERENCES: tuple[Predictor, ...] = ("source", "clip")  # do not adapt; scored beside the method
-BRANCHES = ("klda", "clip", "fused")  # whose probabilities a prediction has
+REFERENCES: tuple[Predictor, ...] = ("source", "clip")  # predictors that do not adapt, scored for comparison
+BRANCHES = ("klda", "clip", "fused")  # attributes of a `Prediction`
 
 
 @dataclass(frozen=True, eq=False)
 class BranchOutcome:
-    """What a branch predicts for n images."""
+    """Predictions of a branch for n images."""
 
-    label: Labels  # (n,) the class it prefers
-    confidence: Vector64  # (n,) the probability that it gives this class
+    label: Labels  # (n,) most probable class
+    confidence: Vector64  # (n,) probability of that class
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What one seed gives."""
+    """Scores of one seed."""
 
     accuracy: Matrix64  # (T, T) accuracy matrix of the method
-    references: dict[str, Matrix64]  # (T, T) the same of predictors that do not adapt
+    references: dict[str, Matrix64]  # (T, T) accuracy matrices of the references
     ece: dict[str, float]  # calibration error after the last task, by branch
     per_class: Vector64  # (C,) accuracy of each class after the last task
-    branches: dict[str, BranchOutcome]  # what each branch predicts after the last task; `fused` is the prediction
+    branches: dict[str, BranchOutcome]  # predictions after the last task, by branch; `fused` is the method's
 
 
-def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
+def score(  # noqa: PLR0917  labels, tasks and models come in the same order everywhere
     referee: Referee,
     rows: UnlabelledRows,
     labels: Labels,
@@ -65,31 +65,31 @@ def score(  # noqa: PLR0917  labels, tasks and models have one order everywhere
     ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image; ``sources`` and the
     target's ``classifiers`` are the models after each task.
     """
-    alone = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # as it travels to other processes
-    models = (alone, sources, classifiers)
+    portable = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # can be sent to other processes
+    models = (portable, sources, classifiers)
     predictions, preferred, confidence = referee.reduce_rows(_outcomes, models, rows, _joined)
-    own, *references = (list(predicted) for predicted in predictions)
+    own_predictions, *references = (list(predicted) for predicted in predictions)
     branches = {name: BranchOutcome(preferred[b], confidence[b]) for b, name in enumerate(BRANCHES)}
     return Scores(
-        accuracy=accuracy_matrix(own, labels, tasks),
+        accuracy=accuracy_matrix(own_predictions, labels, tasks),
         references={name: accuracy_matrix(r, labels, tasks) for name, r in zip(REFERENCES, references, strict=True)},
         ece={name: calibration_error(branch.confidence, branch.label == labels) for name, branch in branches.items()},
-        per_class=per_class_accuracy(own[-1], labels, len(sources[-1].means)),
+        per_class=per_class_accuracy(own_predictions[-1], labels, len(sources[-1].means)),
         branches=branches,
     )
 
 
 def _joined(earlier: tuple[Any, ...], later: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the outcomes of both, image after image."""
-    return tuple(np.concatenate(both, axis=-1) for both in zip(earlier, later, strict=True))
+    """Return the outcomes of neighbouring ranges of images, concatenated."""
+    return tuple(np.concatenate(arrays, axis=-1) for arrays in zip(earlier, later, strict=True))
 
 
 def _outcomes(
     models: tuple[Referee, Sequence[SourceModel], Sequence[Classifier]], rows: UnlabelledRows
 ) -> tuple[Any, ...]:
-    """Return the classes (P, T, n) that the method and its references predict, and each branch's last ones, (B, n).
+    """Return the classes (P, T, n) predicted by the method and its references, and the branches' final predictions.
 
-    The latter with the confidence in them, (B, n). Block by block, so that only the labels grow with the images.
+    The latter are classes (B, n) and confidences (B, n) after the last task. Blocks of images bound the memory.
     """
     referee, sources, classifiers = models
     n, T = len(rows), len(sources)
@@ -101,7 +101,7 @@ def _outcomes(
         block = rows.take(index)
         features = referee.features(block)
         cosines = as_array(block.cosines)
-        for p, options in reversed(list(enumerate(predictors))):  # the method itself last
+        for p, options in reversed(list(enumerate(predictors))):  # the method last
             for t, (source, classifier) in enumerate(zip(sources, classifiers, strict=True)):
                 prediction = predict(features, cosines, source, classifier, options, referee.clip_scale)
                 predicted[p, t, index] = prediction.label
@@ -113,9 +113,9 @@ def _outcomes(
 
 
 def pseudo_label_quality(labels: PseudoLabels, truth: Labels, task: Index) -> tuple[float, float]:
-    """Return the accuracy of a task's kept pseudo-labels (NaN: none is), and the fraction kept.
+    """Return the accuracy of a task's kept pseudo-labels, NaN if none is kept, and the fraction kept.
 
-    ``labels`` and the true classes ``truth`` (n,) are those of all images, ``task`` the row numbers of the task's.
+    ``labels`` and the true classes ``truth`` (n,) are those of all images; ``task`` holds the task's row numbers.
     """
     kept = task[labels.kept[task]]
     accuracy = float(np.mean(labels.label[kept] == truth[kept])) if len(kept) else np.nan

@@ -1,13 +1,12 @@
-"""Frequency-aware views of images, eq. (15): high frequencies taken away, or replaced by noise.
+"""Frequency-aware views of images, eq. (15): high frequencies removed or replaced by noise.
 
-An image in [0, 1] is wavelet-transformed over ``level`` levels; the deepest LL sub-band is kept; the detail sub-bands
-LH, HL, HH of all levels become zeros (view ``zeros``) or normal noise (view ``rand``); the inverse transform is cropped
-to the image's size and clipped to [0, 1].
+An image in [0, 1] is wavelet-transformed over ``level`` levels. The deepest LL sub-band is kept, and the detail
+sub-bands LH, HL, HH of all levels are replaced by zeros (view ``zeros``) or normal noise (view ``rand``). The inverse
+transform is cropped to the image's size and clipped to [0, 1].
 
 The released code draws unit noise from a global generator, so that most pixels of ``rand`` clip. Here the scale is a
-setting, and the noise of an image is a function of (seed, sha256 of the image) alone: the same whatever the batch, the
-worker or the order. Its numbers are those of the coarsest level first; within a level LH, HL, HH; within those
-channel, row, column.
+setting, and an image's noise depends only on the seed and the image's sha256, not on the batch, the worker or the
+order. Its numbers are ordered by level, coarsest first, then sub-band (LH, HL, HH), channel, row and column.
 """
 
 import functools
@@ -28,18 +27,18 @@ from pipeline.method.wavelet_transform import detail_shape, join, largest_level,
 Size = tuple[int, int]
 Words = npt.NDArray[np.int16]
 
-VALUES = 2**16  # of a word
-WORDS_PER_DRAW = 4  # PCG64 gives 64 bits at a time
+VALUES = 2**16  # number of values of a word
+WORDS_PER_DRAW = 4  # PCG64 draws 64 bits at a time
 
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are computed, as `pipeline.config.settings.Views` has checked it."""
+    """Settings of the views, validated by `pipeline.config.settings.Views`."""
 
     wavelet: str = "haar"  # any discrete wavelet of PyWavelets
     level: int = 1  # number of levels, at least 1
-    # standard deviation of the noise of ``rand``: 1, that of the sub-band it replaces (per image and channel), or a
-    # number
+    # standard deviation of the noise of ``rand``: 1 (unit), that of the replaced sub-band per image and channel
+    # (matched), or a number
     noise: Literal["unit", "matched"] | float = "matched"
     seed: int = 0  # seed of the noise
 
@@ -47,7 +46,7 @@ class ViewSettings:
 def frequency_views(
     images: Tensor, views: Sequence[str], settings: ViewSettings, keys: Sequence[bytes], words: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """Return views of a batch of images by name, eq. (15); an image's view has the same bits in every batch.
+    """Return views of a batch of images by name, eq. (15); the bits of a view do not depend on the batch.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ def frequency_views(
     keys : sequence of bytes
         The sha256 digests of the n images; only ``rand`` uses them.
     words : Tensor, optional
-        What `noise_words` returns for these keys, on the images' device, if it was drawn beforehand.
+        The result of `noise_words` for these keys, on the images' device, if drawn beforehand.
     """
     computed = {"original": images}
     if "zeros" in views or "rand" in views:
@@ -68,18 +67,18 @@ def frequency_views(
     if "rand" in views:
         if words is None:
             words = torch.from_numpy(noise_words(images.shape, settings, keys)).to(images.device)
-        noise = _noise(details, settings, normal(words).to(images.dtype))
+        noise = _noise(details, settings, normal_values(words).to(images.dtype))
         computed["rand"] = _joined(low, noise, images.shape[-2:], settings).clamp(0, 1)
     return {view: computed[view] for view in views}
 
 
 def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[bytes]) -> Words:
-    """Return the random words (n, count) of 16 bits of the noise of ``rand`` for n images of ``shape`` (…, c, h, w).
+    """Return random 16-bit words (n, count) for the noise of ``rand`` for n images of ``shape`` (…, c, h, w).
 
-    ``keys`` are the sha256 digests of the images. A word stands for one of 65,536 equally likely values of the normal
-    distribution: drawing bits and looking values up takes a sixth of the time of drawing normal numbers one by one
-    (their drawing was half of what the views cost). The words are drawn on the CPU, the look-up is on the images' own
-    device. The values end at 4.2 standard deviations; a pixel of 8 bits has room for less.
+    ``keys`` are the sha256 digests of the images. A word is an index into 65,536 equally likely values of the normal
+    distribution. Drawing bits and looking up values takes a sixth of the time of drawing normal numbers, which was half
+    of the cost of the views. The words are drawn on the CPU; the look-up runs on the images' device. The values end at
+    4.2 standard deviations, more than an 8-bit pixel can hold.
     """
     bands = [detail_shape(size, settings.wavelet) for size in _sizes(shape[-2:], settings)]
     count = sum(3 * shape[-3] * height * width for height, width in bands)
@@ -92,13 +91,13 @@ def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[byt
 
 
 def removed(images: Tensor, settings: ViewSettings) -> Tensor:
-    """Return original − zeros before clipping, (n, c, h, w): what view ``zeros`` takes away."""
+    """Return what view ``zeros`` removes, (n, c, h, w): original − zeros before clipping."""
     low, _ = _split(images, settings)
     return images - _joined(low, [None] * settings.level, images.shape[-2:], settings)
 
 
 def _split(images: Tensor, settings: ViewSettings) -> tuple[Tensor, list[Tensor]]:
-    """Return the deepest LL and the details (n, 3, c, h', w') of every level, finest first."""
+    """Return the deepest LL and the details (n, 3, c, h', w') of all levels, finest first."""
     low, details = images, []
     for _ in _sizes(images.shape[-2:], settings):
         low, bands = split(low, settings.wavelet)
@@ -107,16 +106,16 @@ def _split(images: Tensor, settings: ViewSettings) -> tuple[Tensor, list[Tensor]
 
 
 def _joined(low: Tensor, details: Sequence[Tensor | None], size: Sequence[int], settings: ViewSettings) -> Tensor:
-    """Return images of ``size`` (h, w), not clipped, from their deepest LL and the details, zeros if None."""
+    """Return unclipped images of ``size`` (h, w), given the deepest LL and the details; None means zeros."""
     for shape, bands in zip(reversed(_sizes(size, settings)), reversed(details), strict=True):
         low = join(low, bands, shape, settings.wavelet)  # eq. (15)
     return low
 
 
 def _noise(details: Sequence[Tensor], settings: ViewSettings, standard: Tensor) -> list[Tensor]:
-    """Return normal noise in place of the details of every level, from standard normal numbers (n, count)."""
+    """Return noise that replaces the details of all levels, given standard normal numbers (n, count)."""
     kind, noise, stop = settings.noise, list[Tensor](), standard.shape[1]
-    for bands in details:  # the numbers of the coarsest level come first
+    for bands in details:  # finest first, while the numbers start with the coarsest level
         start = stop - bands[0].numel()
         scale = _deviation(bands) if kind == "matched" else 1.0 if kind == "unit" else kind
         noise.append(standard[:, start:stop].view(bands.shape) * scale)  # LH, HL, HH ~ N(0, scale²)
@@ -127,41 +126,41 @@ def _noise(details: Sequence[Tensor], settings: ViewSettings, standard: Tensor) 
 def _deviation(bands: Tensor) -> Tensor:
     """Return the population standard deviation of each sub-band: (…, h, w) to (…, 1, 1).
 
-    Summed in float64 and rounded once: in which order the device adds does not show.
+    The sum is float64 and rounded once, so the order in which the device adds does not matter.
     """
     centred = bands.to(torch.float64, copy=True)
     centred -= centred.mean(dim=(-2, -1), keepdim=True)
-    # Same definition as Tensor.std(correction=0), which takes nine times as long on the CPU.
+    # the same as Tensor.std(correction=0), which takes nine times as long on the CPU
     norm: Tensor = torch.linalg.vector_norm(centred, dim=(-2, -1), keepdim=True)
     return (norm / math.sqrt(bands.shape[-2] * bands.shape[-1])).to(bands.dtype)
 
 
 def _sizes(size: Sequence[int], settings: ViewSettings) -> list[Size]:
-    """Return the size (h, w) that each level of an image of ``size`` transforms, finest first."""
-    most = largest_level(size, settings.wavelet)
-    if settings.level > most:
-        remedy = f"the largest level is {most}"
-        if most == 0:
+    """Return the input size (h, w) of each level, finest first; raise ParamsError if there are too many levels."""
+    largest = largest_level(size, settings.wavelet)
+    if settings.level > largest:
+        remedy = f"the largest level is {largest}"
+        if largest == 0:
             remedy += ": choose a shorter wavelet or larger images"
-        where = f"{settings.wavelet} on images of {size[0]}×{size[1]} pixels (height × width)"
-        raise ParamsError(f"views.level: {settings.level} is too deep for {where}; {remedy}")
+        transform = f"{settings.wavelet} on images of {size[0]}×{size[1]} pixels (height × width)"
+        raise ParamsError(f"views.level: {settings.level} is too deep for {transform}; {remedy}")
     sizes = [(size[0], size[1])]
     for _ in range(settings.level - 1):
         sizes.append(detail_shape(sizes[-1], settings.wavelet))
     return sizes
 
 
-def normal(words: Tensor) -> Tensor:
-    """Return the values, float32, that int16 ``words`` of any shape stand for; they grow with the words."""
+def normal_values(words: Tensor) -> Tensor:
+    """Return the float32 values of int16 ``words`` of any shape; larger words have larger values."""
     index = words.flatten().int().add_(VALUES // 2)
     return torch.index_select(quantiles(words.device), 0, index).view(words.shape)
 
 
 @functools.cache
 def quantiles(device: torch.device) -> Tensor:
-    """Return the values of all words, from -32,768 on: the middle of each of 65,536 parts of equal probability.
+    """Return the values of the words -32,768 to 32,767: the medians of 65,536 parts of equal probability.
 
-    Symmetric about zero to the bit, and of variance 1.
+    They are exactly symmetric about zero and have variance 1.
     """
     upper = ndtri((np.arange(VALUES // 2, VALUES) + 0.5) / VALUES)
     upper /= math.sqrt(np.mean(upper**2))

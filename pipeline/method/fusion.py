@@ -1,15 +1,15 @@
-"""From the two branches to labels: alignment, fusion (14), nearest neighbours, the labels' weights (18), the gate.
+"""Fuse both branches into pseudo-labels: alignment, fusion (14), nearest neighbours, weights (18) and gate.
 
 - `aligned` subtracts the shift of the domain from a task's scores F, eq. (13). The mean z̄ of a task's rows should be
-  Σ_c π_c μ_c, the source's class means by the task's shares π of the classes (`expected_shares`); Δ = z̄ − Σ_c π_c μ_c
-  is the shift. The source's classifier labels z − Δ: F(z − Δ) = F(z) − ΔᵀW, and ΔᵀW follows from z̄ᵀW, which is the
-  mean score less the bias.
-- `fuse` is eq. (14), one implementation to adapt and to test.
-- `smoothed` averages over nearest neighbours, what looks alike being taken for the same class:
-  p̂_i ← ½ p̂_i + ½ Σ_j M_ij p̂_j, where M (n, n) has 1/k at the k nearest others of each image, by the cosine of the
-  vision model's embeddings of the original view. Neighbours are images of the same task, found once per task: they
-  depend on no label and no classifier. k is at most half the mean size of a class, n // 2c, so that an image of a small
-  task is not outvoted by other classes.
+  Σ_c π_c μ_c, the source's class means weighted by the task's class shares π (`expected_shares`). The shift is
+  Δ = z̄ − Σ_c π_c μ_c. The source's classifier labels z − Δ: F(z − Δ) = F(z) − ΔᵀW, and ΔᵀW follows from z̄ᵀW, which is
+  the mean score minus the bias.
+- `fuse` is eq. (14), the same code for adapting and testing.
+- `smoothed` averages over nearest neighbours, since similar images tend to be of the same class:
+  p̂_i ← ½ p̂_i + ½ Σ_j M_ij p̂_j, where M (n, n) has 1/k at the k nearest others of each image by the cosine of the
+  vision model's embeddings of the original view. Neighbours are images of the same task. They depend on no label and no
+  classifier, so they are found once per task. k is at most half the mean size of a class, n // 2c, so that an image of
+  a small task is not outvoted by other classes.
 """
 
 import math
@@ -23,25 +23,25 @@ from pipeline.method.rows import BLOCK_IMAGES, Index, Labels, Matrix64, Rows, Ve
 from pipeline.method.variants import FusionKind
 
 MARGIN_RANGE = (0.2, 0.8)
-AT_ONCE = 2**22  # cosines in memory, 16 MB, and their order, 32: a task may have 100,000 images
+COSINES = 2**22  # maximum number in memory (16 MB, and 32 MB for their order): a task may have 100,000 images
 
 
 @dataclass(frozen=True, eq=False)
 class PseudoLabels:
-    """What a task's n images are taken for."""
+    """Pseudo-labels of a task's n images."""
 
     label: npt.NDArray[np.intp]  # (n,) class of each image
     fused: Matrix64  # (n, c) p̂ over the task's classes, eq. (14)
     weight: Vector64  # (n,) ω, eq. (18)
-    kept: npt.NDArray[np.bool_]  # (n,) whether the image passed the gate and enters the statistics
+    kept: npt.NDArray[np.bool_]  # (n,) whether each image passed the gate and enters the statistics
 
 
 def expected_shares(p_vlm: Matrix64) -> Vector64:
-    """Return π (c,), half-way from equal shares to the mean of CLIP's probabilities (n, c), eq. (1), of a task.
+    """Return class shares π (c,) of a task: the average of equal shares and the mean of CLIP's probabilities (n, c).
 
-    The shift of the vision model does not touch CLIP's mean, but it leans towards classes that CLIP prefers in this
-    domain. Half-way to equal shares it is as near to the true ones where these are far from equal, and nearer where
-    they are not (docs/evidence.md).
+    CLIP's mean is unaffected by the shift of the vision model, but biased towards classes that CLIP prefers in this
+    domain. Averaged with equal shares it is as close to the true shares where these are far from equal, and closer
+    where they are not (docs/evidence.md).
 
     Examples
     --------
@@ -52,9 +52,9 @@ def expected_shares(p_vlm: Matrix64) -> Vector64:
 
 
 def aligned(scores: Matrix64, classifier: Classifier, means: Matrix64, classes: Labels, shares: Vector64) -> Matrix64:
-    """Return the scores (V, n, c) of a task's rows, eq. (13), less its shift.
+    """Return the scores (V, n, c) of a task's rows, eq. (13), with its shift subtracted.
 
-    ``classifier`` and ``means`` (K, D), less the pivot, are the source's; ``shares`` (c,) are π of ``classes`` (c,).
+    ``classifier`` and ``means`` (K, D; minus the pivot) are the source's; ``shares`` (c,) are π of ``classes`` (c,).
     """
     observed = scores.mean(axis=(0, 1)) - classifier.b[classes]  # z̄ᵀW
     expected = shares @ (means[classes] @ classifier.W[:, classes])  # Σ_c π_c μ_cᵀW
@@ -62,10 +62,10 @@ def aligned(scores: Matrix64, classifier: Classifier, means: Matrix64, classes: 
 
 
 def fusion_weight(p: Matrix64, p_vlm: Matrix64, kind: FusionKind) -> Vector64:
-    """Return α, (n,), of eq. (14) from both branches' probabilities (n, C).
+    """Return the weight α, (n,), of the KLDA branch in eq. (14) from both branches' probabilities (n, C).
 
-    ``max_probability``: max p / (max p + max p_VLM), the paper's ("arg max" in print). ``margin``: the same ratio of
-    top-2 margins, clamped to [0.2, 0.8], with which the released code adapts. ``klda``, ``clip``: one branch alone.
+    ``max_probability``: max p / (max p + max p_VLM), as in the paper ("arg max" in print). ``margin``: the same ratio
+    of top-2 margins, clamped to [0.2, 0.8], as in the released code. ``klda``, ``clip``: one branch alone.
     """
     if kind == "klda":
         return np.ones(len(p))
@@ -88,14 +88,14 @@ def fuse(p: Matrix64, p_vlm: Matrix64, kind: FusionKind = "max_probability") -> 
     return np.asarray(alpha * p + (1 - alpha) * p_vlm)
 
 
-def _share(mine: Vector64, other: Vector64) -> Vector64:
-    """Return mine / (mine + other); one half where both are zero."""
-    total = mine + other
-    return np.divide(mine, total, out=np.full_like(total, 0.5), where=total > 0)
+def _share(part: Vector64, rest: Vector64) -> Vector64:
+    """Return part / (part + rest), or one half where both are zero."""
+    total = part + rest
+    return np.divide(part, total, out=np.full_like(total, 0.5), where=total > 0)
 
 
 def _margin(p: Matrix64) -> Vector64:
-    """Return the difference of the two largest of each row; of a single class, all of it."""
+    """Return the difference of the two largest values of each row, or the only value if there is one class."""
     if p.shape[1] == 1:
         return np.asarray(p[:, 0])
     top = np.partition(p, -2, axis=1)
@@ -103,9 +103,9 @@ def _margin(p: Matrix64) -> Vector64:
 
 
 def nearest_neighbours(rows: Rows, k: int) -> Index:
-    """Return the row numbers (n, k) of the nearest others of embeddings (n, d); of all others if they are fewer.
+    """Return the row numbers (n, k) of each row's k nearest other embeddings (n, d), or of all others if fewer.
 
-    An image without others is its own neighbour, and so is every image if k is 0: `smoothed` then changes nothing.
+    A single image is its own neighbour, and so is every image if k is 0: `smoothed` then changes nothing.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def nearest_neighbours(rows: Rows, k: int) -> Index:
         return np.arange(n)[:, None]
     unit = np.concatenate([unit_rows(rows[block]).astype(np.float32) for block in row_blocks(n, BLOCK_IMAGES)])
     nearest = np.empty((n, k), dtype=np.intp)
-    for block in row_blocks(n, max(1, min(BLOCK_IMAGES, AT_ONCE // n))):
+    for block in row_blocks(n, max(1, min(BLOCK_IMAGES, COSINES // n))):
         cosine = unit[block] @ unit.T
         cosine[np.arange(len(block)), block] = -np.inf  # an image is not its own neighbour
         nearest[block] = np.argpartition(cosine, -k, axis=1)[:, -k:]
@@ -126,9 +126,9 @@ def nearest_neighbours(rows: Rows, k: int) -> Index:
 
 
 def smoothed(p: Matrix64, nearest: Index) -> Matrix64:
-    """Return half of each row of probabilities (n, c), and half of the mean of its neighbours'."""
+    """Return each row of probabilities (n, c) averaged, half and half, with the mean of its neighbours' rows."""
     mean, share = np.zeros_like(p), 1 / nearest.shape[1]
-    for column in nearest.T:  # a sparse matrix would do as well, and take a tenth of a second to import
+    for column in nearest.T:  # a sparse matrix would work too, but take a tenth of a second to import
         mean += share * p[column]
     return 0.5 * p + 0.5 * mean
 
@@ -139,7 +139,7 @@ def entropies(p: Matrix64) -> Vector64:
 
 
 def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
-    """Return ω = 1 − H(p̂) / log c, (n,), of p̂ (n, c), eq. (18), and at least ``floor``; 1 for a single class.
+    """Return weights ω = 1 − H(p̂) / log c, (n,), of p̂ (n, c), eq. (18), at least ``floor``; 1 for a single class.
 
     Examples
     --------
@@ -153,5 +153,5 @@ def entropy_weights(fused: Matrix64, *, floor: float = 0.0) -> Vector64:
 
 
 def gate(fused: Matrix64, threshold: float) -> npt.NDArray[np.bool_]:
-    """Return which samples (n,) keep their pseudo-label: max p̂ at or above ``threshold``."""
+    """Return whether each sample (n,) keeps its pseudo-label: max p̂ is at least ``threshold``."""
     return np.asarray(fused.max(axis=1) >= threshold)

@@ -1,15 +1,14 @@
-"""The kernel's input rows of n images, by view, and their random Fourier features.
+"""Build the kernel's input rows of n images, by view, and compute or cache their random Fourier features.
 
-The input of the kernel is the unit vision embedding g, or g beside CLIP's embedding c of the image,
+The input of the kernel is the unit vision embedding g, or g next to CLIP's embedding c of the image,
 
     x = [g/‖g‖ ; λ c/‖c‖],   so that eq. (3) becomes exp(−gamma (‖Δg‖² + λ² ‖Δc‖²) / (1 + λ²))
 
 after x is normalised like every row. CLIP in the kernel is a deviation from the paper, whose kernel uses the vision
-model alone; docs/method.md gives the evidence for λ = 0.5. Every view of an image is given CLIP's embedding of the
-original.
+model alone; docs/evidence.md justifies λ = 0.5. All views of an image use CLIP's embedding of the original.
 
-Features are needed several times: to label, to sum, again in every round. They are kept in memory where they are small,
-and never on disk, from where they would be slower to read than to compute.
+Features are needed several times: for labels, for sums, and again in every round. They are kept in memory if they are
+small, and never on disk, because reading them would be slower than computing them.
 """
 
 import math
@@ -36,49 +35,49 @@ from pipeline.method.rows import (
     unit_rows,
 )
 
-KEPT_BYTES = 256 * 2**20  # of features kept in memory for one set of images
-PANEL = 96  # columns of a triangle that are multiplied at a time
+KEPT_BYTES = 256 * 2**20  # maximum size of the features kept in memory for one set of images
+PANEL = 96  # columns of a triangle multiplied at a time
 
 Matrix32 = npt.NDArray[np.float32]
 Value = TypeVar("Value")
 
 
 class Sharing(Protocol):
-    """The callable ``shared`` of the method's functions, with which several variants share features and neighbours."""
+    """Type of the ``shared`` argument, a cache through which several variants share features and neighbours."""
 
     def __call__(self, key: Hashable, make: Callable[[], Value], /) -> Value:
-        """Return what ``make`` returns, now or when the key was first asked for.
+        """Return the value of ``make()``, computed when the key is first used.
 
-        A key names the object that holds the images, and keeps it in memory with what is shared. Where that object
-        would be freed earlier, pass `not_shared`.
+        A key contains the object that holds the images and keeps it in memory together with the value. Pass
+        `not_shared` if that object should be freed earlier.
         """
 
 
 def not_shared(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG001
-    """Make it anew, see `Sharing`."""
+    """Return ``make()`` without caching, see `Sharing`."""
     return make()
 
 
 def kept_in_memory(n: int, views: int, D: int) -> bool:
-    """Return whether the features of n images in so many views are small enough to be kept in memory."""
+    """Return whether D features of each view of n images are small enough to be kept in memory."""
     return n * views * D * 4 <= KEPT_BYTES
 
 
 def joint_rows(vision: Rows, clip: Rows, clip_weight: float) -> ComputedRows:
-    """Return the rows [g/‖g‖ ; λ c/‖c‖], (n, d + d'), of vision (n, d) and CLIP rows (n, d') and CLIP's weight λ."""
+    """Return lazy rows [g/‖g‖ ; λ c/‖c‖], (n, d + d'), of vision (n, d) and CLIP rows (n, d'); λ is CLIP's weight."""
     v, c = len(vision), len(clip)
     if v != c:
         raise InputError(f"embeddings: {v} vision and {c} CLIP rows do not belong together")
     width = vision.shape[1] + clip.shape[1]
-    return ComputedRows(partial(_side_by_side, clip_weight=clip_weight), (vision, clip), width)
+    return ComputedRows(partial(_joint_block, clip_weight=clip_weight), (vision, clip), width)
 
 
-def _side_by_side(vision: Matrix, clip: Matrix, clip_weight: float) -> Matrix:
+def _joint_block(vision: Matrix, clip: Matrix, clip_weight: float) -> Matrix:
     return np.hstack([unit_rows(vision), clip_weight * unit_rows(clip)]).astype(np.float32)
 
 
 class KeptFeatures:
-    """Rows of one view whose features are computed once and kept in memory; a `LazyRows` of its input rows."""
+    """Lazy input rows of one view whose features are computed once and kept in memory."""
 
     def __init__(
         self,
@@ -91,8 +90,8 @@ class KeptFeatures:
         self.rows = rows
         self.mapped = mapped or all_deviations
         self._features: Matrix32 | None = None
-        self._lock = Lock()  # a second thread waits for the features instead of computing them too
-        self._lookup = lookup  # not a method of this object: a cycle would keep the features alive
+        self._lock = Lock()  # a second thread waits for the features instead of computing them again
+        self._lookup = lookup  # not a bound method of this object: the cycle would keep the features in memory
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -113,22 +112,23 @@ class KeptFeatures:
             if self._features is None:
                 self._features = self.mapped(self.basis, self.rows)
                 self._features.flags.writeable = False
-        everything = np.array_equal(index, np.arange(len(self)))
-        return self._features if everything else self._features[index]  # a copy of all would take as long as a sum
+        if np.array_equal(index, np.arange(len(self))):
+            return self._features  # copying all of them would take as long as summing them
+        return self._features[index]
 
     def take(self, index: Index) -> "KeptFeatures":
-        """Return the rows at ``index``; their features come from these."""
+        """Return the rows at ``index`` (b,); their features are looked up in this object."""
         return KeptFeatures(self.basis, take(self.rows, index), lambda inner: self.deviations(index[inner]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as the input rows; that process computes the features again."""
+        """Pickle only the input rows; another process computes the features again."""
         return _unpickled, (self.rows,)
 
 
 def all_deviations(basis: Basis, rows: Rows) -> Matrix32:
-    """Return the features z − pivot of all rows (n, d) that the kernel is given."""
+    """Return the features z − pivot (n, D) of all input rows (n, d) of the kernel."""
     features = np.empty((len(rows), basis.width), np.float32)
-    for index in row_blocks(len(rows), BLOCK_IMAGES):  # float64 copies of a block alone
+    for index in row_blocks(len(rows), BLOCK_IMAGES):  # by blocks, to bound the float64 copies
         features[index] = deviations(basis, rows[index])
     return features
 
@@ -149,13 +149,13 @@ class KernelRows:
     """The kernel's input rows of n images with the basis that maps them."""
 
     basis: Basis  # its d is the width of the rows
-    views: Mapping[str, Rows]  # (n, d) by view; with features kept in memory if they are small
+    views: Mapping[str, Rows]  # (n, d) by view; `KeptFeatures` if the features are small
 
     def __len__(self) -> int:
         return len(next(iter(self.views.values())))
 
     def deviations(self, view: str, index: Index) -> Matrix32:
-        """Return the features z − pivot (b, D) of the images at ``index`` (b,) in a view."""
+        """Return the features z − pivot (b, D) of one view of the images at ``index`` (b,)."""
         return deviations_of(self.basis, self.views[view], index)
 
 
@@ -168,7 +168,7 @@ def kernel_rows(basis: Basis, images: UnlabelledRows, clip_weight: float, shared
 def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, clip_weight: float) -> KernelRows:
     """Return the kernel's input rows of images, given their vision embeddings (n, d) by view and CLIP's (n, d').
 
-    ``clip_weight`` is λ. With 0, or without CLIP's rows, the kernel is the vision model's alone.
+    ``clip_weight`` is λ. If it is 0 or there are no CLIP rows, the kernel uses the vision model alone.
     """
     inputs = dict(views)
     if clip_weight and clip is not None:
@@ -181,15 +181,15 @@ def joined_rows(basis: Basis, views: Mapping[str, Rows], clip: Rows | None, clip
 
 
 class SweptFeatures:
-    """What the bases of a sweep over D and sigma share of one set of rows (n, d); its method maps as `deviations` does.
+    """Features of one set of rows (n, d) under all bases of a sweep over D and sigma, with shared computations.
 
     Bases of one seed are nested and differ in scale: ω of D features are the first D columns of those of more features,
-    and ω of another gamma are the same numbers times sqrt(gamma'/gamma). So the phases ωᵀx of all of them are those of
-    the widest, and the products z·M along the directions that count (`kernel_directions`, Q = M·R⁻¹) are those of the
-    next smaller D and of a few columns more: a sweep takes the map and the products of its largest D alone.
+    and ω of another gamma are the same numbers times sqrt(gamma'/gamma). So the phases ωᵀx of all bases are those of
+    the widest, and the products z·M along the kept directions (`kernel_directions`, Q = M·R⁻¹) are those of the next
+    smaller D plus those of the further columns: a sweep takes the map and the products of its largest D alone.
 
-    The bases are nested in ``widest``, up to the scale of ω; ``widths`` is every D of the sweep. Sums over columns
-    stop at each, so that rounding does not depend on the order of runs.
+    All bases are nested in ``widest``, up to the scale of ω; ``widths`` contains every D of the sweep. Sums over
+    columns are split at each width, so that rounding does not depend on the order of runs.
     """
 
     def __init__(self, widest: Basis, widths: Sequence[int]) -> None:
@@ -197,10 +197,10 @@ class SweptFeatures:
         self.widths = sorted(set(widths))
         self._lock = Lock()
         self._phases: Matrix32 | None = None
-        self._products: dict[float, tuple[int, Matrix32]] = {}  # by gamma: z·M (n, r) of the first columns
+        self._products: dict[float, tuple[int, Matrix32]] = {}  # by gamma: (number of columns summed, z·M (n, r))
 
     def deviations(self, basis: Basis, rows: Rows) -> Matrix32:
-        """Return z(x) − z(0) of the rows, (n, D), or its coordinates along the directions of the basis, (n, r)."""
+        """Return z(x) − z(0) of the rows, (n, D), or its coordinates (n, r) along the directions of the basis."""
         assert basis.D in self.widths, f"D = {basis.D} is not in the sweep"  # noqa: S101
         with self._lock:
             if self._phases is None:
@@ -225,7 +225,7 @@ class SweptFeatures:
 
 
 def _by_triangle(rows: Matrix32, upper: Matrix32) -> Matrix32:
-    """Return rows·upper, (n, r), of an upper triangle (r, r), without most of the multiplications by zero."""
+    """Return rows·upper, (n, r), for an upper triangle (r, r), skipping most multiplications by zero."""
     product = np.empty_like(rows)
     for start in range(0, len(upper), PANEL):
         stop = start + PANEL

@@ -1,4 +1,4 @@
-"""The KLDA branch's probabilities, and the prediction: both branches fused, or a reference that does not adapt."""
+"""Predict with the KLDA branch, with both branches fused, or with a reference that does not adapt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,29 +30,29 @@ from pipeline.method.zero_shot import clip_probabilities, nearest_mean, softmax
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Probabilities of n images over the K classes seen."""
+    """Predicted probabilities of n images over the K classes seen."""
 
     klda: Matrix64  # (n, K) of the kernel LDA branch, eq. (13)
     clip: Matrix64  # (n, K) of the CLIP branch, eq. (1)
     fused: Matrix64  # (n, K) of both, eq. (14)
-    # (n,) confidence that an image is of none of them, above ½ if it is rejected; None where nothing is rejected
+    # (n,) confidence that an image is of an unknown class, above ½ if it is rejected; None without rejection
     unknown: Vector64 | None = None
 
     @property
     def label(self) -> npt.NDArray[np.intp]:
-        """The predicted class (n,)."""
+        """Predicted classes (n,)."""
         return np.asarray(self.fused.argmax(axis=1))
 
     @property
     def rejected(self) -> npt.NDArray[np.bool_]:
-        """Whether each image (n,) is answered `unknown`."""
+        """Whether each image (n,) is predicted to be `unknown`."""
         if self.unknown is None:
             return np.zeros(len(self.fused), dtype=np.bool_)
         return np.asarray(self.unknown > 1 / 2)
 
 
 def logit_factor(options: MethodOptions) -> float:
-    """Return what multiplies the scores of eq. (13): Mahalanobis logits are twice them."""
+    """Return the factor of the scores of eq. (13) in the softmax: 2 for Mahalanobis logits, otherwise 1."""
     return 2.0 if options.logits == "mahalanobis" else 1.0
 
 
@@ -65,20 +65,20 @@ def klda_probabilities(
     vote: bool,
     reduce_rows: RowReduction = reduce_here,
 ) -> Matrix64:
-    """Return p = softmax(F) over ``classes`` (c,), (n, c), eq. (13); averaged over the views if they ``vote``."""
-    voters = options.views if vote else options.views[:1]
-    return voted(klda_scores(features, classifier.of(classes), voters, reduce_rows), options)
+    """Return p = softmax(F) over ``classes`` (c,), (n, c), eq. (13), averaged over the views if ``vote`` is set."""
+    views = options.views if vote else options.views[:1]
+    return voted(klda_scores(features, classifier.of(classes), views, reduce_rows), options)
 
 
 def voted(scores: Matrix64, options: MethodOptions) -> Matrix64:
-    """Return the mean over the views of softmax F, (n, c), of scores (V, n, c)."""
+    """Return the mean over the views, (n, c), of softmax F, given scores F (V, n, c)."""
     return np.asarray(softmax(logit_factor(options) * scores).mean(axis=0))
 
 
 def klda_scores(
     features: KernelRows, classifier: Classifier, views: Sequence[str], reduce_rows: RowReduction
 ) -> Matrix64:
-    """Return F of every one of these views of n images, (V, n, c), eq. (13), by a classifier of c classes."""
+    """Return the scores F, (V, n, c), eq. (13), of some views of n images under a classifier of c classes."""
     rows = ViewRows({view: features.views[view] for view in views})
     scores: Matrix64 = reduce_rows(_scores, (features.basis, classifier), rows, concatenate)
     return scores
@@ -93,7 +93,7 @@ def _scores(common: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
     return scores
 
 
-def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
+def predict(  # noqa: PLR0917  images, model and method come in the same order everywhere
     features: KernelRows,
     cosines: Rows,
     source: SourceModel,
@@ -101,19 +101,19 @@ def predict(  # noqa: PLR0917  images, model and method, in one order everywhere
     options: MethodOptions,
     clip_scale: float,
 ) -> Prediction:
-    """Predict over all classes seen so far.
+    """Predict among all classes seen so far.
 
-    ``cosines`` (n, C) are to every class's prompts, ``source`` is the model after the same task, ``classifier`` the
-    target's (reference rows, which do not adapt, need none), ``clip_scale`` the CLIP model's own logit scale.
+    ``cosines`` (n, C) are to every class's prompts, ``source`` is the model after the same task, ``classifier`` is the
+    target's (not needed by reference rows, which do not adapt), and ``clip_scale`` is the CLIP model's own logit scale.
     """
     classes_seen = np.arange(len(source.means))
-    over_all = options.clip_classes_at_test == "all"
-    p_vlm = clip_probabilities(cosines, options.clip_logit_scale(clip_scale), classes_seen, over_all=over_all)  # (1)
+    scale, all_classes = options.clip_logit_scale(clip_scale), options.clip_classes_at_test == "all"
+    p_vlm = clip_probabilities(cosines, scale, classes_seen, all_classes=all_classes)  # (1)
     if options.predictor == "clip":
         return Prediction(p_vlm, p_vlm, p_vlm)
     if options.predictor == "nearest_mean":
         original, means = features.views["original"], source.embedding_means
-        d = means.shape[1]  # CLIP's columns are left out
+        d = means.shape[1]  # without CLIP's columns
         blocks = row_blocks(len(features), BLOCK_IMAGES)
         nearest = np.concatenate([nearest_mean(original[index][:, :d], means) for index in blocks])
         one_hot = np.eye(len(classes_seen))[nearest]

@@ -1,4 +1,4 @@
-"""A target's tasks as adapting sees them: without the images that are rejected, with the classes that are there."""
+"""Prepare a target's tasks for adaptation: leave out rejected images and estimate which classes are present."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,47 +10,47 @@ from pipeline.method.rejection import RejectionState, empty_state, reject
 from pipeline.method.rows import Index, Matrix64, TargetTask
 from pipeline.method.source_model import SourceModel
 
-# A class with less than this part of an equal share is taken to be absent; chosen on Office-Caltech10 and PACS.
+# A class with less than this fraction of an equal share is considered absent; chosen on Office-Caltech10 and PACS.
 LEAST_SHARE = 0.1
 ITERATIONS = 50
 
 
 def present_classes(p: Matrix64) -> Index:
-    """Return the columns, ascending, of the classes that a task holds, of its p̂ (n, c) over the candidates.
+    """Return the columns, ascending, of the classes that are present in a task, given p̂ (n, c) of the candidates.
 
     The shares π of the classes are the fixed point of
 
         r_ic = π_c p̂_ic / Σ_j π_j p̂_ij          π_c = mean_i r_ic
 
-    (Saerens, Latinne and Decaestecker 2002, with equal shares where p̂ comes from). The class of the least share is
-    left out while that share is below `LEAST_SHARE` of an equal one. The rest are the task's classes, as if they had
-    been given: one that is left out draws no rows to itself and keeps the source's statistics. All are there if n is 0.
+    (Saerens, Latinne and Decaestecker 2002, assuming that p̂ was fitted to equal shares). The class with the smallest
+    share is removed while that share is below `LEAST_SHARE` of an equal one. The remaining classes are the task's, as
+    if they had been given. A removed class attracts no rows and keeps the source's statistics. If n is 0, all remain.
 
     Examples
     --------
     >>> present_classes(np.array([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]]))
     array([0, 1])
     """
-    alive = np.arange(p.shape[1])
-    while len(p) and len(alive) > 1:
-        share = np.full(len(alive), 1 / len(alive))
+    present = np.arange(p.shape[1])
+    while len(p) and len(present) > 1:
+        share = np.full(len(present), 1 / len(present))
         for _ in range(ITERATIONS):
-            r = share * p[:, alive]
+            r = share * p[:, present]
             share = (r / np.maximum(r.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
-        if share.min() >= LEAST_SHARE / len(alive):
+        if share.min() >= LEAST_SHARE / len(present):
             break
-        alive = np.delete(alive, share.argmin())
-    return alive
+        present = np.delete(present, share.argmin())
+    return present
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedTask:
-    """A task of a target."""
+    """A task of a target, prepared for adaptation."""
 
-    images: TargetTask  # that are not rejected, and the classes that they may have
-    accepted: Index  # (n,) which of the task's images these are
-    source: SourceModel  # after the task
-    rejection: RejectionState | None  # after the task; None if nothing is rejected
+    images: TargetTask  # accepted images and the classes that they may have
+    accepted: Index  # (n,) row numbers of the accepted images in the task
+    source: SourceModel  # model after the task
+    rejection: RejectionState | None  # state after the task; None without rejection
 
 
 def prepared_tasks(
@@ -61,10 +61,10 @@ def prepared_tasks(
     directions: Matrix64 | None = None,
     estimate_classes: bool = False,
 ) -> Iterator[PreparedTask]:
-    """Yield the tasks in order, given the source model after each; with the source's `directions`, images are rejected.
+    """Yield the prepared tasks in order, given the source model after each.
 
-    With ``estimate_classes`` a task's classes are candidates, and those that its images are of are `present_classes`. p̂
-    is that of the first labels without alignment, which would have to know the shares of the classes.
+    With the source's class ``directions``, images of unknown classes are rejected. With ``estimate_classes``, a task's
+    classes are candidates, reduced to `present_classes` by first labels without alignment, which needs their shares.
     """
     unaligned = replace(referee, options=replace(referee.options, align_means=False))
     state = None if directions is None else empty_state(directions.shape[1])

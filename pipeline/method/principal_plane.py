@@ -1,7 +1,7 @@
-"""A flat map of many-dimensional rows: their first two principal components.
+"""Map high-dimensional rows to a plane, by their first two principal components.
 
-Principal components, not t-SNE or UMAP: the map is a projection, so no distance on it is larger than the real one; no
-random start, no iteration, the same picture everywhere to the decimals that are kept; milliseconds for a thousand rows.
+Unlike t-SNE or UMAP, the map is a projection, so no distance on it is larger than the real one. It needs no random
+start and no iteration, is reproducible to the decimals that are kept, and takes milliseconds for a thousand rows.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from pipeline.method.rows import Matrix64
 
 
 def principal_plane(x: npt.NDArray[np.floating]) -> Matrix64:
-    """Return the rows' (n, d) coordinates on their principal plane (n, 2).
+    """Return the coordinates (n, 2) of rows (n, d) on their principal plane.
 
-    An axis points to where its largest component is positive, so that the map is never mirrored. Directions without
-    variance (fewer than three rows, constant rows) have coordinates 0.
+    The largest component of each axis is positive, so that the map is never mirrored. Directions without variance
+    (fewer than three rows, constant rows) have coordinates 0.
     """
     centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     _, scale, axes = np.linalg.svd(centred, full_matrices=False)
@@ -25,8 +25,8 @@ def principal_plane(x: npt.NDArray[np.floating]) -> Matrix64:
     return flat
 
 
-def evenly(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
-    """Return at most ``most`` of the rows, evenly spread over their order: of sorted classes, of each its share."""
-    if len(rows) <= most:
+def evenly(rows: npt.NDArray[np.intp], limit: int) -> npt.NDArray[np.intp]:
+    """Return at most ``limit`` of the rows, evenly spaced; if sorted by class, each class keeps its proportion."""
+    if len(rows) <= limit:
         return rows
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]
+    return rows[np.linspace(0, len(rows) - 1, limit).round().astype(np.intp)]

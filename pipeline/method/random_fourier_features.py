@@ -1,14 +1,14 @@
 """Random Fourier features of the Gaussian kernel, eqs. (3)–(8), about a pivot.
 
 z(x) = sqrt(2/D) · cos(ωᵀx + β), eq. (7), so that z(x)ᵀz(y) ≈ K(x, y) = exp(−gamma ‖x − y‖²). With gamma = 1e-4 and unit
-rows ωᵀx is about 0.01: z is cos β plus a deviation of one per cent, and what matters is the deviation. `deviations`
-computes z(x) − z(0) from
+rows, ωᵀx is about 0.01: z is cos β plus a deviation of one per cent, and only the deviation carries information.
+`deviations` computes z(x) − z(0) from
 
     cos(a + b) − cos(b) = −2 sin(a/2) sin(b + a/2)
 
-where nothing cancels: float32 keeps its seven digits of the deviation itself.
+where nothing cancels, so float32 keeps seven digits of the deviation itself.
 
-Bases are nested: column j depends on (seed, j) alone (orthogonal bases: and on d), so that the first D' columns of a
+Bases are nested: column j depends only on (seed, j), and on d if the basis is orthogonal, so the first D' columns of a
 basis for D are the basis for D'.
 """
 
@@ -25,21 +25,21 @@ from pipeline.method.rows import Matrix, Rows, unit_rows
 
 Convention = Literal["bandwidth", "spread", "gamma"]
 CONVENTIONS = ("bandwidth", "spread", "gamma")
-COLUMNS = 64  # drawn together from one generator; changing it changes every basis
-ROWS = 2048  # mapped at a time where features are reduced
-MEDIAN_ROWS = 2000  # more rows than this do not move the median
+COLUMNS = 64  # columns drawn from one generator; changing it changes every basis
+ROWS = 2048  # rows mapped at a time if directions are kept
+MEDIAN_ROWS = 2000  # maximum number of rows for the median distance; more do not change it
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
     """r orthonormal directions of feature space, see `kernel_directions`."""
 
-    columns: npt.NDArray[np.float32]  # (D, r) what they span; those of a nested basis are the first rows
-    inverse: npt.NDArray[np.float32]  # (r, r)
+    columns: npt.NDArray[np.float32]  # (D, r) spanning columns M; a nested basis has the first rows of them
+    inverse: npt.NDArray[np.float32]  # (r, r) R⁻¹, which makes them orthonormal
 
     @cached_property
     def Q(self) -> npt.NDArray[np.float32]:  # noqa: N802  the usual name
-        """The directions, (D, r): columns·inverse."""
+        """The directions, (D, r): Q = M·R⁻¹."""
         return self.columns @ self.inverse
 
 
@@ -50,10 +50,10 @@ class Basis:
     omega: npt.NDArray[np.float32]  # (d, D) frequencies
     beta: npt.NDArray[np.float32]  # (D,) phases
     gamma: float  # of the kernel exp(−gamma ‖x − y‖²)
-    largest_gamma: float  # of the bases of all seeds: it decides which directions they keep, see `kernel_directions`
-    # (d', D) frequencies for CLIP's embedding of the image, if it may enter the kernel, see `joint`
+    largest_gamma: float  # maximum over all seeds, which decides the directions to keep, see `kernel_directions`
+    # (d', D) frequencies for CLIP's image embedding, or None if it cannot enter the kernel, see `joint`
     clip_omega: npt.NDArray[np.float32] | None = None
-    directions: Directions | None = None  # features are kept as their coordinates along these
+    directions: Directions | None = None  # if given, features are coordinates along these
 
     @property
     def d(self) -> int:
@@ -67,7 +67,7 @@ class Basis:
 
     @property
     def width(self) -> int:
-        """Number of columns of `deviations`: D, or r of `directions`."""
+        """Number of columns of `deviations`: D, or r if there are `directions`."""
         return self.D if self.directions is None else len(self.directions.inverse)
 
     @property
@@ -77,17 +77,17 @@ class Basis:
 
     @property
     def pivot(self) -> npt.NDArray[np.float64]:
-        """z(0) = sqrt(2/D) cos β, (D,): what `deviations` are measured from."""
+        """z(0) = sqrt(2/D) cos β, (D,), from which `deviations` are measured."""
         return self.scale * np.cos(self.beta.astype(np.float64))
 
     def joint(self) -> "Basis":
-        """Return the basis of vision and CLIP embeddings side by side, d + d' wide."""
+        """Return the basis for concatenated vision and CLIP embeddings, d + d' wide."""
         if self.clip_omega is None:
             raise InputError("basis: it has no frequencies for CLIP's embeddings; run dvc repro")
         return replace(self, omega=np.vstack([self.omega, self.clip_omega]), clip_omega=None)
 
     def nested(self, D: int) -> "Basis":
-        """Return the basis of the first ``D`` columns, all directions kept."""
+        """Return the basis of the first ``D`` columns, without `directions`."""
         if not 1 <= D <= self.D:
             raise ParamsError(f"rff.D: {D} features are not among the {self.D} of this basis")
         clip_omega = None if self.clip_omega is None else self.clip_omega[:, :D]
@@ -95,7 +95,7 @@ class Basis:
 
 
 def gamma_of(sigma: float, convention: Convention) -> float:
-    """Return the gamma of the kernel exp(−gamma ‖x − y‖²) that ``sigma`` means: three meanings are in circulation.
+    """Return gamma of the kernel exp(−gamma ‖x − y‖²), given ``sigma`` in one of three conventions.
 
     Examples
     --------
@@ -114,14 +114,14 @@ def gamma_of(sigma: float, convention: Convention) -> float:
 
 
 def median_bandwidth(x: Rows) -> float:
-    """Return the median distance between distinct unit rows (n, d): sigma under the convention ``bandwidth``.
+    """Return the median distance between distinct normalised rows (n, d), for sigma in the convention ``bandwidth``.
 
-    They are the source's: the basis is fixed before the target is looked at. At most `MEDIAN_ROWS` of them, evenly
-    spaced, are read and compared.
+    Pass the source's rows: the basis is fixed before the target is read. At most `MEDIAN_ROWS` rows, evenly spaced, are
+    read and compared.
     """
     rows = unit_rows(x[np.arange(0, len(x), -(-len(x) // MEDIAN_ROWS))])
     distances = np.sqrt(_squared_distances(rows))[np.triu_indices(len(rows), k=1)]
-    distances = distances[distances > 1e-6]  # copies of an image are not a distance
+    distances = distances[distances > 1e-6]  # ignore copies of an image
     if not distances.size:
         raise InputError("median bandwidth: fewer than two different rows to measure between")
     return float(np.median(distances))
@@ -137,13 +137,13 @@ def draw_basis(
     d, D : int
         Embedding width, number of Fourier features.
     convention : {"bandwidth", "spread", "gamma"}
-        What ``sigma`` means, see `gamma_of`.
+        Meaning of ``sigma``, see `gamma_of`.
     orthogonal : bool
-        The frequencies of each run of d columns are orthogonal with the lengths of Gaussian vectors (Yu et al., 2016):
-        the same kernel, a smaller error.
+        Make the frequencies of each group of d columns orthogonal, with the lengths of Gaussian vectors (Yu et al.,
+        2016): the same kernel with a smaller error.
     d_clip : int
-        Also draw frequencies for CLIP embeddings of this width, from random streams of their own: the vision part is
-        the same without them.
+        Also draw frequencies for CLIP embeddings of this width, from separate random streams: the vision part is the
+        same without them.
 
     Examples
     --------
@@ -186,15 +186,15 @@ def _draw_frequencies(d: int, D: int, seed: int, part: int, *, orthogonal: bool)
 
 
 def _stream(seed: int, part: int, block: int) -> np.random.Generator:
-    """Return a counter-based generator of its own for each block of columns: no draw depends on D."""
+    """Return the random generator of a block of columns; each has its own, so that no draw depends on D."""
     key = np.random.SeedSequence(seed, spawn_key=(part, block))
     return np.random.Generator(np.random.Philox(key))
 
 
 def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    """Return z(x) − z(0), (n, D) float32, of the L2-normalised rows (n, d): eq. (7) about the pivot.
+    """Return z(x) − z(0), (n, D) float32, of the normalised rows (n, d): eq. (7) about the pivot.
 
-    Under a basis with `directions` Q, return the coordinates Qᵀ(z(x) − z(0)), (n, r).
+    If the basis has `directions` Q, return the coordinates Qᵀ(z(x) − z(0)), (n, r).
 
     Examples
     --------
@@ -205,15 +205,15 @@ def deviations(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
     """
     if basis.directions is None:
         return from_phases(phases(basis, x), basis.beta, basis.scale)
-    full, along = replace(basis, directions=None), np.empty((len(x), basis.width), np.float32)
-    for start in range(0, len(x), ROWS):  # n × D numbers would take more memory than n × r may
+    full, coordinates = replace(basis, directions=None), np.empty((len(x), basis.width), np.float32)
+    for start in range(0, len(x), ROWS):  # by blocks, to avoid n × D numbers in memory
         block = slice(start, start + ROWS)
-        np.matmul(deviations(full, x[block]), basis.directions.Q, out=along[block])
-    return along
+        np.matmul(deviations(full, x[block]), basis.directions.Q, out=coordinates[block])
+    return coordinates
 
 
 def from_phases(half: npt.NDArray[np.float32], beta: npt.NDArray[np.float32], scale: float) -> npt.NDArray[np.float32]:
-    """Return scale·(cos(a + β) − cos β), (n, k), of phases a (n, k), which are overwritten, and β (k,)."""
+    """Return scale·(cos(a + β) − cos β), (n, k), for phases a (n, k), which are overwritten, and β (k,)."""
     half *= np.float32(0.5)
     shifted = half + beta
     np.sin(half, out=half)
@@ -224,22 +224,22 @@ def from_phases(half: npt.NDArray[np.float32], beta: npt.NDArray[np.float32], sc
 
 
 def phases(basis: Basis, x: Matrix) -> npt.NDArray[np.float32]:
-    """Return ωᵀx, (n, D) float32, of the L2-normalised rows."""
+    """Return the phases ωᵀx, (n, D) float32, of the normalised rows (n, d)."""
     if x.ndim != 2 or x.shape[1] != basis.d:
         raise InputError(f"embeddings: shape {x.shape} does not fit a basis of d = {basis.d}")
     return np.asarray(unit_rows(x).astype(np.float32) @ basis.omega)
 
 
 class KernelError(NamedTuple):
-    """How far a basis is from its kernel, over the pairs of a sample of rows."""
+    """Errors of the approximated kernel over the pairs of a sample of rows."""
 
-    kernel_rms: float  # of z(x)ᵀz(y) − K(x, y)
-    kernel_max: float
-    distance_rms: float  # of (‖z(x) − z(y)‖² − D²) / D², D² = 2 − 2K: what LDA sees when K ≈ 1
+    kernel_rms: float  # root mean square of z(x)ᵀz(y) − K(x, y)
+    kernel_max: float  # maximum of |z(x)ᵀz(y) − K(x, y)|
+    distance_rms: float  # root mean square of ‖z(x) − z(y)‖² / (2 − 2K) − 1, which matters to LDA when K ≈ 1
 
 
 def kernel_error(basis: Basis, x: Matrix) -> KernelError:
-    """Compare the features' kernel, eq. (8), with the exact one, eq. (3), on the rows of ``x``."""
+    """Compare the approximated kernel, eq. (8), with the exact one, eq. (3), on the rows of ``x`` (n, d)."""
     squared = _squared_distances(unit_rows(x))
     delta = deviations(basis, x).astype(np.float64)
     # z zᵀ = (δ + pivot)(δ + pivot)ᵀ
@@ -258,6 +258,6 @@ def kernel_error(basis: Basis, x: Matrix) -> KernelError:
 
 
 def _squared_distances(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return ‖x − y‖² of all pairs of rows, (n, n)."""
+    """Return the squared distances ‖x − y‖² of all pairs of rows, (n, n)."""
     norms = np.einsum("nd,nd->n", rows, rows)
     return np.asarray(np.maximum(norms[:, None] + norms[None, :] - 2 * (rows @ rows.T), 0))

@@ -1,14 +1,14 @@
-"""Images of none of the candidate classes are rejected before they enter the statistics (docs/method.md):
+"""Reject images of unknown classes before they enter the statistics (docs/method.md):
 
     s_c(x) = cos(g − ḡ, m_c − m̄)          k_c(x) = cos(CLIP's embeddings of x and of class c)
     u(x) = −max_c (s_c − mean s_c) / sd(s) − max_c (k_c − mean k_c) / sd(k)
 
-g is the unit vision embedding of the image, ḡ the mean over the target's images, m_c the source's mean of class c, m̄
-the mean of those means: what shifts all images alike cancels. Means are over the target's images, one standard
-deviation is taken for all classes. v(x) is u(x) with the second largest in place of the largest: what u would be if the
-image's class were none of the candidates. An image is unknown if u exceeds Otsu's threshold, which parts a histogram
-of all u and v in two with the greatest variance between the parts; where all images are known, it parts the u from the
-v and rejects few. No label, kernel or classifier is needed.
+g is the unit vision embedding of the image, ḡ its mean over the target's images, m_c the source's mean of class c, m̄
+the mean of these means: a shift of all images cancels. The means of s and k are over the target's images, with one
+standard deviation for all classes. v(x) is u(x) with the second largest value instead of the largest: what u would be
+if the image's class were not a candidate. An image is unknown if u exceeds Otsu's threshold, which splits a histogram
+of all u and v with the greatest variance between the parts. If all images are known, it separates the u from the v and
+rejects few. No label, kernel or classifier is needed.
 """
 
 from dataclasses import dataclass, replace
@@ -19,20 +19,20 @@ import numpy.typing as npt
 from pipeline.method.continual_metrics import Answers
 from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix64, UnlabelledRows, Vector64, row_blocks, unit_rows
 
-# u is a sum of two standardised numbers; what lies beyond counts in the outer bins
+# histogram of u, a sum of two standardised numbers; values beyond the range count in the outer bins
 EDGES = np.linspace(-12.0, 12.0, 481)
 
 
 @dataclass(frozen=True, eq=False)
 class RejectionState:
-    """What rejection keeps of all images so far: sums, so that two states add."""
+    """Additive sums over all images so far."""
 
-    embedding: Vector64  # (d + 1,) Σg, and the number of images
-    moments: Matrix64  # (5, K) of each class: the number of images, Σs, Σs², Σk, Σk²
-    histogram: Vector64  # (480,) how many u and v are in each bin
+    embedding: Vector64  # (d + 1,) Σg and the number of images
+    moments: Matrix64  # (5, K) per class: number of images, Σs, Σs², Σk, Σk²
+    histogram: Vector64  # (480,) number of u and v in each bin
 
     def __add__(self, other: "RejectionState") -> "RejectionState":
-        """Return the state of the images of both; a class that one has not met has no images there."""
+        """Return the state of the images of both; a class missing from one has no images there."""
         K = max(self.moments.shape[1], other.moments.shape[1])
         moments = sum(np.pad(m, ((0, 0), (0, K - m.shape[1]))) for m in (self.moments, other.moments))
         return RejectionState(self.embedding + other.embedding, np.asarray(moments), self.histogram + other.histogram)
@@ -40,16 +40,16 @@ class RejectionState:
 
 @dataclass(frozen=True, eq=False)
 class Rejector:
-    """Scores images by the sums of a `RejectionState`; made by `rejector`."""
+    """Score images by the sums of a `RejectionState`; created by `rejector`."""
 
     centre: Vector64  # (d,) ḡ
     directions: Matrix64  # (K, d) unit m_c − m̄
-    mean: Matrix64  # (2, K) of s and of k
-    sd: Vector64  # (2,)
-    threshold: float  # the u above which an image is unknown
+    mean: Matrix64  # (2, K) means of s and of k
+    sd: Vector64  # (2,) standard deviations of s and of k
+    threshold: float  # an image with a greater u is unknown
 
     def scores(self, s: Matrix64, k: Matrix64) -> tuple[Vector64, Vector64]:
-        """Return u (n,) and v (n,) of s and k (n, K); of a single class there is no v."""
+        """Return u (n,) and v (n,), given s and k (n, K); v is empty if K is 1."""
         scores = np.zeros((min(s.shape[1], 2), len(s)))
         for similarity, mean, sd in zip((s, k), self.mean, self.sd, strict=True):
             ranked = np.sort((similarity - mean) / sd, axis=1)
@@ -71,28 +71,28 @@ class Rejector:
         return self.scores(*self.similarities(rows))[0]
 
     def answers(self, label: Labels, rows: UnlabelledRows) -> Answers:
-        """Return what is said of images that are of the classes ``label`` (n,) if they are not unknown."""
+        """Return the answers for images with predicted classes ``label`` (n,) unless rejected."""
         u = self.unknownness(rows)
         return Answers(label, u > self.threshold, u)
 
     def confidence(self, rows: UnlabelledRows) -> Vector64:
-        """Return 1 / (1 + exp(θ − u)), (n,): ½ at the threshold θ, as u counts standard deviations."""
+        """Return the confidence in `unknown`, 1 / (1 + exp(θ − u)), (n,), which is ½ at the threshold θ."""
         return np.asarray(1 / (1 + np.exp(self.threshold - self.unknownness(rows))))
 
 
 def class_directions(means: Matrix64, source_means: Matrix64 | None = None) -> Matrix64:
-    """Return the unit m_c − m̄ (K, d) of classes with ``means`` (K, d) of unit embeddings.
+    """Return the unit vectors along m_c − m̄ (K, d), given class ``means`` (K, d) of unit embeddings.
 
-    m̄ is the mean of all the source's classes, ``source_means`` (C, d), by default ``means``. It never moves: neither a
-    class that arrives later nor one that the source never had changes what earlier sums were made with. A single class
-    has no other to be told from, and m̄ is 0.
+    m̄ is the mean over all the source's classes, ``source_means`` (C, d), by default ``means``. It is fixed, so classes
+    that arrive later, even ones that the source never had, leave earlier sums valid. With a single class, m̄ is 0.
     """
-    known = means if source_means is None else source_means
-    return unit_rows(means - known.mean(axis=0) if len(known) > 1 else means)
+    if source_means is None:
+        source_means = means
+    return unit_rows(means - source_means.mean(axis=0) if len(source_means) > 1 else means)
 
 
 def rejector(state: RejectionState, directions: Matrix64) -> Rejector:
-    """Return what scores images over the K classes of ``directions`` (K, d) after the images of a state."""
+    """Return the rejector for the K classes of ``directions`` (K, d), given the images of a state."""
     K = len(directions)
     n, *sums = np.pad(state.moments, ((0, 0), (0, max(0, K - state.moments.shape[1]))))[:, :K]
     first, second = (np.stack(sums[i::2]) / np.maximum(n, 1.0) for i in (0, 1))
@@ -106,17 +106,17 @@ def rejector(state: RejectionState, directions: Matrix64) -> Rejector:
 
 
 def empty_state(d: int) -> RejectionState:
-    """Return the state before the first image of embeddings of ``d`` numbers."""
+    """Return the state without images, for embeddings of width ``d``."""
     return RejectionState(np.zeros(d + 1), np.zeros((5, 0)), np.zeros(len(EDGES) - 1))
 
 
 def reject(
     state: RejectionState, rows: UnlabelledRows, directions: Matrix64
 ) -> tuple[RejectionState, npt.NDArray[np.bool_]]:
-    """Return the state with a task's images, and whether u of each (n,) exceeds the threshold of all images so far.
+    """Return the state with a task's images added, and whether each image (n,) is unknown.
 
-    ``state`` is that of the earlier tasks. ``directions`` (K, d) are `class_directions` of all the source's classes,
-    the same for every task; in a stream, then of those that the source never had.
+    ``state`` is that of the earlier tasks. ``directions`` (K, d) are the `class_directions` of all the source's
+    classes, the same for every task; in a stream, those of classes that the source never had follow.
     """
     added = empty_state(directions.shape[1])
     for index in row_blocks(len(rows), BLOCK_IMAGES):
@@ -132,9 +132,9 @@ def reject(
 
 
 def otsu_threshold(histogram: Vector64) -> float:
-    """Return the edge that parts a histogram over `EDGES` with the greatest variance between the parts.
+    """Return the edge that splits a histogram over `EDGES` with the greatest variance between the parts.
 
-    Of several the middle one (an empty stretch between two heaps); infinity if all is in one bin.
+    If several edges are equally good (a gap between two clusters), return the middle; infinity if only one bin is used.
     """
     centres = (EDGES[:-1] + EDGES[1:]) / 2
     below, total = np.cumsum(histogram), histogram.sum()

@@ -1,12 +1,12 @@
-"""Rows of embeddings, in memory or in a store; what a method may see of images; how work on many rows is split.
+"""Containers of embedding rows, in memory or read lazily, and reductions over many rows.
 
-Everything that maps or sums rows takes `Rows`: an array, or rows that a store reads when they are indexed. Index arrays
-are ascending row numbers.
+Functions that map or sum rows take `Rows`: an array, or lazy rows that a store reads when they are indexed. Index
+arrays are ascending row numbers.
 
 A function over many rows is written as ``function(common, rows)``, and its results combine associatively. A
-`RowReduction` applies it: `reduce_here` to all rows in this process; others split the rows into ranges, work on them in
-other processes and combine the results of neighbouring ranges. Ranges are whole blocks of `BLOCK_IMAGES` images: each
-block is the same float32 arithmetic wherever it is done, and only the order of float64 sums differs.
+`RowReduction` applies it. `reduce_here` applies it to all rows in this process; others split the rows into ranges,
+process these elsewhere and combine the results of neighbouring ranges. Ranges are whole blocks of `BLOCK_IMAGES`
+images. A block's float32 arithmetic is the same everywhere, and only the order of float64 sums differs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,11 +23,10 @@ Matrix = npt.NDArray[np.floating]
 Matrix64 = npt.NDArray[np.float64]
 Vector64 = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer]
-Shares = npt.NDArray[np.number]  # (n,) class of each row, or (n, K) the share of each row in each of K classes
+Shares = npt.NDArray[np.number]  # (n,) class of each row, or (n, K) share of each row in each of K classes
 Index = npt.NDArray[np.intp]
 
-# images whose features are computed together: bounds the memory, not the result
-BLOCK_IMAGES = 2048
+BLOCK_IMAGES = 2048  # images whose features are computed together: bounds the memory, not the result
 
 
 class LazyRows(Protocol):
@@ -38,33 +37,33 @@ class LazyRows(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape (n, d), as of an array."""
+        """The shape (n, d)."""
 
     def __getitem__(self, index: Index, /) -> Matrix:
         """Return the rows at ``index`` (b,) as an array (b, d)."""
 
     def take(self, index: Index, /) -> "LazyRows":
-        """Return the rows at ``index`` without reading them."""
+        """Return lazy rows at ``index`` (b,) without reading them."""
 
 
 Rows = Matrix | LazyRows
 
 
 def take(rows: Rows, index: Index) -> Rows:
-    """Return the rows (b, d) at ``index`` (b,): a copy of an array's rows, lazy rows without reading them."""
+    """Return the rows (b, d) at ``index`` (b,): a copy if ``rows`` is an array, otherwise unread lazy rows."""
     return np.asarray(rows[index]) if isinstance(rows, np.ndarray) else rows.take(index)
 
 
 def as_array(rows: Rows) -> Matrix:
-    """Return all rows (n, d) in memory, reading or computing them if they are lazy."""
+    """Return all rows (n, d) as an array, reading or computing them if they are lazy."""
     return rows if isinstance(rows, np.ndarray) else rows[np.arange(len(rows))]
 
 
 @dataclass(frozen=True, eq=False)
 class ComputedRows:
-    """Rows (n, width) that a function computes from other rows of the same n images when they are indexed."""
+    """Lazy rows (n, width) computed by a function from other rows of the same n images."""
 
-    function: Callable[..., Matrix]  # of the inputs' rows at an index, (b, ·) each; returns (b, width)
+    function: Callable[..., Matrix]  # takes the rows (b, ·) of each input; returns (b, width)
     inputs: tuple[Rows, ...]
     width: int
 
@@ -80,12 +79,12 @@ class ComputedRows:
         return self.function(*(rows[index] for rows in self.inputs))
 
     def take(self, index: Index) -> Self:
-        """Return the rows at ``index`` without computing them."""
+        """Return lazy rows at ``index`` (b,) without computing them."""
         return replace(self, inputs=tuple(take(rows, index) for rows in self.inputs))
 
 
 def row_blocks(n: int, size: int) -> Iterator[Index]:
-    """Yield the row numbers 0 to n - 1 in order, ``size`` at a time.
+    """Yield the row numbers 0 to n - 1 in blocks of ``size``.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def row_blocks(n: int, size: int) -> Iterator[Index]:
 
 
 def unit_rows(x: Matrix) -> Matrix64:
-    """Return the rows of ``x`` (n, d) divided by their Euclidean norms, float64; a zero row stays zero.
+    """Return the rows of ``x`` (n, d) scaled to unit length, as float64; a zero row stays zero.
 
     Examples
     --------
@@ -116,27 +115,27 @@ def unit_rows(x: Matrix) -> Matrix64:
 
 @dataclass(frozen=True, eq=False)
 class ViewRows:
-    """Embeddings of the views of n images."""
+    """Embeddings of n images, by view."""
 
-    views: Mapping[str, Rows]  # (n, d) embeddings by the name of the view
+    views: Mapping[str, Rows]  # (n, d) embeddings by view
 
     def __len__(self) -> int:
         return len(next(iter(self.views.values())))
 
     def take(self, index: Index) -> Self:
-        """Return the images at ``index`` (b,), lazy rows without reading them."""
+        """Return the images at ``index`` (b,), without reading lazy rows."""
         return replace(self, views={name: take(rows, index) for name, rows in self.views.items()})
 
 
 @dataclass(frozen=True, eq=False)
 class UnlabelledRows(ViewRows):
-    """All that a method may see of n images: no label. The views are the vision model's."""
+    """Everything a method may see of n unlabelled images; the views are embedded by the vision model."""
 
-    cosines: Rows  # (n, C) between each image and the prompts of every class, in CLIP's space
+    cosines: Rows  # (n, C) CLIP's cosines between each image and the prompts of every class
     clip: Rows | None = None  # (n, d') CLIP's embeddings of the images
 
     def take(self, index: Index) -> Self:
-        """Return the images at ``index`` (b,), lazy rows without reading them."""
+        """Return the images at ``index`` (b,), without reading lazy rows."""
         clip = None if self.clip is None else take(self.clip, index)
         return replace(super().take(index), cosines=take(self.cosines, index), clip=clip)
 
@@ -145,22 +144,22 @@ class UnlabelledRows(ViewRows):
 class TargetTask(UnlabelledRows):
     """The unlabelled images of one target task."""
 
-    classes: Index  # (c,) the task's class set, ascending. Which image has which class is not known
+    classes: Index  # (c,) classes of the task, ascending; an image's own class is unknown
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows(ViewRows):
-    """Images with labels and weights, which all views of an image share."""
+    """Images with labels and weights, shared by all views of an image."""
 
-    labels: Shares  # (n,) class of each image, or (n, K) its share in each of K classes
+    labels: Shares  # (n,) class of each image, or (n, K) shares in K classes
     weights: Vector64  # (n,) weight of each image, eq. (18), or ones
 
     def take(self, index: Index) -> Self:
-        """Return the images at ``index`` (b,), lazy rows without reading them."""
+        """Return the images at ``index`` (b,), without reading lazy rows."""
         return replace(super().take(index), labels=self.labels[index], weights=self.weights[index])
 
 
-# (function(common, rows), common, rows, combine) to function(common, rows), computed in parts if that is better
+# called as reduce_rows(function, common, rows, combine); returns function(common, rows), possibly computed in parts
 RowReduction = Callable[[Callable[[Any, Any], Any], Any, Any, Callable[[Any, Any], Any]], Any]
 
 
@@ -168,19 +167,19 @@ def reduce_here(
     function: Callable[[Any, Any], Any],
     common: Any,
     rows: ViewRows,
-    combine: Callable[[Any, Any], Any],  # noqa: ARG001  all rows are one part
+    combine: Callable[[Any, Any], Any],  # noqa: ARG001  there is only one part
 ) -> Any:
     """Apply ``function`` to all rows in this process, see `RowReduction`."""
     return function(common, rows)
 
 
 def concatenate(earlier: Matrix64, later: Matrix64) -> Matrix64:
-    """Join the results (…, n, c) and (…, m, c) of neighbouring rows: the ``combine`` of arrays with a row per image."""
+    """Concatenate results (…, n, c) and (…, m, c) of neighbouring rows, as the ``combine`` of a reduction."""
     return np.concatenate([earlier, later], axis=-2)
 
 
 def row_ranges(n: int, count: int) -> list[Index]:
-    """Split the row numbers 0 to n - 1 into at most ``count`` ranges of nearly equal size, in order, of whole blocks.
+    """Split the row numbers 0 to n - 1 into at most ``count`` ranges of whole blocks and nearly equal size.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What the source leaves behind: class means, one shared scatter and a classifier after each task.
+"""Fit the source model: class means, one shared scatter and a classifier after each task.
 
-`fit_source` is the only function of the method that sees source rows and labels; the functions of the target take a
-`SourceModel`, which holds neither. Classes are numbered in the order in which they arrive, so that the classes seen
-after task t are 0 … K−1.
+`fit_source` is the only function of the method that sees source rows and labels. Functions of the target take a
+`SourceModel`, which holds neither. Classes are numbered in order of arrival, so the classes seen after task t are
+0 … K−1.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +25,16 @@ from pipeline.method.zero_shot import class_means
 
 @dataclass(frozen=True, eq=False)
 class SourceScatter:
-    """The source's scatter about its class means, to be pooled with the target's."""
+    """The source's scatter about its class means, for pooling with the target's."""
 
-    # (D(D+1)/2,) the lower triangle, column after column. float32 is enough beside any ridge, and one such triangle
-    # is stored per task, seed and source
+    # (D(D+1)/2,) lower triangle, column by column. float32 is precise enough with any ridge and saves space: one
+    # triangle is stored per task, seed and source
     triangle: npt.NDArray[np.float32]
     total: float  # Σω of the source's rows
     degrees: float  # effective number of rows about the class means
 
     def add_to(self, scatter: DenseScatter) -> None:
-        """Pool with ``scatter`` in place, each by its Σω, without another D×D matrix."""
+        """Add this scatter to ``scatter`` in place, without another D×D matrix."""
         start, D = 0, len(scatter.triangle)
         for j in range(D):
             stop = start + D - j
@@ -46,11 +46,11 @@ class SourceScatter:
 
 @dataclass(frozen=True, eq=False)
 class SourceModel:
-    """What the source leaves behind after a task: no row, no label."""
+    """The source model after a task; it contains no rows and no labels."""
 
-    means: Matrix64  # (K, D) means, less the pivot, of the K classes seen
+    means: Matrix64  # (K, D) means, minus the pivot, of the K classes seen
     classifier: Classifier  # of the same classes
-    embedding_means: Matrix64  # (K, d) of unit embeddings, for the reference row `nearest_mean`
+    embedding_means: Matrix64  # (K, d) class means of unit embeddings, for the reference row `nearest_mean`
     scatter: SourceScatter | None = None  # None if it is not pooled with the target's
 
 
@@ -72,18 +72,18 @@ def fit_source(
     Parameters
     ----------
     views : mapping of str to Rows of shape (n, d)
-        Embeddings by view. Of the views that the options ask for, those given are used: a domain that is only a source
-        may have been embedded in the original alone.
+        Embeddings by view. Views named by the options but missing here are skipped: a domain that is only a source may
+        have been embedded in the original view alone.
     labels : ndarray of shape (n,)
-        Class of each image. A class without a row is an error.
+        Class of each image. Every class must have a row.
     tasks : sequence of ndarray
-        The class set of each task, numbered in the order of arrival.
+        Classes of each task, numbered in order of arrival.
     clip : Rows of shape (n, d'), optional
         CLIP's embeddings of the images, if they enter the kernel.
     without : ndarray of bool of shape (n,), optional
-        Rows that are held out.
+        Rows to hold out.
     last_only : bool, default False
-        Yield the model after the last task alone; the others are not solved for.
+        Yield only the model after the last task and skip solving for the others.
     """
     used = [view for view in options.views_of_source if view in views]
     statistics = empty_statistics(basis, options, source=True)
@@ -110,7 +110,7 @@ def fit_source(
 
 
 def _model_of(statistics: Statistics, embedding_means: Matrix64, options: MethodOptions, D: int) -> SourceModel:
-    """Return the source model of statistics and the means (K, d) of unit embeddings, under a basis of D features."""
+    """Return the source model of the statistics and the class means (K, d) of unit embeddings, with D features."""
     regularisation = options.regularisation(source=True)
     within, means = statistics.within(), filled_means(statistics.means())
     scatter = None

@@ -1,8 +1,8 @@
-"""The method's options, and the named sets of them: what the columns of docs/method.md say, as data.
+"""The method's options and its named variants: the tables of docs/method.md as data.
 
-`calibrated` is the default. `paper` is the equations as printed, `released` what the authors' code
-computes; both are kept so that a published number can be traced. Ablations and reference rows are
-variants too. A user may override any single option: ``replace(VARIANTS["paper"], ridge=0.1)``.
+`calibrated` is the default. `paper` is the equations as printed and `released` the computation of the authors' code;
+both are kept so that published numbers can be traced. Ablations and reference rows are variants too. Any single option
+can be overridden: ``replace(VARIANTS["paper"], ridge=0.1)``.
 """
 
 import math
@@ -24,62 +24,61 @@ FusionKind = Literal["max_probability", "margin", "klda", "clip"]
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """Every choice the method leaves open; the defaults are `calibrated`."""
+    """Options of the method; the defaults are those of `calibrated`."""
 
-    # what answers at test: the adapted target model, fused with CLIP as `fusion_test` says; the source model alone;
-    # CLIP alone; the nearest source class mean on unit embeddings
+    # what predicts at test: the adapted target model, fused with CLIP according to `fusion_test`; the source model
+    # alone; CLIP alone; the nearest source class mean on unit embeddings
     predictor: Predictor = "adapted"
     # views of each target image that enter the statistics, ``original`` first
     views: tuple[str, ...] = ("original", "zeros", "rand")
-    # the source statistics take the same views; otherwise the original alone
+    # use the same views for the source statistics; otherwise the original view only
     source_views: bool = True
-    # exact: sums that add; printed: eqs. (16), (17) as they stand; task_centred: the released code's
+    # exact: additive sums; printed: eqs. (16), (17) as printed; task_centred: as in the released code
     statistics: Literal["exact", "printed", "task_centred"] = "exact"
-    # of the exact statistics: float32 products with float64 sums, or float64 throughout
+    # for the exact statistics: float32 products with float64 sums, or float64 throughout
     arithmetic: Arithmetic = "float32"
-    # use scatter / Σω, a covariance; otherwise the raw scatter, whose confidence grows with N
+    # use scatter / Σω, a covariance; with the raw scatter, confidence grows with N
     divide_scatter: bool = True
-    # added to the diagonal: λ·tr A/D (of a task's first labels, in all rounds) or λ
+    # added to the diagonal: λ·tr A/D (computed from a task's first labels, kept in all rounds) or λ
     ridge: float = 0.3
     ridge_kind: Literal["relative", "absolute"] = "relative"
-    source_ridge: float = 0.1  # the same for the source model
-    # a number, oas or ledoit_wolf; applied before the ridge, exact statistics only
+    source_ridge: float = 0.1  # ridge of the source model
+    # a number, oas or ledoit_wolf; applied before the ridge; exact statistics only
     shrinkage: Shrinkage = None
-    # pool the source's within-class scatter with the target's, each by its Σω
+    # pool the within-class scatters of source and target, each weighted by its Σω
     source_covariance: bool = True
-    prior_count: float = 5.0  # number of samples that the source's means count as in the target's
-    # ``counted`` adds the log of each class's share of the weight to its logit
+    prior_count: float = 5.0  # number of target rows that each source mean counts as
+    # ``counted`` adds the log of each class's share of the total weight to its logit
     class_priors: Literal["equal", "counted"] = "equal"
     # eqs. (11)–(13), or the released code's −(μ−z)ᵀS⁻¹(μ−z)
     logits: Literal["lda", "mahalanobis"] = "lda"
-    use_clip: bool = True  # without it both fusions are the KLDA branch alone
-    # λ of CLIP's image embedding beside the vision model's in the kernel, see `kernel_rows`; 0 for none
+    use_clip: bool = True  # if false, both fusions use the KLDA branch alone
+    # weight λ of CLIP's image embedding in the kernel, see `kernel_rows`; 0 to leave it out
     clip_in_kernel: float = 0.5
-    # scale s of eq. (1): the CLIP model's own, or a number
+    # logit scale s of eq. (1): the CLIP model's own, or a number
     clip_scale: Literal["model"] | float = "model"
-    # softmax of the CLIP branch over the classes seen, or over all classes and then sliced
+    # softmax of the CLIP branch over the classes seen, or over all classes and then cut to those seen
     clip_classes_at_test: Literal["seen", "all"] = "seen"
     fusion_adapt: FusionKind = "max_probability"  # see `fusion.fusion_weight`
     fusion_test: FusionKind = "klda"
-    threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches it
-    use_weights: bool = True  # eq. (18), or 1 for every sample
-    # the least weight: images of which nothing is sure are often those of a class that a shift has hit hardest
+    threshold: float = 0.0  # a pseudo-label is kept if max p̂ reaches this value
+    use_weights: bool = True  # weight samples by eq. (18); otherwise every weight is 1
+    # minimum weight: the most uncertain images often belong to the class that the shift has hit hardest
     weight_floor: float = 0.3
-    # the first labels are of the task's rows less its shift, see `fusion`; needs CLIP
+    # subtract the task's shift before the first labels, see `fusion`; needs CLIP
     align_means: bool = True
-    # average p̂ of each image, half and half, with that of its nearest images of the task, see `fusion`; 0 for none
+    # number of nearest images whose mean p̂ makes up half of an image's p̂, see `fusion`; 0 to turn this off
     neighbours: int = 5
-    # soft: an image enters every class of its task by its share ω p̂; hard: its label's class alone
+    # soft: an image enters every class of its task with weight ω p̂; hard: only the class of its label
     responsibilities: Literal["soft", "hard"] = "soft"
-    rounds: int = 3  # how often a task is labelled again by its own new statistics, fused with CLIP
-    vote_views: bool = True  # average the KLDA branch over the views to label
-    vote_at_test: bool = True  # and to predict
-    # joint: images of none of the candidate classes do not enter the statistics and are answered `unknown`, see
-    # `rejection`
+    rounds: int = 3  # number of times a task is relabelled by its own new classifier, fused with CLIP
+    vote_views: bool = True  # average the KLDA branch over the views when labelling
+    vote_at_test: bool = True  # the same when predicting
+    # joint: keep images of unknown classes out of the statistics and predict `unknown` for them, see `rejection`
     reject: Literal["none", "joint"] = "none"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be computed, naming the option."""
+        """Raise ParamsError, naming the option, if the options are invalid or contradict each other."""
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.type, type(field.default))
         if not self.views or self.views[0] != "original":
@@ -96,50 +95,50 @@ class MethodOptions:
             raise ParamsError("shrinkage: needs statistics: exact")
         if self.responsibilities == "soft" and self.statistics != "exact":
             raise ParamsError("responsibilities: soft needs statistics: exact")
-        word = isinstance(self.clip_scale, str)
-        if self.clip_scale != "model" and (word or not 0 < float(self.clip_scale) < math.inf):
+        is_text = isinstance(self.clip_scale, str)
+        if self.clip_scale != "model" and (is_text or not 0 < float(self.clip_scale) < math.inf):
             raise ParamsError(f"clip_scale: 'model' or a number above 0, not {self.clip_scale!r}")
 
     @property
     def views_of_source(self) -> tuple[str, ...]:
-        """The views that the source statistics take."""
+        """Views that enter the source statistics."""
         return self.views if self.source_views else ("original",)
 
     @property
     def label_views(self) -> tuple[str, ...]:
-        """The views that decide the labels."""
+        """Views that vote on the pseudo-labels."""
         return self.views if self.vote_views else self.views[:1]
 
     @property
     def test_views(self) -> tuple[str, ...]:
-        """The views that decide a prediction."""
+        """Views that vote on a prediction."""
         voting = self.vote_at_test and self.predictor == "adapted"
         return self.views if voting else self.views[:1]
 
     def clip_logit_scale(self, model_scale: float) -> float:
-        """Return the scale s of eq. (1), given the CLIP model's own."""
+        """Return the logit scale s of eq. (1), given the CLIP model's own scale."""
         return model_scale if isinstance(self.clip_scale, str) else self.clip_scale
 
     def regularisation(self, *, source: bool = False) -> Regularisation:
-        """Return how the source's or the target's scatter is regularised."""
+        """Return the regularisation of the source's or the target's scatter."""
         ridge = self.source_ridge if source else self.ridge
         return Regularisation(ridge, self.ridge_kind == "relative", self.divide_scatter, self.shrinkage)
 
     def class_weights(self, weight: Vector64) -> Vector64 | None:
-        """Return the weights (C,) of the classes in the logits, None for equal ones; an empty class counts one row."""
+        """Return the class weights (C,) for the logits, or None if equal; an empty class counts as one row."""
         return None if self.class_priors == "equal" else np.maximum(weight, 1.0)
 
     def fusion(self, *, at_test: bool) -> FusionKind:
-        """Return how the branches are fused, eq. (14)."""
+        """Return the kind of fusion, eq. (14), when adapting or at test."""
         if not self.use_clip:
             return "klda"
         return self.fusion_test if at_test else self.fusion_adapt
 
 
 def _check(name: str, value: Any, annotation: Any, kind: type) -> None:
-    """Refuse an unknown choice, a negative number, and a word for a switch.
+    """Raise ParamsError for an unknown choice, a value of the wrong type or a negative number.
 
-    YAML 1.2 reads ``off`` and ``no`` as words, and every word is true.
+    YAML 1.2 reads ``off`` and ``no`` as strings, which would be true.
     """
     if get_origin(annotation) is Literal and value not in get_args(annotation):
         raise ParamsError(f"{name}: {value!r} is not a choice{did_you_mean(str(value), get_args(annotation))}")
@@ -152,7 +151,7 @@ def _check(name: str, value: Any, annotation: Any, kind: type) -> None:
 
 CALIBRATED = MethodOptions()
 
-# Without what neither the paper nor the released code has.
+# `calibrated` without the options that neither the paper nor the released code has.
 _PLAIN = replace(
     CALIBRATED,
     clip_in_kernel=0.0,
@@ -167,20 +166,20 @@ _PLAIN = replace(
     vote_at_test=False,
 )
 
-# The equations as printed. Where the paper says nothing, the plain reading: CLIP at its own
-# temperature, a vanishing ridge because the printed inverse does not exist below D samples.
+# The equations as printed. Where the paper is silent: CLIP's own temperature, and a tiny ridge because the printed
+# inverse does not exist with fewer than D samples.
 PAPER = replace(
     _PLAIN,
     prior_count=0.0,
     weight_floor=0.0,
     statistics="printed",
-    arithmetic="float64",  # float32 products would drown so small a ridge
+    arithmetic="float64",  # with float32 products, rounding would exceed this ridge
     ridge=1e-4,
     source_ridge=1e-4,
 )
 
-# What the authors' code computes, docs/method.md's middle column. The unit noise of `rand` is a setting
-# of the views, not of the method.
+# The computation of the authors' code: the column "released code" in docs/method.md. The unit noise of `rand` is a
+# setting of the views, not of the method.
 RELEASED = replace(
     _PLAIN,
     statistics="task_centred",

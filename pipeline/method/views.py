@@ -1,4 +1,4 @@
-"""The views of an image, in the order in which they are extracted; `frequency_views` makes them."""
+"""Names and captions of the views of an image, in the order of extraction; `frequency_views` computes them."""
 
 from typing import Literal, NamedTuple, get_args
 
@@ -7,12 +7,11 @@ VIEWS: tuple[View, ...] = get_args(View)
 
 
 class AboutView(NamedTuple):
-    """What is known of a view besides how it is made."""
+    """Settings and caption of a view."""
 
-    settings: tuple[
-        str, ...
-    ]  # fields of `ViewSettings` that decide it: other fields may change without a new extraction
-    caption: str  # below its pictures
+    # the fields of `ViewSettings` that the view depends on; if others change, it need not be extracted again
+    settings: tuple[str, ...]
+    caption: str  # shown below pictures of the view
 
 
 ABOUT: dict[str, AboutView] = {

@@ -10,12 +10,12 @@ from reference.random_fourier_features import kernel
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (1.0, 0.5, 4.0), (1.0, 0.0, 2.0)])
-def test_the_features_of_a_weighted_basis_have_the_kernel_of_the_weighted_models(weights):
+def test_a_weighted_basis_gives_the_kernel_of_the_weighted_models(weights):
     rng, widths = np.random.default_rng(0), (3, 5, 2)
     models = [rng.normal(size=(6, d)) * 10 ** rng.normal(size=(6, 1)) for d in widths]
     rows = side_by_side(models)
-    for given, kept in zip(models, split_models(rows, widths), strict=True):
-        np.testing.assert_allclose(kept * np.linalg.norm(given, axis=1)[:, None], given)
+    for model, part in zip(models, split_models(rows, widths), strict=True):
+        np.testing.assert_allclose(part * np.linalg.norm(model, axis=1)[:, None], model)
     basis = weighted(draw_basis(sum(widths), 40_000, 0.7, "gamma", seed=0), widths, weights)
     z = deviations(basis, rows) + basis.pivot
     # exp(−gamma Σ_p w_p² ‖x_p/‖x_p‖ − y_p/‖y_p‖‖² / Σ_p w_p²)
@@ -25,11 +25,11 @@ def test_the_features_of_a_weighted_basis_have_the_kernel_of_the_weighted_models
 
 
 @pytest.mark.parametrize(
-    ("spreads", "least", "most"), [((1, 9), 0, 0.5), ((9, 1), 2, 4), ((2, 2), 0.5, 2), ((9, 9, 1), 2, 4)]
+    ("spreads", "low", "high"), [((1, 9), 0, 0.5), ((9, 1), 2, 4), ((2, 2), 0.5, 2), ((9, 9, 1), 2, 4)]
 )
-def test_a_model_that_tells_the_classes_apart_gets_the_weight(spreads, least, most):
+def test_the_model_that_separates_the_classes_gets_more_weight(spreads, low, high):
     rng, d = np.random.default_rng(0), 40
-    labels = np.array([*np.repeat(np.arange(3), 20), 3])  # of the last class there is one image
+    labels = np.array([*np.repeat(np.arange(3), 20), 3])  # the last class has a single image
     models = [rng.normal(size=(4, d))[labels] + s * rng.normal(size=(len(labels), d)) for s in spreads]
     widths = [d] * len(models)
     basis = draw_basis(sum(widths), 200, 1e-4, "gamma", seed=0, d_clip=4)
@@ -37,4 +37,4 @@ def test_a_model_that_tells_the_classes_apart_gets_the_weight(spreads, least, mo
     weights = chosen_weights(basis, side_by_side(models), widths, labels, clip)
     assert weights[0] == 1
     assert len(weights) == len(models)
-    assert least <= weights[-1] <= most
+    assert low <= weights[-1] <= high

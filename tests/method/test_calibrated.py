@@ -1,4 +1,4 @@
-"""The shipped default as a whole against a naive float64 oracle: from embeddings to predicted probabilities."""
+"""The default variant end to end, from embeddings to predictions, against a naive float64 oracle."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from pipeline.method.variants import CALIBRATED
 from reference import calibrated as oracle
 from reference.random_fourier_features import feature
 
-TOLERANCE = 2e-4  # of probabilities: features are float32, products of them too
+TOLERANCE = 2e-4  # for probabilities; features and their products are float32
 
 
-def shipped(seed, options):
-    """Run the default; return after each task the first labels, the final labels and the test prediction."""
+def adapted_and_predicted(seed, options):
+    """Return the first labels, the final labels and the test prediction after each task."""
     sources, referee = sources_of(seed, options), Referee(seed.basis, options, seed.target.clip_scale)
     first = [pseudo_label(referee, task, model) for task, model in zip(seed.target.tasks, sources, strict=True)]
     adapted = adapted_to(seed, options, sources)
@@ -25,10 +25,10 @@ def shipped(seed, options):
 
 
 def expected(seed, threshold):
-    """The same by the oracle."""
+    """Yield the corresponding results of the oracle."""
     omega = np.vstack([seed.basis.omega, seed.basis.clip_omega])
 
-    def z(rows):  # the oracle's features, view by view
+    def z(rows):  # the oracle's features by view
         joint = ([oracle.joint_row(g, c) for g, c in zip(rows.views[v], rows.clip, strict=True)] for v in VIEWS)
         return [[feature(row, omega, seed.basis.beta) for row in images] for images in joint]
 
@@ -46,22 +46,21 @@ def expected(seed, threshold):
 @pytest.mark.parametrize("threshold", [0.0, 0.7])
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize(("n", "D", "in_row_space"), [(42, 90, 3), (84, 20, 0)])
-def test_the_shipped_default_equals_the_naive_oracle(monkeypatch, n, D, in_row_space, number, threshold):
-    calls, factored = [], relabelling.row_space
-    monkeypatch.setattr(relabelling, "row_space", lambda *a, **k: calls.append(1) or factored(*a, **k))
+def test_calibrated_equals_the_naive_oracle(monkeypatch, n, D, in_row_space, number, threshold):
+    calls, row_space = [], relabelling.row_space
+    monkeypatch.setattr(relabelling, "row_space", lambda *a, **k: calls.append(1) or row_space(*a, **k))
     seed = ShiftedDomains(number, (3, 2, 2), n=n, tests=21, noise=3.0).build(D=D, clip=True)
     changed = moved = 0
-    adapted = shipped(seed, replace(CALIBRATED, threshold=threshold))
-    for (*mine, prediction), (*naive, probabilities) in zip(adapted, expected(seed, threshold), strict=True):
-        for labels, (label, weight, fused) in zip(mine, naive, strict=True):
+    results = adapted_and_predicted(seed, replace(CALIBRATED, threshold=threshold))
+    for (first, final, prediction), (*naive, probabilities) in zip(results, expected(seed, threshold), strict=True):
+        for labels, (label, weight, fused) in zip((first, final), naive, strict=True):
             np.testing.assert_array_equal(labels.label, label)
             np.testing.assert_allclose(labels.weight, weight, atol=TOLERANCE)
             np.testing.assert_allclose(labels.fused, fused, atol=TOLERANCE)
         np.testing.assert_array_equal(prediction.label, probabilities.argmax(axis=1))
         np.testing.assert_allclose(prediction.fused, probabilities, atol=TOLERANCE)
-        first, final = mine
         changed += (first.label != final.label).sum()
         moved += (first.kept != final.kept).sum()
-    assert changed > 0  # the rounds have something to do
-    assert (moved > 0) == (threshold > 0)  # images are let in, or shut out again, between rounds
-    assert len(calls) == (0 if threshold else in_row_space)  # the path that this size is meant for
+    assert changed > 0  # the rounds changed labels
+    assert (moved > 0) == (threshold > 0)  # images pass or fail the gate between rounds
+    assert len(calls) == (0 if threshold else in_row_space)  # the path chosen for this size

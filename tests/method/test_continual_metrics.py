@@ -1,4 +1,4 @@
-"""Metrics against naive versions: accuracy matrix, its averages, error of A_T, calibration, ranks by pairs."""
+"""Metrics against naive oracles: accuracy matrix, averages, error of A_T, calibration, AUROC."""
 
 import math
 
@@ -13,7 +13,7 @@ from reference import continual_metrics as oracle
 from reference.rejection import auroc
 
 
-def test_matrix_averages_and_forgetting_are_the_oracles():
+def test_matrix_averages_and_forgetting_equal_the_oracles():
     rng = np.random.default_rng(0)
     labels = rng.permutation(np.arange(60) % 6)
     predictions = [np.where(rng.random(60) < 0.7, labels, rng.integers(0, 6, 60)) for _ in range(3)]
@@ -27,17 +27,17 @@ def test_matrix_averages_and_forgetting_are_the_oracles():
     assert metrics.final_accuracy(a) == pytest.approx(averages[-1])
     assert metrics.average_incremental_accuracy(a) == pytest.approx(np.mean(averages))
     assert metrics.forgetting(a) == pytest.approx(oracle.forgetting(expected))
-    assert metrics.forgetting(np.array([[0.5]])) == 0.0  # of a single task
+    assert metrics.forgetting(np.array([[0.5]])) == 0.0  # single task
     with pytest.raises(InputError, match="task 3 of 3"):
         metrics.accuracy_matrix(predictions, labels, np.minimum(labels // 2, 1))
 
 
-def test_per_class_accuracy():
+def test_per_class_accuracy_is_nan_for_a_class_without_images():
     predictions, labels = np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])
     np.testing.assert_allclose(metrics.per_class_accuracy(predictions, labels, 3), [2 / 3, 1.0, np.nan])
 
 
-def test_covariance_is_that_of_the_naive_version():
+def test_image_covariance_equals_the_oracles():
     rng = np.random.default_rng(0)
     images = [np.array([0, 2, 3, 5, 6, 7]), np.array([7, 1, 2, 4, 5])]
     tasks = [np.array([0, 0, 1, 1, 1, 0]), np.array([1, 0, 1, 0, 1])]
@@ -48,7 +48,7 @@ def test_covariance_is_that_of_the_naive_version():
     np.testing.assert_allclose(image_covariance(right, tasks, images), expected, atol=1e-15)
 
 
-def test_the_error_is_that_of_drawing_images_again():
+def test_the_error_equals_the_spread_under_resampling_of_images():
     rng = np.random.default_rng(1)
     tasks = np.repeat([0, 1], [300, 100])
     right = (rng.random((2, 400)) < [[0.9], [0.85]]) | (rng.random(400) < 0.5)
@@ -57,18 +57,18 @@ def test_the_error_is_that_of_drawing_images_again():
     draws = []
     for _ in range(1000):
         rows = np.concatenate([rng.choice(np.flatnonzero(tasks == t), n) for t, n in ((0, 300), (1, 100))])
-        one, other = ((r[rows[:300]].mean() + r[rows[300:]].mean()) / 2 for r in right)
-        draws.append(one - other)
+        first, second = ((r[rows[:300]].mean() + r[rows[300:]].mean()) / 2 for r in right)
+        draws.append(first - second)
     assert abs(np.std(draws) / error - 1) < 0.1
 
 
-def test_calibration_is_the_oracles(monkeypatch):
+def test_calibration_equals_the_oracles(monkeypatch):
     rng = np.random.default_rng(0)
     p, labels = softmax(2 * rng.normal(size=(200, 4))), rng.integers(0, 4, 200)
     expected = oracle.ece(p.tolist(), labels.tolist(), 15)
     assert calibration_error(p.max(axis=1), p.argmax(axis=1) == labels) == pytest.approx(expected)
     monkeypatch.setattr(metrics, "BINS", 2)
-    # (0, 0.5] holds its upper end and, as the first, 0 itself
+    # (0, 0.5] includes its upper end and, as the first bin, 0
     right = np.array([True, False, True, True, False])
     counts = metrics.confidence_bins(np.array([0.0, 0.05, 0.5, 0.55, 1.0]), right)
     np.testing.assert_allclose(counts, [[3, 0.55, 2], [2, 1.55, 1]])
@@ -80,17 +80,17 @@ def test_ranking_quality_counts_pairs(levels):
     weight = rng.integers(0, levels, 60) / levels
     right = rng.random(60) < 0.3 + 0.6 * weight
     assert ranking_quality(weight, right) == pytest.approx(auroc(weight, right))
-    assert math.isnan(ranking_quality(weight, np.ones(60, dtype=bool)))  # without mistakes there is nothing to know
+    assert math.isnan(ranking_quality(weight, np.ones(60, dtype=bool)))  # no mistakes to rank
 
 
-def test_bins_of_about_equal_counts_cover_all_and_equal_weights_share_one():
+def test_weight_bins_have_about_equal_counts_and_equal_weights_share_a_bin():
     rng = np.random.default_rng(0)
     weight, right = rng.random(1003), rng.random(1003) < 0.5
     rows = weight_bins(weight, right)
     assert len(rows) == 10
     assert rows[:, 3].sum() == 1003
     assert rows[:, 3].min() >= 99
-    assert (rows[1:, 0] > rows[:-1, 1]).all()  # each begins above where the one before ends
+    assert (rows[1:, 0] > rows[:-1, 1]).all()  # bins do not overlap
     assert rows[:, 3] @ rows[:, 4] == pytest.approx(right.sum())
     assert rows[:, 3] @ rows[:, 2] == pytest.approx(weight.sum())
     rows = weight_bins(np.array([0.0, 1.0, 1.0, 1.0, 1.0]), np.array([False, True, True, False, True]))

@@ -1,4 +1,4 @@
-"""Data at its limits: what the method does is defined for each, under every variant, and documented."""
+"""Degenerate data: the result of every variant is defined and documented."""
 
 from dataclasses import replace
 
@@ -29,22 +29,22 @@ def data(per_class, seed=0, spread=0.3):
 
 
 def images(x, y, classes=range(4)):
-    """The images of some classes as the method sees them."""
-    own = np.isin(y, classes)
-    views = {name: x[own].astype(np.float16) for name in ("original", "zeros", "rand")}
-    clip = TEXT[y[own]].astype(np.float16)
+    """Return the images of some classes as a target task."""
+    members = np.isin(y, classes)
+    views = {name: x[members].astype(np.float16) for name in ("original", "zeros", "rand")}
+    clip = TEXT[y[members]].astype(np.float16)
     return TargetTask(views, cosines(clip, TEXT), clip, classes=np.array(classes))
 
 
 def seed_of(source, target, *, tasks=PAIRS, gamma=1e-4, D=40):
     rows, basis = images(*source), draw_basis(5, D, gamma, "gamma", 0, d_clip=6)
-    asked = Target([images(*target, classes) for classes in tasks], images(*target), 10.0)
-    return Seed(0, basis, Source(rows.views, source[1], rows.clip), asked)
+    target_data = Target([images(*target, classes) for classes in tasks], images(*target), 10.0)
+    return Seed(0, basis, Source(rows.views, source[1], rows.clip), target_data)
 
 
-def accuracy(source, target, options, **how):
-    """Fit the source, adapt to the target, predict the target's rows; every number on the way must be finite."""
-    seed = seed_of(source, target, **how)
+def accuracy(source, target, options, **settings):
+    """Return the accuracy after adapting from source to target, and check that all numbers are finite."""
+    seed = seed_of(source, target, **settings)
     sources = sources_of(seed, options)
     adapted = adapted_to(seed, options, sources)
     (prediction,) = predicted(seed, options, sources[-1:], [adapted[-1].classifier])
@@ -57,17 +57,17 @@ def accuracy(source, target, options, **how):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_images_that_come_twice_D_far_above_n_and_one_class_per_task_are_fine(name):
+def test_duplicate_images_many_features_and_one_class_per_task_are_handled(name):
     (xs, ys), (xt, yt) = data(12), data(12, seed=1)
-    twice = ((np.repeat(xs, 2, axis=0), np.repeat(ys, 2)), (np.repeat(xt, 2, axis=0), np.repeat(yt, 2)))
-    assert accuracy(*twice, VARIANTS[name]) == 1.0
+    duplicated = ((np.repeat(xs, 2, axis=0), np.repeat(ys, 2)), (np.repeat(xt, 2, axis=0), np.repeat(yt, 2)))
+    assert accuracy(*duplicated, VARIANTS[name]) == 1.0
     assert accuracy(data(2), data(4, seed=1), VARIANTS[name], D=600) == 1.0
     assert accuracy((xs, ys), (xt, yt), VARIANTS[name], tasks=tuple(np.array([c]) for c in range(4))) == 1.0
 
 
 @pytest.mark.parametrize("name", RELATIVE)
 @pytest.mark.parametrize("case", ["constant", "zero", "one per class", "copies", "D far above n"])
-def test_without_spread_within_classes_there_is_one_line(name, case):
+def test_classes_without_spread_are_refused_in_one_line(name, case):
     xs, ys = data(1 if case in ("one per class", "D far above n") else 6)
     if case in ("constant", "zero"):
         xs = np.full_like(xs, case == "constant")
@@ -82,7 +82,7 @@ def test_without_spread_within_classes_there_is_one_line(name, case):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("per_class", [1, 6])
-def test_its_remedy_works_and_is_nearest_mean(name, per_class):
+def test_an_absolute_ridge_handles_classes_without_spread(name, per_class):
     absolute = replace(VARIANTS[name], ridge_kind="absolute", ridge=1e-6, source_ridge=1e-6)
     copies = data(per_class, spread=0)
     assert accuracy(copies, copies, absolute) == 1.0
@@ -90,35 +90,35 @@ def test_its_remedy_works_and_is_nearest_mean(name, per_class):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gamma", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6])
-def test_gamma_down_to_1e_12_keeps_its_digits_and_up_to_1e6_is_defined(name, gamma):
-    found = accuracy(data(12), data(12, seed=1), VARIANTS[name], gamma=gamma)
-    # from 1e3 on no two rows are alike: the kernel tells nothing, and what is left is CLIP or chance
-    assert found == 1.0 or gamma > 1
+def test_a_small_gamma_loses_no_accuracy_and_a_large_one_is_finite(name, gamma):
+    result = accuracy(data(12), data(12, seed=1), VARIANTS[name], gamma=gamma)
+    # from 1e3 on, all rows are equally far apart for the kernel, and only CLIP is informative
+    assert result == 1.0 or gamma > 1
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("domain", [0, 1])
 @pytest.mark.parametrize("name", NAMES)
-def test_an_embedding_that_is_not_finite_is_refused(name, side, bad):
-    both = data(6), data(6, seed=1)
-    both[side][0][3, 2] = bad
+def test_an_embedding_that_is_not_finite_is_refused(name, domain, value):
+    domains = data(6), data(6, seed=1)
+    domains[domain][0][3, 2] = value
     with pytest.raises(InputError, match=r"embeddings: row \d+ of \d+ is not finite"):
-        accuracy(*both, VARIANTS[name])
+        accuracy(*domains, VARIANTS[name])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_weights_that_are_all_zero(name):
-    """No image of a task counts: its classes keep the source's means; the printed equations have no answer."""
+def test_with_all_weights_zero_classes_keep_the_source_means(name):
+    """The printed equations are undefined for such a task."""
     options = replace(VARIANTS[name], rounds=0)
     seed = seed_of(data(12), data(12, seed=1), tasks=[np.arange(4)], gamma=1e-2)
     (task,), (model,) = seed.target.tasks, sources_of(seed, options)
     referee = Referee(seed.basis, options, seed.target.clip_scale)
-    nothing = replace(pseudo_label(referee, task, model), weight=np.zeros(len(task)))
+    labels = replace(pseudo_label(referee, task, model), weight=np.zeros(len(task)))
     start = empty_statistics(seed.basis, options)
     if name == "paper":
         with pytest.raises(InputError, match=r"eq. \(17\) divides by Σω − 1"):
-            adapt_task(referee, task, model, start, nothing)
-    else:  # of `released`, where no row has weight, nothing but the ridge is left of the scatter
-        statistics, adapted = adapt_task(referee, task, model, start, nothing)
+            adapt_task(referee, task, model, start, labels)
+    else:  # for `released`, only the ridge is left of the scatter
+        statistics, adapted = adapt_task(referee, task, model, start, labels)
         np.testing.assert_allclose(statistics.means(), model.means, rtol=1e-12)
         assert np.isfinite(adapted.classifier.W).all()

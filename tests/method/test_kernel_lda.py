@@ -22,7 +22,7 @@ def data():
 
 
 def fitted(statistics, regularisation):
-    """Solve as the method does: the ridge is that of the statistics."""
+    """Return the classifier of statistics, with the ridge computed from them."""
     scatter, means = statistics.within(), statistics.means()
     ridge = regularisation.absolute_ridge(scatter, means, means.shape[1])
     return solve(means, scatter, regularisation, ridge=ridge)
@@ -32,21 +32,21 @@ def test_deviation_coordinates_change_no_probability(data):
     delta, labels, weights, z, statistics = data
     mu = statistics_oracle.means(z, labels, weights, 3)
     A = oracle.regularised(statistics_oracle.covariance(z, labels, weights, 3), 0.1)
-    ours, theirs = fitted(statistics, Regularisation(0.1)).scores(delta), oracle.scores(z, mu, A)
-    np.testing.assert_allclose(softmax(ours), softmax(theirs), atol=1e-9)
-    difference = ours - theirs  # the pivot's bracket: one constant per sample
+    found, expected = fitted(statistics, Regularisation(0.1)).scores(delta), oracle.scores(z, mu, A)
+    np.testing.assert_allclose(softmax(found), softmax(expected), atol=1e-9)
+    difference = found - expected  # one constant per sample
     np.testing.assert_allclose(difference - difference[:, :1], 0, atol=1e-8)
 
 
 def test_an_absolute_ridge_is_added_to_the_covariance(data):
     statistics = data[-1]
-    regular = cs.symmetric(statistics.within().triangle) / statistics.total_weight + 0.01 * np.eye(20)
-    found = fitted(statistics, Regularisation(0.01, relative=False))
-    np.testing.assert_allclose(found.W, np.linalg.solve(regular, statistics.means().T), rtol=1e-9)
+    A = cs.symmetric(statistics.within().triangle) / statistics.total_weight + 0.01 * np.eye(20)
+    classifier = fitted(statistics, Regularisation(0.01, relative=False))
+    np.testing.assert_allclose(classifier.W, np.linalg.solve(A, statistics.means().T), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "formula"), [("oas", oracle.oas), ("ledoit_wolf", oracle.rao_blackwell_ledoit_wolf)])
-def test_shrinkage_is_the_published_formula_whatever_the_scale(data, name, formula):
+def test_shrinkage_follows_the_published_formula_at_any_scale(data, name, formula):
     statistics = data[-1]
     scatter = DenseScatter(statistics.within().triangle, statistics.total_weight, 87)
     full = cs.symmetric(scatter.triangle)
@@ -69,7 +69,7 @@ def test_an_empty_class_is_an_error_or_falls_back():
         filled_means(means, fallback)
 
 
-def test_mistakes_are_named(data):
+def test_statistics_without_a_solution_are_refused(data):
     few = cs.zeros(2, 20).update(data[0][:6].astype(np.float32), np.arange(6) % 2)
     with pytest.raises(InputError, match="singular: give a larger ridge"):  # fewer rows than features
         fitted(few, Regularisation(0.0))

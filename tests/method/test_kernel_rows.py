@@ -1,4 +1,4 @@
-"""The kernel's input rows: CLIP beside the vision model, features kept in memory or computed again."""
+"""The kernel's input rows, with and without CLIP, and features that are cached or recomputed."""
 
 import itertools
 import pickle
@@ -27,7 +27,7 @@ def basis():
     return draw_basis(6, 30, 0.3, "gamma", 0, d_clip=4)
 
 
-def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone(basis):
+def test_with_clip_weight_0_or_without_clip_rows_the_kernel_uses_vision_alone(basis):
     g, c = rows(1)
     plain = deviations(draw_basis(6, 30, 0.3, "gamma", 0), g)
     for clip, clip_weight in ((c, 0.0), (None, 0.5)):
@@ -35,23 +35,23 @@ def test_without_a_share_or_without_clip_rows_the_kernel_is_vision_alone(basis):
         np.testing.assert_array_equal(features.deviations("original", np.arange(40)), plain)
 
 
-def test_a_nested_basis_keeps_the_clip_part_and_a_basis_without_one_says_so(basis):
+def test_a_nested_basis_keeps_the_clip_part_and_a_basis_without_one_is_refused(basis):
     np.testing.assert_array_equal(basis.nested(7).joint().omega, basis.joint().omega[:, :7])
     with pytest.raises(InputError, match="dvc repro"):
         draw_basis(6, 30, 0.3, "gamma", 0).joint()
 
 
-def test_joint_rows_of_other_images_are_refused_and_taken_rows_are_the_same():
+def test_joint_rows_of_different_images_are_refused_and_take_selects_rows():
     g, c = rows(2)
     with pytest.raises(InputError, match="40 vision and 39 CLIP rows"):
         joint_rows(g, c[:39], 0.5)
-    some, both = np.array([3, 5, 30]), joint_rows(g, c, 0.5)
-    np.testing.assert_array_equal(both.take(some)[np.arange(3)], both[some])
-    assert both.shape == (40, 10)
+    index, joint = np.array([3, 5, 30]), joint_rows(g, c, 0.5)
+    np.testing.assert_array_equal(joint.take(index)[np.arange(3)], joint[index])
+    assert joint.shape == (40, 10)
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept, basis):
+def test_features_are_the_same_cached_or_recomputed(monkeypatch, kept, basis):
     monkeypatch.setattr(module, "KEPT_BYTES", 10**9 if kept else 0)
     g, c = rows(3)
     features, index = joined_rows(basis, {"original": g}, c, 0.5), np.array([1, 4, 8])
@@ -59,20 +59,20 @@ def test_features_are_the_same_kept_or_computed_again(monkeypatch, kept, basis):
     assert isinstance(view, module.KeptFeatures) == kept
     expected = deviations(basis.joint(), inputs[np.arange(40)])
     np.testing.assert_allclose(features.deviations("original", index), expected[index], atol=1e-7)
-    backwards = np.arange(40)[::-1]  # all of them, in another order
+    backwards = np.arange(40)[::-1]
     np.testing.assert_allclose(features.deviations("original", backwards), expected[backwards], atol=1e-7)
     part = view.take(np.arange(3, 20))
     found = module.deviations_of(features.basis, part, index)
     np.testing.assert_allclose(found, expected[index + 3], atol=1e-7)
-    sent = pickle.loads(pickle.dumps(part))  # travels as the input rows
-    np.testing.assert_array_equal(sent[index], inputs[index + 3])
+    unpickled = pickle.loads(pickle.dumps(part))  # the input rows only
+    np.testing.assert_array_equal(unpickled[index], inputs[index + 3])
 
 
-def test_images_that_are_gone_are_not_taken_for_others(basis):
-    kept = {}
-    for seed in range(3):  # the second would be at the address of the first, were that freed
+def test_cached_features_are_never_used_for_other_images(basis):
+    cache = {}
+    for seed in range(3):  # if freed, the first images could share an address with the second
         images = UnlabelledRows({"original": rows(seed)[0]}, np.zeros((40, 2)))
-        features = kernel_rows(basis, images, 0.0, lambda key, make: kept.setdefault(key, make()))
+        features = kernel_rows(basis, images, 0.0, lambda key, make: cache.setdefault(key, make()))
         expected = deviations(basis, rows(seed)[0])
         np.testing.assert_array_equal(features.deviations("original", np.arange(40)), expected)
         del images
@@ -92,7 +92,7 @@ def test_threads_compute_features_once(basis):
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_features_of_a_sweep_are_those_of_each_basis_in_whatever_order_they_are_asked_for(order):
+def test_features_of_a_sweep_equal_those_of_each_basis_in_any_order(order):
     x = np.random.default_rng(0).normal(size=(20, 10)).astype(np.float32)
     widest = draw_basis(10, 64, 1e-4, "gamma", 0)
     bases = [draw_basis(10, D, gamma, "gamma", 0) for D, gamma in ((30, 1e-4), (64, 1e-4), (47, 1e-5))]
@@ -100,10 +100,10 @@ def test_features_of_a_sweep_are_those_of_each_basis_in_whatever_order_they_are_
     assert [basis.width for basis in narrow] == [11, 11, 11]
     swept = SweptFeatures(widest, (8, 30, 47, 64))
     found = {i: (swept.deviations(narrow[i], x), swept.deviations(bases[i], x)) for i in order}
-    for i, both in found.items():
-        for basis, features in zip((narrow[i], bases[i]), both, strict=True):
+    for i, pair in found.items():
+        for basis, features in zip((narrow[i], bases[i]), pair, strict=True):
             expected = deviations(basis, x)
             np.testing.assert_allclose(features, expected, atol=2e-6 * np.abs(expected).max())
-    again = SweptFeatures(widest, (8, 30, 47, 64))
-    for i in range(3):  # to the bit
-        np.testing.assert_array_equal(again.deviations(narrow[i], x), found[i][0])
+    in_order = SweptFeatures(widest, (8, 30, 47, 64))
+    for i in range(3):  # bit by bit
+        np.testing.assert_array_equal(in_order.deviations(narrow[i], x), found[i][0])

@@ -1,4 +1,4 @@
-"""The plane of two principal components, and even subsamples."""
+"""Coordinates on the principal plane, and evenly spaced subsamples."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from pipeline.method.principal_plane import evenly, principal_plane
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_it_has_the_largest_variances_and_axes_that_point_to_where_their_largest_component_grows(seed):
+def test_the_plane_has_the_largest_variances_and_axes_of_fixed_sign(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(200, 6)) * np.array([9, 4, 1, 0.5, 0.1, 0.1]) + 7
     flat = principal_plane(x)
@@ -20,14 +20,14 @@ def test_it_has_the_largest_variances_and_axes_that_point_to_where_their_largest
 
 
 @pytest.mark.parametrize("x", [np.ones((5, 3)), np.ones((1, 3)), np.array([[1.0], [2.0]])])
-def test_rows_without_two_directions(x):
+def test_rows_without_two_directions_have_coordinates_0(x):
     flat = principal_plane(x)
     assert flat.shape == (len(x), 2)
     assert np.isfinite(flat).all()
     assert (flat[:, 1] == 0).all()
 
 
-def test_evenly():
-    some = np.arange(10, 30)
-    assert evenly(some, 20) is some
-    assert evenly(some, 5).tolist() == [10, 15, 20, 24, 29]
+def test_evenly_spaced_rows_include_both_ends():
+    rows = np.arange(10, 30)
+    assert evenly(rows, 20) is rows
+    assert evenly(rows, 5).tolist() == [10, 15, 20, 24, 29]

@@ -1,4 +1,4 @@
-"""Rejection, the classes that are there, and the measures, against naive oracles."""
+"""Rejection, present classes and metrics of label spaces, against naive oracles."""
 
 from dataclasses import astuple
 
@@ -19,36 +19,36 @@ from pipeline.method.rejection import (
 )
 from pipeline.method.rows import TargetTask, UnlabelledRows
 from pipeline.method.variants import VARIANTS
-from tests.reference import rejection as oracle
+from reference import rejection as oracle
 
-MEANS = np.eye(3, 8)  # of the source
+SOURCE_MEANS = np.eye(3, 8)
 
 
 @pytest.fixture
 def images():
-    """Sixty images, of three known classes and a fourth; the directions of the known ones."""
+    """Sixty images of three known classes and an unknown one, and the directions of the known ones."""
     rng = np.random.default_rng(0)
     centres = np.eye(4, 8) * 3
     label = np.repeat([0, 1, 2, 3], [14, 13, 13, 20])
-    x = centres[label] + 0.5 * rng.normal(size=(60, 8)) + 1.0  # the domain is shifted
+    x = centres[label] + 0.5 * rng.normal(size=(60, 8)) + 1.0  # with a domain shift
     cosines = 0.2 + 0.05 * np.eye(4)[label][:, :3] + 0.02 * rng.normal(size=(60, 3))
-    return UnlabelledRows({"original": x}, cosines), class_directions(MEANS)
+    return UnlabelledRows({"original": x}, cosines), class_directions(SOURCE_MEANS)
 
 
-def test_the_score_is_that_of_the_equations(images):
+def test_scores_and_threshold_equal_the_oracles(images):
     rows, directions = images
     state, unknown = reject(empty_state(8), rows, directions)
-    u, v = oracle.scores_of_task(rows.views["original"].tolist(), rows.cosines.tolist(), MEANS.tolist())
+    u, v = oracle.scores_of_task(rows.views["original"].tolist(), rows.cosines.tolist(), SOURCE_MEANS.tolist())
     np.testing.assert_allclose(rejector(state, directions).unknownness(rows), u, rtol=1e-9)
     assert state.histogram.tolist() == oracle.histogram([*u, *v], EDGES.tolist())
     threshold = oracle.threshold([*u, *v], EDGES.tolist())
     assert otsu_threshold(state.histogram) == pytest.approx(threshold)
     assert unknown.tolist() == [x > threshold for x in u]
     np.testing.assert_array_equal(rejector(state, directions).confidence(rows) > 0.5, unknown)
-    assert otsu_threshold(np.zeros(480)) == np.inf  # where all images are alike, nothing is rejected
+    assert otsu_threshold(np.zeros(480)) == np.inf  # without data, nothing is rejected
 
 
-def test_rejected_images_are_no_part_of_the_task_that_is_learnt(images):
+def test_prepared_tasks_exclude_rejected_images(images):
     rows, directions = images
     task = TargetTask(rows.views, rows.cosines, classes=np.arange(3))
     _, unknown = reject(empty_state(8), task, directions)
@@ -57,20 +57,21 @@ def test_rejected_images_are_no_part_of_the_task_that_is_learnt(images):
     np.testing.assert_array_equal(prepared.images.views["original"], rows.views["original"][~unknown])
 
 
-def test_states_add(images):
+def test_rejection_states_are_additive(images):
     rows, directions = images
     first, second = rows.take(np.arange(30)), rows.take(np.arange(30, 60))
-    one, _ = reject(empty_state(8), first, directions)
-    both, _ = reject(one, second, directions)
-    assert both.embedding[-1] == both.histogram.sum() / 2 == 60  # u and v
-    more = one + RejectionState(one.embedding, np.ones((5, 4)), one.histogram)
-    assert more.moments[0].tolist() == [31, 31, 31, 1]
-    other, _ = reject(reject(empty_state(8), second, directions)[0], first, directions)
-    np.testing.assert_allclose(other.embedding, both.embedding)
-    np.testing.assert_allclose(other.moments[[0, 3, 4]], both.moments[[0, 3, 4]])  # n, Σk, Σk²: in any order the same
+    half, _ = reject(empty_state(8), first, directions)
+    whole, _ = reject(half, second, directions)
+    assert whole.embedding[-1] == whole.histogram.sum() / 2 == 60  # the histogram counts u and v
+    wider = half + RejectionState(half.embedding, np.ones((5, 4)), half.histogram)
+    assert wider.moments[0].tolist() == [31, 31, 31, 1]
+    reversed_order, _ = reject(reject(empty_state(8), second, directions)[0], first, directions)
+    np.testing.assert_allclose(reversed_order.embedding, whole.embedding)
+    # n, Σk and Σk² do not depend on the order
+    np.testing.assert_allclose(reversed_order.moments[[0, 3, 4]], whole.moments[[0, 3, 4]])
 
 
-def test_the_classes_that_are_there_are_those_of_the_naive_em():
+def test_present_classes_equal_those_of_the_naive_em():
     rng = np.random.default_rng(2)
     for true in ([1, 4], [0, 1, 2, 3, 4, 5], [3]):
         logits = 2 * np.eye(6)[rng.choice(true, 60)] + 0.7 * rng.normal(size=(60, 6))
@@ -79,19 +80,19 @@ def test_the_classes_that_are_there_are_those_of_the_naive_em():
     assert present_classes(p[:0]).tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_measures_after_every_task_are_those_of_the_naive_ones():
+def test_metrics_after_each_task_equal_the_oracles():
     rng = np.random.default_rng(3)
     labels, tasks = rng.integers(-1, 3, 60), rng.integers(0, 2, 60)
     answers = [Answers(rng.integers(0, 3, 60), rng.random(60) > 0.5, rng.integers(0, 9, 60) / 10) for _ in range(2)]
-    for k, (found, one) in enumerate(zip(scores_after_tasks(labels, tasks, answers), answers, strict=True)):
+    for k, (found, answer) in enumerate(zip(scores_after_tasks(labels, tasks, answers), answers, strict=True)):
         index = np.flatnonzero(tasks <= k)
-        columns = (labels, one.label, one.rejected, one.u)  # u with ties
-        wanted = oracle.measures(*(column[index].tolist() for column in columns))
-        assert astuple(found) == pytest.approx(wanted)
+        columns = (labels, answer.label, answer.rejected, answer.u)  # u has ties
+        expected = oracle.measures(*(column[index].tolist() for column in columns))
+        assert astuple(found) == pytest.approx(expected)
 
 
 def test_without_unknown_images_there_is_no_h_score():
-    known = Answers(np.array([0]), np.array([False]), np.array([0.0]))
-    scores = label_space_scores(np.array([0]), known)
+    answers = Answers(np.array([0]), np.array([False]), np.array([0.0]))
+    scores = label_space_scores(np.array([0]), answers)
     assert scores.shared == 1
     assert np.isnan([scores.unknown, scores.h_score, scores.auroc]).all()

@@ -1,6 +1,6 @@
-"""Ranges of rows, and work on rows by torch, which gives what BLAS gives. A GPU runs what the CPU runs here.
+"""Ranges of rows, and reductions by torch, which give the results of BLAS; a GPU runs the code that the CPU runs here.
 
-That ranges summed by other processes give the same is in tests/pipeline_runs/test_statistics_on_cluster.py.
+Sums by other processes are tested in tests/pipeline_runs/test_statistics_on_cluster.py.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ from pipeline.method.variants import VARIANTS
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [1, BLOCK_IMAGES, BLOCK_IMAGES + 1, 5 * BLOCK_IMAGES + 3])
-def test_ranges_are_whole_blocks_and_hold_every_row_once(n, count):
+def test_ranges_are_whole_blocks_and_contain_every_row_once(n, count):
     ranges = row_ranges(n, count)
     assert np.array_equal(np.concatenate(ranges), np.arange(n))
     assert len(ranges) == min(count, -(-n // BLOCK_IMAGES))
@@ -32,7 +32,7 @@ ON_CPU = partial(reduce_on_device, "cpu")
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
+def test_statistics_by_torch_equal_those_by_numpy(monkeypatch, soft):
     monkeypatch.setattr(device_statistics, "BLOCK_IMAGES", 9)
     rng = np.random.default_rng(0)
     basis = draw_basis(6, 20, 1e-2, "gamma", 0)
@@ -40,14 +40,14 @@ def test_statistics_by_torch_are_those_by_blas(monkeypatch, soft):
     labels = rng.dirichlet(np.ones(3), 31) if soft else rng.integers(0, 3, 31)
     rows = LabelledRows(views, labels, rng.uniform(0, 1, 31))
     found = sum_rows(basis, rows, 4, "float32", ON_CPU)
-    expected = sum_rows(basis, rows, 4, "float64")
-    mine = found.to_arrays()
-    for name, theirs in expected.to_arrays().items():
-        np.testing.assert_allclose(mine[name], theirs, rtol=1e-5, atol=1e-7 * np.abs(theirs).max(), err_msg=name)
+    arrays = found.to_arrays()
+    for name, expected in sum_rows(basis, rows, 4, "float64").to_arrays().items():
+        atol = 1e-7 * np.abs(expected).max()
+        np.testing.assert_allclose(arrays[name], expected, rtol=1e-5, atol=atol, err_msg=name)
     assert found.scatter.flags.f_contiguous
 
 
-def test_float64_statistics_stay_off_the_device():
+def test_float64_statistics_are_not_computed_on_the_device():
     domains = ShiftedDomains(1)
     basis = draw_basis(domains.x.shape[1], 20, 1e-2, "gamma", 0)
     rows = LabelledRows({"original": domains.x}, domains.y, np.ones(len(domains.y)))
@@ -56,9 +56,9 @@ def test_float64_statistics_stay_off_the_device():
         np.testing.assert_array_equal(found, expected[name])
 
 
-def test_a_whole_problem_is_the_same_on_a_device():
+def test_adaptation_gives_the_same_labels_on_a_device():
     seed, options = ShiftedDomains(0).build(D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
-    on_device, here = (adapted_to(seed, options, reduce_rows=by) for by in (ON_CPU, reduce_here))
-    for mine, theirs in zip(on_device, here, strict=True):
-        np.testing.assert_array_equal(mine.labels.label, theirs.labels.label)
-        np.testing.assert_allclose(mine.classifier.b, theirs.classifier.b, rtol=1e-3)
+    by_torch, by_numpy = (adapted_to(seed, options, reduce_rows=reduction) for reduction in (ON_CPU, reduce_here))
+    for found, expected in zip(by_torch, by_numpy, strict=True):
+        np.testing.assert_array_equal(found.labels.label, expected.labels.label)
+        np.testing.assert_allclose(found.classifier.b, expected.classifier.b, rtol=1e-3)

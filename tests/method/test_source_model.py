@@ -1,4 +1,4 @@
-"""What `fit_source` leaves behind beside the default: rows held out, counted classes, pooled scatters."""
+"""Source models with held-out rows, counted priors and pooled scatters."""
 
 from dataclasses import replace
 
@@ -11,22 +11,24 @@ from pipeline.method.within_scatter import DenseScatter
 from reference import nearest_class_mean
 
 
-def fitted(seed, rows, options=CALIBRATED, **how):
+def fitted(seed, rows, options=CALIBRATED, **settings):
     views = {view: x[rows] for view, x in seed.source.views.items()}
-    return list(fit_source(seed.basis, views, seed.source.labels[rows], seed.tasks, options, **how))
+    return list(fit_source(seed.basis, views, seed.source.labels[rows], seed.tasks, options, **settings))
 
 
-def test_rows_held_out_are_as_if_they_were_not_there():
+def test_held_out_rows_have_no_influence():
     seed = ShiftedDomains(0).build()
     rows = np.arange(84)
     out = rows % 3 == 0
     options = replace(CALIBRATED, arithmetic="float64")
-    for held, left in zip(fitted(seed, rows, options, without=out), fitted(seed, rows[~out], options), strict=True):
-        np.testing.assert_allclose(held.classifier.W, left.classifier.W, atol=1e-5 * np.abs(left.classifier.W).max())
-        np.testing.assert_allclose(held.embedding_means, left.embedding_means)
+    models = fitted(seed, rows, options, without=out)
+    for found, expected in zip(models, fitted(seed, rows[~out], options), strict=True):
+        W = expected.classifier.W
+        np.testing.assert_allclose(found.classifier.W, W, atol=1e-5 * np.abs(W).max())
+        np.testing.assert_allclose(found.embedding_means, expected.embedding_means)
 
 
-def test_counted_priors_add_the_logarithm_of_each_classs_share():
+def test_counted_priors_add_the_log_of_each_class_share():
     seed = ShiftedDomains(0).build()
     rows = np.flatnonzero((seed.source.labels > 0) | (np.arange(84) % 2 == 0))  # fewer rows of class 0
     equal, counted = (fitted(seed, rows, replace(CALIBRATED, class_priors=kind))[-1] for kind in ("equal", "counted"))
@@ -42,7 +44,7 @@ def test_a_pooled_scatter_adds_its_weight_and_its_degrees_of_freedom():
     np.testing.assert_array_equal(np.tril(pooled.triangle), [[1, 0], [2, 3]])
 
 
-def test_the_nearest_mean_looks_at_the_vision_model_alone():
+def test_nearest_mean_uses_only_the_vision_model():
     seed, options = ShiftedDomains(0).build(clip=True), VARIANTS["nearest_mean"]
     models = sources_of(seed, options)
     last = predicted(seed, options, models, [None] * 3)[-1]

@@ -51,24 +51,24 @@ def covariance(statistics):
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [("exact", 1e-12), ("exact float32", 3e-7)])
-def test_exact_statistics_are_the_oracles(kind, tolerance):
+def test_exact_statistics_equal_the_oracles(kind, tolerance):
     statistics, rows = after_both_tasks(EMPTY[kind]), data()
     z = np.vstack([z_of(x) for x in rows.views.values()])
-    two = (np.tile(rows.labels, 2), np.tile(rows.weights, 2))
-    expected = oracle.means(z, *two, 4)
+    labels_and_weights = (np.tile(rows.labels, 2), np.tile(rows.weights, 2))
+    expected = oracle.means(z, *labels_and_weights, 4)
     np.testing.assert_allclose(statistics.means() + BASIS.pivot, expected, atol=tolerance)
-    expected = oracle.covariance(z, *two, 4)
+    expected = oracle.covariance(z, *labels_and_weights, 4)
     np.testing.assert_allclose(covariance(statistics), expected, atol=tolerance)
-    np.testing.assert_allclose(statistics.weight(), np.bincount(*two), atol=tolerance)
+    np.testing.assert_allclose(statistics.weight(), np.bincount(*labels_and_weights), atol=tolerance)
 
 
-def test_printed_statistics_are_equations_16_and_17():
+def test_printed_statistics_follow_equations_16_and_17():
     statistics, rows = after_both_tasks(EMPTY["printed"]), data()
     classes = []
     for c in range(4):
-        own = rows.labels == c
-        z = np.vstack([z_of(x[own]) for x in rows.views.values()])
-        classes.append((z, np.tile(rows.weights[own], 2)))
+        members = rows.labels == c
+        z = np.vstack([z_of(x[members]) for x in rows.views.values()])
+        classes.append((z, np.tile(rows.weights[members], 2)))
     means, A = oracle.weighted_moments(classes)
     np.testing.assert_allclose(statistics.means() + BASIS.pivot, means)
     np.testing.assert_allclose(covariance(statistics), A, atol=1e-12)
@@ -76,35 +76,35 @@ def test_printed_statistics_are_equations_16_and_17():
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 99), cuts=st.lists(st.integers(0, 40), max_size=3))
-def test_exact_statistics_of_parts_in_any_order_are_those_of_the_whole(seed, cuts):
-    """Classes come back in every part, and the prior still enters once."""
+def test_exact_statistics_do_not_depend_on_batches_or_order(seed, cuts):
+    """All classes return in every part, but the prior enters once."""
     prior, rows = np.full((4, 12), 0.1), data(seed)
     whole = EMPTY["exact"].update(task(rows, np.arange(4), prior, 5.0))
     order = np.random.default_rng(seed).permutation(40)
     updated, merged = EMPTY["exact"], EMPTY["exact"]
     for part in np.split(order, sorted(cuts)):
-        one = task(rows.take(part), np.arange(4), prior, 5.0)
-        updated = updated.update(one)
-        merged = EMPTY["exact"].update(one) + merged
+        batch = task(rows.take(part), np.arange(4), prior, 5.0)
+        updated = updated.update(batch)
+        merged = EMPTY["exact"].update(batch) + merged
     for statistics in (updated, merged):
-        # features are float32, and on some processors the last bit depends on how many rows are mapped at once
+        # on some processors the last bit of float32 features depends on the number of rows mapped at once
         np.testing.assert_allclose(statistics.means(), whole.means(), atol=1e-7)
         np.testing.assert_allclose(covariance(statistics), covariance(whole), atol=1e-8)
         np.testing.assert_allclose(statistics.weight(), whole.weight())
 
 
 @pytest.mark.parametrize("kind", EMPTY)
-def test_a_class_without_rows_has_no_mean_and_an_update_leaves_the_old_statistics_alone(kind):
+def test_a_class_without_rows_has_no_mean_and_update_does_not_modify_the_old_statistics(kind):
     rows = data()
     first, later = (rows.take(np.flatnonzero(m)) for m in (rows.labels == 0, rows.labels >= 2))
-    known = EMPTY[kind].update(task(first, TASKS[0]))
-    means, right = known.means().copy(), np.eye(12)
-    solved = known.within().solve(right, 1e-6)
+    statistics = EMPTY[kind].update(task(first, TASKS[0]))
+    means, right = statistics.means().copy(), np.eye(12)
+    solved = statistics.within().solve(right, 1e-6)
     assert np.isnan(means[1]).all()
-    more = known.update(task(later, TASKS[1]))
-    assert len(more.means()) == 4
-    np.testing.assert_array_equal(known.means(), means)
-    np.testing.assert_array_equal(known.within().solve(right, 1e-6), solved)
+    updated = statistics.update(task(later, TASKS[1]))
+    assert len(updated.means()) == 4
+    np.testing.assert_array_equal(statistics.means(), means)
+    np.testing.assert_array_equal(statistics.within().solve(right, 1e-6), solved)
 
 
 def test_merged_statistics_keep_the_priors_of_both():
@@ -118,8 +118,8 @@ def test_merged_statistics_keep_the_priors_of_both():
     np.testing.assert_array_equal(merged.prior_count, [2, 2, 2, 2])
 
 
-def test_a_class_that_comes_back_has_no_second_warm_start():
+def test_a_returning_class_has_no_second_warm_start():
     rows = data().take(np.flatnonzero(np.isin(data().labels, TASKS[0])))
     once = EMPTY["task_centred"].update(task(rows, TASKS[0], np.zeros((2, 12)), 25.0))
-    again = once.update(task(rows, TASKS[0], np.ones((2, 12)), 25.0))
-    np.testing.assert_allclose(again.weight() - once.weight(), once.weight() - 25.0)
+    twice = once.update(task(rows, TASKS[0], np.ones((2, 12)), 25.0))
+    np.testing.assert_allclose(twice.weight() - once.weight(), once.weight() - 25.0)

@@ -22,7 +22,7 @@ ABLATIONS = {
 REFERENCES = {name: {"predictor"} for name in ("clip_zero_shot", "source_only", "nearest_mean")}
 
 
-def test_an_ablation_differs_from_calibrated_in_what_its_name_says():
+def test_each_ablation_changes_only_the_options_in_its_name():
     default = vars(MethodOptions())
     changed = {name: {key for key in default if default[key] != vars(v)[key]} for name, v in VARIANTS.items()}
     del changed["paper"], changed["released"]
@@ -43,18 +43,18 @@ def test_an_ablation_differs_from_calibrated_in_what_its_name_says():
         ("weight_floor", 1.5, ""),
         *(("clip_scale", value, "") for value in ("its own", 0.0)),
         *(("shrinkage", "oasis", "oas"), ("shrinkage", 1.5, "from 0 to 1")),
-        ("vote_at_test", "off", "true or false"),  # a word to YAML 1.2, and every word is true
+        ("vote_at_test", "off", "true or false"),  # a string in YAML 1.2, which would be true
         ("use_clip", 0, "true or false"),
         *(("rounds", value, "a whole number") for value in (2.5, True)),
         *(("ridge", True, "a number"), ("prior_count", "5", "a number")),
     ],
 )
-def test_a_mistake_names_its_option(option, value, remedy):
+def test_an_invalid_value_is_refused_naming_the_option(option, value, remedy):
     with pytest.raises(ParamsError, match=f"{option}.*{remedy}"):
         replace(MethodOptions(), **{option: value})
 
 
-def test_an_unknown_variant_or_option_names_the_nearest():
+def test_an_unknown_variant_or_option_is_refused_with_a_suggestion():
     with pytest.raises(ParamsError, match=r"method\.variant.*did you mean 'released'"):
         method_options("relased", {})
     with pytest.raises(ParamsError, match=r"method\.options\.rigde.*did you mean 'ridge'"):

@@ -8,9 +8,9 @@ from reference.random_fourier_features import feature
 
 
 def loss(pixels, projection, *, omega, beta, W, b, label):
-    """Return −log p_label of one image (pixels (P,)) whose embedding is projection (d, P) times its pixels.
+    """Return −log p_label of an image with ``pixels`` (P,), whose embedding is ``projection`` (d, P) times its pixels.
 
-    omega (d, D), beta (D,); W (D, C), b (C,) score z(x) − z(0).
+    The basis is omega (d, D) and beta (D,); W (D, C) and b (C,) score z(x) − z(0).
     """
     pivot = math.sqrt(2 / len(beta)) * np.cos(beta)
     scores = (feature(projection @ pixels, omega, beta) - pivot) @ W + b
@@ -28,11 +28,11 @@ def gradient(function, pixels, step=1e-5):
 
 
 def ascend(function, pixels, steps, step_size, radius):
-    """Return the pixels after sign steps, each kept in its ball and in [0, 1]."""
-    now = list(pixels)
+    """Return the pixels after sign steps, each clipped to its radius and to [0, 1]."""
+    current = list(pixels)
     for _ in range(steps):
-        slopes = gradient(function, now)
+        slopes = gradient(function, current)
         for i, slope in enumerate(slopes):
-            moved = now[i] + step_size * ((slope > 0) - (slope < 0))
-            now[i] = min(max(moved, pixels[i] - radius, 0.0), pixels[i] + radius, 1.0)
-    return now
+            moved = current[i] + step_size * ((slope > 0) - (slope < 0))
+            current[i] = min(max(moved, pixels[i] - radius, 0.0), pixels[i] + radius, 1.0)
+    return current

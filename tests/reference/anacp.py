@@ -1,4 +1,4 @@
-"""Naive oracle of AnaCP: all rows of all tasks at once, row by row; the drawn rows' noise is given."""
+"""Naive oracle of AnaCP: all tasks at once, row by row; the noise of the drawn rows is an argument."""
 
 import math
 
@@ -15,7 +15,7 @@ def gelu(row):
 
 
 def spread(means, covariance):
-    """Return the targets; of the C singular values of centred means the last is zero and stays."""
+    """Return the targets; the last of the C singular values of the centred means is zero and stays zero."""
     root = np.linalg.inv(np.real(sqrtm(covariance)))
     centre = np.mean(means, axis=0)
     U, s, Vh = np.linalg.svd((means - centre) @ root, full_matrices=False)
@@ -24,7 +24,7 @@ def spread(means, covariance):
 
 
 def scores(tasks, test, heads, S, noise, source_tasks):
-    """Return the scores (n, K) of test rows after ``tasks``; noise: (100 K, d) standard normal numbers."""
+    """Return the scores (n, K) of test rows after ``tasks``; ``noise`` (100 K, d) are standard normal numbers."""
     K = sum(len(classes) for classes, *_ in tasks)
     M = S.shape[1]
     x, y, w = lifted_rows(tasks, source_tasks, unit)

@@ -1,4 +1,4 @@
-"""What the naive oracles share: unit rows, means, softmax, entropy; eq. (14), the released code's margins, eq. (18)."""
+"""Functions shared by the naive oracles: unit rows, means, softmax, entropy, fusion (14) and weights (18)."""
 
 import math
 
@@ -11,7 +11,7 @@ def unit(row):
 
 
 def weighted_mean(rows):
-    """Return Σωz / Σω of a list of pairs (z, ω)."""
+    """Return Σωz / Σω, given a list of pairs (z, ω)."""
     return sum(w * np.asarray(z, dtype=np.float64) for z, w in rows) / sum(w for _, w in rows)
 
 
@@ -40,7 +40,7 @@ def fused(p, q, alpha):
 
 
 def between_variance(a, b):
-    """Return the variance between two parts of a list of values, times the square of their number: Otsu's measure."""
+    """Return Otsu's criterion: the variance between two parts of a list, times its length squared."""
     return len(a) * len(b) * (sum(a) / len(a) - sum(b) / len(b)) ** 2
 
 

@@ -1,11 +1,11 @@
-"""Naive oracle of the variant `calibrated` as shipped, float64, from raw embeddings to predicted probabilities.
+"""Naive oracle of the variant `calibrated`, float64, from raw embeddings to predicted probabilities.
 
-Everything is on z itself, without a pivot, one sample at a time, and every earlier row is kept: source scatter pooled,
+Everything uses z itself, without a pivot, one sample at a time, and all earlier rows are kept: pooled source scatter,
 source views, prior count 5, CLIP in the kernel with λ = 0.5, three rounds with the ridge of the first labels, relative
-ridges 0.3 and 0.1. First labels: of the rows less the shift of the task's mean, given shares of the classes half-way
-between equal ones and CLIP's. All labels: the three views vote, fusion with CLIP by largest probabilities, half the
-mean of the five nearest neighbours (fewer in a small task), entropy weights of at least 0.3; an image enters every
-class of its task by its share. Prediction: the three views vote, without CLIP.
+ridges 0.3 and 0.1. For the first labels, the shift of the task's mean is subtracted, given class shares half-way
+between equal ones and CLIP's. For all labels, the three views vote, fused with CLIP by the largest probabilities and
+averaged with the five nearest neighbours (fewer in a small task). Entropy weights are at least 0.3, and an image enters
+every class of its task by its share. For predictions, the three views vote without CLIP.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ CLIP_WEIGHT, PRIOR_COUNT, ROUNDS, RIDGE, SOURCE_RIDGE, NEIGHBOURS, LEAST_WEIGHT 
 
 
 def joint_row(vision, clip):
-    """[g/‖g‖ ; λ c/‖c‖], whose feature z(x) is eq. (7)."""
+    """Return the input [g/‖g‖ ; λ c/‖c‖] of the features (7)."""
     return np.concatenate([unit(vision), CLIP_WEIGHT * unit(clip)])
 
 
 def scatter_about_class_means(rows, D):
-    """rows: list of (z, {class: weight}); a row of several classes is spread about the mean of each of them."""
+    """Return the scatter of ``rows``, a list of (z, {class: weight}), about the means of their classes."""
     S = np.zeros((D, D))
     for c in {c for _, weights in rows for c in weights}:
         members = [(z, weights[c]) for z, weights in rows if c in weights]
@@ -33,19 +33,19 @@ def scatter_about_class_means(rows, D):
 
 
 def neighbours(i, vision, C):
-    """The images nearest to image i of a task of C classes, by cosine of the vision embeddings; never i itself."""
+    """Return the other images nearest to image i by cosine of the vision embeddings, in a task of C classes."""
     others = [j for j in range(len(vision)) if j != i]
     others.sort(key=lambda j: -float(unit(vision[i]) @ unit(vision[j])))
     return others[: min(NEIGHBOURS, len(vision) // (2 * C))]
 
 
 def vote(views, i, means, A):
-    """The mean over the views of softmax F of image i."""
+    """Return the mean over the views of softmax F of image i."""
     return np.mean([softmax(scores(view[i : i + 1], means, A)[0]) for view in views], axis=0).tolist()
 
 
 class Source:
-    """The source model after some tasks. rows: list of (z, class), all views."""
+    """The source model after some tasks, given ``rows`` of all views as a list of (z, class)."""
 
     def __init__(self, rows, K):
         self.D = len(rows[0][0])
@@ -56,7 +56,7 @@ class Source:
 
 
 def first_label(task, source, scale):
-    """The same as `label` by the source, of rows less the shift of the task's mean from the source's."""
+    """Return the result of `label` for the source, with the shift of the task's mean subtracted from the rows."""
     classes, views, cosines, vision = task
     p_vlm = [softmax([scale * cosine[c] for c in classes]) for cosine in cosines]
     share = [0.5 * sum(p[k] for p in p_vlm) / len(p_vlm) + 0.5 / len(classes) for k in range(len(classes))]
@@ -67,11 +67,11 @@ def first_label(task, source, scale):
 
 
 def label(task, means, A, scale):
-    """Labels, weights and smoothed fused probabilities of a task; its vision embeddings are of the original view."""
+    """Return labels, weights and smoothed fused probabilities of a task (classes, views, cosines, vision rows)."""
     classes, views, cosines, vision = task
-    n, own = len(cosines), [means[c] for c in classes]
+    n, task_means = len(cosines), [means[c] for c in classes]
     p_vlm = [softmax([scale * cosine[c] for c in classes]) for cosine in cosines]
-    klda = [vote(views, i, own, A) for i in range(n)]
+    klda = [vote(views, i, task_means, A) for i in range(n)]
     mixed = [fused(p, q, ratio(p, q)) for p, q in zip(klda, p_vlm, strict=True)]
     smoothed = []
     for i in range(n):
@@ -90,12 +90,12 @@ class Target:
     def adapt(self, source, task, scale, threshold=0.0):
         """Return the final labels, weights and fused probabilities of a task, and the means and A after it.
 
-        An image whose largest probability is below the threshold enters nothing, in this round.
+        Images whose largest probability is below the threshold are left out in that round.
         """
         classes, views, _, _ = task
         labels, weights, fusions = first_label(task, source, scale)
         kappa = None
-        for left in range(ROUNDS, -1, -1):
+        for rounds_left in range(ROUNDS, -1, -1):
             shares = [
                 dict(zip(classes, (w * v for v in p), strict=True)) for w, p in zip(weights, fusions, strict=True)
             ]
@@ -110,13 +110,13 @@ class Target:
             if kappa is None:
                 kappa = RIDGE * np.trace(S) / source.D
             A = (S + kappa * np.eye(source.D)) / total
-            if left:
+            if rounds_left:
                 labels, weights, fusions = label(task, means, A, scale)
         self.rows = rows
         return labels, weights, fusions, (means, A)
 
 
 def predict(model, views):
-    """Probabilities over the classes seen."""
+    """Return the probabilities over the classes seen."""
     means, A = model
     return np.array([vote(views, i, means, A) for i in range(len(views[0]))])

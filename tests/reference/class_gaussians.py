@@ -1,4 +1,4 @@
-"""Naive oracle of TransCLIP and StatA on one task: loops over rows and classes, dense affinities."""
+"""Naive oracles of TransCLIP and StatA on one task: loops over rows and classes, dense affinities."""
 
 import numpy as np
 
@@ -63,9 +63,9 @@ def stata(rows, prior, anchors):
             beta = count / (1 + count)
             mean = unit(sum(z[i, c] * rows[i] for i in range(n)))
             mean = unit(beta * mean + (1 - beta) * anchors[c])
-            own = sum(z[i, c] * (rows[i] - mean) ** 2 for i in range(n)) / z[:, c].sum()
+            variance = sum(z[i, c] * (rows[i] - mean) ** 2 for i in range(n)) / z[:, c].sum()
             new_means.append(mean)
             anchored = first + (anchors[c] - mean) ** 2
-            new_variances.append(beta * own + (1 - beta) * anchored)
+            new_variances.append(beta * variance + (1 - beta) * anchored)
         means, variances = new_means, new_variances
     return np.array(means), np.array(variances)

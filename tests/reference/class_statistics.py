@@ -1,4 +1,4 @@
-"""Naive oracles of weighted class means and the shared covariance, on z itself, not about a pivot.
+"""Naive oracles of weighted class means and the shared covariance, on z itself without a pivot.
 
 `means` and `covariance`: Σωz/Σω and Σω(z−μ)(z−μ)ᵀ/Σω. `weighted_moments`: eqs. (16) and (17) as printed.
 """
@@ -20,7 +20,7 @@ def covariance(rows, labels, weights, classes):
 
 
 def weighted_moments(classes):
-    """classes: list of (rows, weights), one per class in order of arrival. Returns means and A."""
+    """Return the means and A, given a list of (rows, weights), one per class in order of arrival."""
     means, A, N_total, weight = [], 0.0, 0, 0.0
     for rows, weights in classes:
         mu = sum(w * z for z, w in zip(rows, weights, strict=True)) / len(rows)  # (16)

@@ -1,4 +1,4 @@
-"""Naive oracles of docs/method.md step 10, of forgetting, of calibration, and of the covariance of final accuracies."""
+"""Naive oracles of docs/method.md step 10, forgetting, calibration and the covariance of final accuracies."""
 
 
 def accuracy(predictions, labels, tasks, j):
@@ -36,22 +36,22 @@ def ece(probabilities, labels, bins):
 
 
 def image_covariance(right, tasks, images):
-    """Sum over distinct images of the products of what two methods' deviations add to their mean A_T."""
+    """Return the sum over distinct images of the products of their contributions to the A_T of two methods."""
     seeds, methods = len(right), len(right[0])
     total = [[0.0] * methods for _ in range(methods)]
     for image in sorted({i for rows in images for i in rows}):
-        added = [0.0] * methods
+        contribution = [0.0] * methods
         for s in range(seeds):
             for position, i in enumerate(images[s]):
                 if i != image:
                     continue
                 task = tasks[s][position]
-                alike = [p for p, t in enumerate(tasks[s]) if t == task]
-                weight = 1 / (seeds * len(set(tasks[s])) * len(alike))
+                members = [p for p, t in enumerate(tasks[s]) if t == task]
+                weight = 1 / (seeds * len(set(tasks[s])) * len(members))
                 for m in range(methods):
-                    mean = sum(right[s][m][p] for p in alike) / len(alike)
-                    added[m] += weight * (right[s][m][position] - mean)
+                    mean = sum(right[s][m][p] for p in members) / len(members)
+                    contribution[m] += weight * (right[s][m][position] - mean)
         for a in range(methods):
             for b in range(methods):
-                total[a][b] += added[a] * added[b]
+                total[a][b] += contribution[a] * contribution[b]
     return total

@@ -1,6 +1,6 @@
-"""Naive oracle of FeCAM's two programs: class by class, entry by entry, an explicit inverse.
+"""Naive oracle of FeCAM's two programs: class by class, entry by entry, with an explicit inverse.
 
-tukey: embeddings are nonnegative (the authors' ResNet program); otherwise signed (their ViT script).
+With ``tukey``, embeddings are nonnegative (the authors' ResNet program); otherwise signed (their ViT script).
 """
 
 import numpy as np

@@ -9,23 +9,23 @@ import pywt
 
 
 def subband_shapes(size, wavelet, level):
-    """Shapes of the detail sub-bands, coarsest level first."""
+    """Return the shapes of the detail sub-bands, coarsest level first."""
     coefficients = pywt.wavedec2(np.zeros(size), wavelet, level=level)
     return [band.shape for band, _, _ in coefficients[1:]]
 
 
 @functools.cache
 def normal_values():
-    """The values that 16 bits, read as a signed number, stand for: 65,536 quantiles, variance one."""
+    """Return the normal values of signed 16-bit numbers in order: 65,536 quantiles with variance 1."""
     values = [NormalDist().inv_cdf((i + 0.5) / 2**16) for i in range(2**16)]
     deviation = math.sqrt(math.fsum(value**2 for value in values) / 2**16)
     return np.array([value / deviation for value in values])
 
 
 def standard_noise(bits, channels, size, wavelet, level):
-    """One image's noise: per level, coarsest first, (3, channels, h', w').
+    """Return the noise of an image as a list over levels, coarsest first, of arrays (3, channels, h', w').
 
-    bits: a generator of 64 bits at a time, the lowest 16 of which come first.
+    ``bits`` draws 64 bits at a time, of which the lowest 16 come first.
     """
     shapes = [(3, channels, *shape) for shape in subband_shapes(size, wavelet, level)]
     counts = [math.prod(shape) for shape in shapes]
@@ -38,9 +38,9 @@ def standard_noise(bits, channels, size, wavelet, level):
 
 
 def views(images, wavelet, level, scale, noise):
-    """Both views of images (n, c, h, w) in [0, 1].
+    """Return the views `zeros` and `rand` of images (n, c, h, w) in [0, 1].
 
-    scale: a number, or "matched". noise[i]: as `standard_noise` gives it for image i.
+    ``scale`` is a number or "matched"; ``noise[i]`` is the `standard_noise` of image i.
     """
     zeros, rand = np.empty(images.shape), np.empty(images.shape)
     for i, image in enumerate(images):
@@ -56,6 +56,6 @@ def views(images, wavelet, level, scale, noise):
                 noisy.append(tuple(replaced))
             height, width = channel.shape
             for view, coefficients in ((zeros, blank), (rand, noisy)):
-                image_again = pywt.waverec2([kept, *coefficients], wavelet)
-                view[i, c] = np.clip(image_again[:height, :width], 0, 1)
+                inverse = pywt.waverec2([kept, *coefficients], wavelet)
+                view[i, c] = np.clip(inverse[:height, :width], 0, 1)
     return zeros, rand

@@ -1,4 +1,4 @@
-"""Naive oracle of kernel LDA, eqs. (11)–(13), on z itself, one sample and class at a time."""
+"""Naive oracle of kernel LDA, eqs. (11)–(13), on z itself, one sample and one class at a time."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def mahalanobis(rows, means, A):
 
 
 def oas(S, n):
-    """Chen et al. (2010), eq. (23): as printed."""
+    """Return the shrinkage of Chen et al. (2010), eq. (23), as printed."""
     p = len(S)
     tr, tr2 = np.trace(S), np.trace(S @ S)
     rho = ((1 - 2 / p) * tr2 + tr**2) / ((n + 1 - 2 / p) * (tr2 - tr**2 / p))
@@ -26,7 +26,7 @@ def oas(S, n):
 
 
 def rao_blackwell_ledoit_wolf(S, n):
-    """Chen et al. (2010), eq. (17)."""
+    """Return the shrinkage of Chen et al. (2010), eq. (17)."""
     p = len(S)
     tr, tr2 = np.trace(S), np.trace(S @ S)
     return min(((n - 2) / n * tr2 + tr**2) / ((n + 2) * (tr2 - tr**2 / p)), 1.0)

@@ -1,4 +1,4 @@
-"""Naive oracles of the label-free scores, from their definitions."""
+"""Naive oracles of the label-free scores, following their definitions."""
 
 import itertools
 import math
@@ -22,5 +22,5 @@ def information(p):
 
 def agreement(predictions):
     pairs = itertools.permutations(predictions, 2)
-    alike = [[p @ q for p, q in zip(first, second, strict=True)] for first, second in pairs]
-    return sum(sum(products) / len(products) for products in alike) / len(alike)
+    products = [[p @ q for p, q in zip(first, second, strict=True)] for first, second in pairs]
+    return sum(sum(row) / len(row) for row in products) / len(products)

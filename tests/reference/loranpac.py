@@ -1,4 +1,4 @@
-"""Naive oracle of LoRanPAC: np.linalg.svd of [Uσ, Hᵀ] after each task, truncated, and U σ⁻² Uᵀ HY."""
+"""Naive oracle of LoRanPAC: the truncated SVD of [Uσ, Hᵀ] after each task, and U σ⁻² Uᵀ HY."""
 
 import numpy as np
 

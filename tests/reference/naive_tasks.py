@@ -1,10 +1,10 @@
-"""Tasks and splits.
+"""Naive oracles of tasks and splits.
 
-Tasks (docs/parameters.md, `classes_per_task`): classes in sorted order, the last task takes the remainder.
+Tasks (docs/parameters.md, `classes_per_task`): classes in sorted order; the last task takes the remainder.
 
-Splits (docs/method.md): train and test disjoint, drawn once per domain and seed; here for one class. The draw: distinct
-contents in the order of sha256("DOMAIN\\nSEED\\nCONTENT"), the first round(fraction * n) are test, at least one if
-there are two, never all. A content that some other class has too is never test.
+Splits (docs/method.md): train and test are disjoint and drawn once per domain and seed, here for one class. Distinct
+contents are sorted by sha256("DOMAIN\\nSEED\\nCONTENT"), and the first round(fraction * n) are test: at least one if
+there are two, but never all. A content that also occurs in another class is never test.
 """
 
 import hashlib

@@ -1,12 +1,12 @@
-"""A class that the source never had, row by row: CLIP speaks for it."""
+"""Naive oracles of classes that the source never had, row by row."""
 
 import numpy as np
 
 
 def first_probabilities(source_scores, clip, new):
-    """Return p (n, c): of a new class CLIP's probability; the source divides the rest among the others.
+    """Return p (n, c): CLIP's probability of each new class, and the rest divided among the others by the source.
 
-    source_scores: (n, c), anything in the columns of new classes. clip: (n, c). new: (c,) booleans.
+    ``source_scores`` (n, c) are arbitrary in the columns of new classes; ``clip`` is (n, c), ``new`` boolean (c,).
     """
     p = np.zeros_like(clip)
     for i, scores in enumerate(source_scores):
@@ -22,7 +22,7 @@ def first_probabilities(source_scores, clip, new):
 
 
 def prior_mean(features, clip, c):
-    """Return the mean of the features (n, D) of the images that CLIP takes for class c, weighted by its probability."""
+    """Return the mean feature (D,) of the images that CLIP assigns to class c, weighted by its probability."""
     total, weight = np.zeros(features.shape[1]), 0.0
     for row, p in zip(features, clip, strict=True):
         if p.argmax() == c:

@@ -8,7 +8,7 @@ from reference.basics import unit
 
 
 def feature(x, omega, beta):
-    """Return z(x) (D,) of one row: omega is (d, D), beta (D,)."""
+    """Return z(x) (D,) of one row, given omega (d, D) and beta (D,)."""
     x, omega, D = unit(x), np.asarray(omega, dtype=np.float64), len(beta)
     return np.array([math.sqrt(2 / D) * math.cos(x @ omega[:, j] + beta[j]) for j in range(D)])
 

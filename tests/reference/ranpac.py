@@ -1,4 +1,4 @@
-"""Naive oracle of RanPAC: all rows of all tasks at once, weighted ridge regression by normal equations."""
+"""Naive oracle of RanPAC: all tasks at once, weighted ridge regression by normal equations."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ def lift(row, projection):
 
 
 def lifted_rows(tasks, source_tasks, lift):
-    """Return what ``lift`` makes of the rows of tasks (classes, rows, labels, weights), with labels and weights.
+    """Return the lifted rows, labels and weights of tasks (classes, rows, labels, weights).
 
-    A class without a row takes the mean of the source's, as often as it has rows.
+    A class without rows is represented by the mean of the source's rows, weighted by their number.
     """
     h, y, w = [], [], []
     for classes, rows, labels, weights in tasks:
@@ -20,10 +20,10 @@ def lifted_rows(tasks, source_tasks, lift):
         y += list(labels)
         w += list(weights)
         for c in set(classes) - set(labels):
-            own = [lift(row) for _, x, of, _ in source_tasks for row, label in zip(x, of, strict=True) if label == c]
-            h.append(np.mean(own, axis=0))
+            members = [lift(row) for _, x, y_s, _ in source_tasks for row, k in zip(x, y_s, strict=True) if k == c]
+            h.append(np.mean(members, axis=0))
             y.append(c)
-            w.append(len(own))
+            w.append(len(members))
     return np.array(h), np.array(y), np.array(w)
 
 
@@ -38,13 +38,14 @@ def regress(h, y, w, ridge):
 
 
 def fit(tasks, projection, ridges, source_tasks):
-    """Return W (M, K) and the ridge after the last of ``tasks``; every fifth row of a class chooses the ridge."""
+    """Return W (M, K) and the ridge after ``tasks``; the ridge is chosen on every fifth row of each class."""
     h, labels, w = lifted_rows(tasks, source_tasks, lambda row: lift(row, projection))
-    out = np.array([np.sum(labels[: i + 1] == c) % 5 == 0 for i, c in enumerate(labels)])
+    held_out = np.array([np.sum(labels[: i + 1] == c) % 5 == 0 for i, c in enumerate(labels)])
     y = np.eye(sum(len(classes) for classes, *_ in tasks))[labels]
     errors = []
     for ridge in ridges:
-        W = regress(h[~out], y[~out], w[~out], ridge)
-        errors.append(sum(v * np.sum((row @ W - t) ** 2) for row, t, v in zip(h[out], y[out], w[out], strict=True)))
-    ridge = ridges[int(np.argmin(errors))] if out.any() else max(ridges)
+        W = regress(h[~held_out], y[~held_out], w[~held_out], ridge)
+        rows = zip(h[held_out], y[held_out], w[held_out], strict=True)
+        errors.append(sum(v * np.sum((row @ W - t) ** 2) for row, t, v in rows))
+    ridge = ridges[int(np.argmin(errors))] if held_out.any() else max(ridges)
     return regress(h, y, w, ridge), ridge

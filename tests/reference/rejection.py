@@ -1,4 +1,4 @@
-"""Naive oracles of rejection, of the classes that are there, and of the measures of label spaces: image by image."""
+"""Naive oracles of rejection, present classes and metrics of label spaces, image by image."""
 
 import math
 from itertools import pairwise
@@ -30,12 +30,12 @@ def scores_of_task(images, cosines, means):
 
 
 def histogram(values, edges):
-    """Return how many values are in each bin, the upper edge of a bin not in it."""
+    """Return the number of values in each bin; a bin excludes its upper edge."""
     return [sum(low <= v < high for v in values) for low, high in pairwise(edges)]
 
 
 def threshold(values, edges):
-    """Return the edge that parts the binned values best, the middle one of several."""
+    """Return the edge that splits the binned values best, or the middle of several."""
     centres = [(low + high) / 2 for low, high in pairwise(edges)]
     counts = histogram(values, edges)
     binned = [c for c, n in zip(centres, counts, strict=True) for _ in range(n)]
@@ -46,29 +46,29 @@ def threshold(values, edges):
 
 
 def present(p, least, iterations):
-    """Return the classes that are there, given probabilities (n, c): EM over their shares, the least one leaves."""
-    alive = list(range(len(p[0])))
-    while len(alive) > 1:
-        share = dict.fromkeys(alive, 1 / len(alive))
+    """Return the present classes, given probabilities (n, c): EM over the shares, removing the rarest class."""
+    present_classes = list(range(len(p[0])))
+    while len(present_classes) > 1:
+        share = dict.fromkeys(present_classes, 1 / len(present_classes))
         for _ in range(iterations):
-            new = dict.fromkeys(alive, 0.0)
+            new = dict.fromkeys(present_classes, 0.0)
             for row in p:
-                total = sum(share[c] * row[c] for c in alive)
-                for c in alive:
+                total = sum(share[c] * row[c] for c in present_classes)
+                for c in present_classes:
                     new[c] += share[c] * row[c] / total / len(p)
             share = new
-        rarest = min(alive, key=lambda c: share[c])
-        if share[rarest] >= least / len(alive):
+        rarest = min(present_classes, key=lambda c: share[c])
+        if share[rarest] >= least / len(present_classes):
             break
-        alive.remove(rarest)
-    return alive
+        present_classes.remove(rarest)
+    return present_classes
 
 
 def measures(labels, predicted, rejected, u):
     """Return accuracy on shared classes, on unknown images (label -1), H-score and AUROC."""
     images = list(zip(labels, predicted, rejected, strict=True))
     right = [[p == c and not r for y, p, r in images if y == c] for c in sorted(set(labels) - {-1})]
-    shared = sum(sum(one) / len(one) for one in right) / len(right)
+    shared = sum(sum(members) / len(members) for members in right) / len(right)
     of_unknown = [r for y, _, r in images if y == -1]
     unknown = sum(of_unknown) / len(of_unknown)
     h = 2 / (1 / shared + 1 / unknown) if shared and unknown else 0.0
@@ -76,7 +76,7 @@ def measures(labels, predicted, rejected, u):
 
 
 def auroc(u, unknown):
-    """Return the share of pairs in which the unknown image has the greater u, ties half."""
+    """Return the fraction of pairs in which the unknown image has the greater u; ties count half."""
     pairs = [
         (u[i] > u[j]) + 0.5 * (u[i] == u[j])
         for i in range(len(u))

@@ -1,7 +1,7 @@
-"""Independent re-implementation of docs/method.md's column "released code", float64, sample by sample.
+"""Independent implementation of the column "released code" in docs/method.md, float64, sample by sample.
 
-Rows are features z (lists of float64 vectors). Nothing is vectorised over samples. A task is one batch: the authors'
-program calls its update once per task, with all rows of the task.
+Rows are features z (lists of float64 vectors), and nothing is vectorised over samples. A task is one batch: the
+authors' program calls its update once per task, with all rows of the task.
 """
 
 import copy
@@ -22,7 +22,7 @@ class Model:
         self.means[c], self.counts[c] = np.array(mean), WARM_START
 
     def batch(self, rows, labels, weights):
-        for z, c, w in zip(rows, labels, weights, strict=True):  # running weighted mean
+        for z, c, w in zip(rows, labels, weights, strict=True):  # running weighted means
             count = self.counts.get(c, 0.0)
             mean = self.means.get(c, np.zeros(len(z)))
             if count + w > 0:
@@ -37,7 +37,7 @@ class Model:
 
 
 def source_models(tasks):
-    """tasks: list of (rows, labels). Returns a deep copy of the model after each task."""
+    """Return a copy of the model after each task, given a list of tasks (rows, labels)."""
     model, models = Model(len(tasks[0][0][0])), []
     for rows, labels in tasks:
         model.batch(rows, labels, [1.0] * len(rows))
@@ -46,9 +46,9 @@ def source_models(tasks):
 
 
 def adapt(models, tasks):
-    """tasks: list of (classes, views, cosines): views a list of row lists, cosines over all classes.
+    """Return (labels, fused, weights) of each task and the target model after each task.
 
-    Returns per task (labels, fused, weights) and the target models after each task.
+    Tasks are (classes, views, cosines): ``views`` is a list of lists of rows, and ``cosines`` are over all classes.
     """
     target = Model(len(tasks[0][1][0][0]))
     results, snapshots = [], []
@@ -71,11 +71,11 @@ def adapt(models, tasks):
 
 
 def predict(model, rows, cosines, seen):
-    """Fused scores over the seen classes: the CLIP softmax is over all classes, then sliced."""
+    """Return fused scores over the classes seen; the CLIP softmax is over all classes and then cut to these."""
     scores = []
     for z, cosine in zip(rows, cosines, strict=True):
         p = softmax(model.logits(z, seen))
-        everything = softmax([SCALE * v for v in cosine])
-        q = [everything[c] for c in seen]
+        all_classes = softmax([SCALE * v for v in cosine])
+        q = [all_classes[c] for c in seen]
         scores.append(fused(p, q, ratio(p, q)))
     return scores

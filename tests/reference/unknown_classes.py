@@ -1,4 +1,4 @@
-"""Naive oracles of the baselines that may answer `unknown`: image by image, from their definitions."""
+"""Naive oracles of the baselines that may answer `unknown`, image by image, following their definitions."""
 
 import math
 
@@ -6,14 +6,14 @@ from reference.basics import between_variance, entropy, softmax
 
 
 def otsu(values):
-    """Return the middle of the gap that parts the values best."""
+    """Return the middle of the gap that splits the values best."""
     v = sorted(values)
     best = max(range(1, len(v)), key=lambda i: between_variance(v[:i], v[i:]))
     return (v[best - 1] + v[best]) / 2
 
 
 def scores(name, cosines, scale, distances, p_source):
-    """Return the class and u of an image: its K cosines, squared distances to the source's means, the source's p."""
+    """Return the class and u of an image, given K cosines, squared distances to source means, and the source's p."""
     p = softmax([scale * c for c in cosines])
     best, u = {
         "source-max-softmax": (p_source, -max(p_source)),
@@ -29,8 +29,8 @@ def scores(name, cosines, scale, distances, p_source):
 
 
 def calibration_loss(cosines, labels, temperature):
-    """Return uniood's loss of a temperature: NLL and calibration error (15 bins) of the first half of the classes, and
-    by how much the mean confidence in images of the others is above chance.
+    """Return uniood's loss: NLL and calibration error (15 bins) on the first half of the classes, plus the excess over
+    chance of the mean confidence in images of the other half.
     """
     half = (len(cosines[0]) - 1) // 2
     bins = [[] for _ in range(15)]
