@@ -1,4 +1,4 @@
-# Two commands do everything: `make repro` and `make test`. Both make the environment in .venv first.
+# Two commands do everything: `make repro` and `make test`. Both first create the environment in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-env: $(READY)  ## make the environment in .venv
+env: $(READY)  ## create the environment in .venv
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -22,19 +22,19 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pipeline.encoders.torchvision_ops --install
 	@touch $@
 
-repro: env  ## run the pipeline of params.yaml: from images to figures
+repro: env  ## run the pipeline, from images to figures
 	@referee check
 	@dvc repro
 	@referee summary
 
-test: env lint types imports  ## everything that must hold: lint, types, import rules, all tests but the long ones
-	@# three for two cores: servers and clusters are waited for
+test: env lint types imports  ## run lint, types, import rules and all tests but the long ones
+	@# three processes for two cores, as some tests wait for servers and clusters
 	pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-test-long: tools  ## the long tests: every suite on small image sets, kills, bit flips, fuzzing, clusters: an hour or more
+test-long: tools  ## run the long tests (an hour or more): every suite on small image sets, kills, bit flips, fuzzing, clusters
 	pytest -m long --numprocesses 2 --dist loadfile
 
-bench: env  ## speed and memory as ratios, one table, results/benchmarks.json: half an hour
+bench: env  ## measure speed and memory as ratios (half an hour): a table and results/benchmarks.json
 	@python -m benchmarks.run
 
 bench-quick: env  ## the same on smaller sizes, in minutes
@@ -54,10 +54,10 @@ imports: env
 use: env  ## copy a suite to suite.yaml: make use SUITE=office31
 	@referee use $(SUITE)
 
-doctor: env  ## what is there and what is missing
+doctor: env  ## check what is there and what is missing
 	@referee doctor
 
-relock: env  ## write constraints.txt anew from .venv
+relock: env  ## rewrite constraints.txt from .venv
 	@{ sed -n '/^#/p;/^torch==/p' constraints.txt; pip freeze --exclude-editable | \
 		grep -Ev '^(torch|pip|setuptools|font[a-z-]*)(==| @)' | sort -f; } > .constraints.partial
 	@mv .constraints.partial constraints.txt
@@ -70,9 +70,9 @@ dist: tools  ## build the wheel in dist/ and check it
 	pip wheel --quiet --no-deps --wheel-dir dist .
 	twine check --strict dist/*.whl
 
-clean-progress:  ## forget what interrupted extractions kept (safe: costs time, never results)
+clean-progress:  ## delete the progress of interrupted extractions (safe: costs time, never results)
 	rm -rf .referee/progress
 
-docs: tools  ## build the documentation site in build/docs, without warnings
+docs: tools  ## build the documentation site in build/docs; a warning is an error
 	sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . build/docs
 	@echo build/docs/index.html
