@@ -122,7 +122,7 @@ def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
             start, decrease = before, share
             continue
         decrease = {n: decrease[n] + share[n] for n in now}
-        new = fisher(head, rows.x, rows.own)
+        new = fisher(head, rows.x, rows.columns)
         information = {n: 0.9 * new[n] + 0.1 * (information or new)[n] for n in now}  # eq. (6)
         term = {  # eq. (7)
             n: (decrease[n] / (information[n] * (now[n] - start[n]) ** 2 / 2 + 1e-3)).clamp(min=0) for n in now
