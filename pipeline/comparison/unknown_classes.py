@@ -6,8 +6,7 @@ uniood (Deng and Jia, "Universal Domain Adaptation from Foundation Models: A Bas
 it if its entropy exceeds half of the maximum, ln K.
 
 - ``mcm``: −max softmax of CLIP's cosines at temperature 1 (Ming et al., NeurIPS 2022).
-- ``clip-entropy``: entropy at CLIP's own scale.
-- ``clip-largest-cosine``: −max cosine (the maximum logit).
+- ``clip-entropy``: entropy at CLIP's own scale. ``clip-largest-cosine``: −max cosine (the maximum logit).
 - ``clip-half-entropy``: uniood's CLIP zero-shot, entropy at CLIP's own scale against ½ ln K.
 - ``clip-calibrated``: uniood's calibrated CLIP without its distillation, which needs gradients. Like the previous one,
   but at a temperature chosen on source images, see `calibrated_temperature`.

@@ -48,7 +48,7 @@ def test_a_failed_benchmark_leaves_the_docs_unchanged(tmp_path, monkeypatch, cap
     monkeypatch.setattr(run, "DOCS", page)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "benchmarks.json")
     failed = Row("views", float("nan"), "–", "–", False, "failed, exit 1")
-    monkeypatch.setattr(run, "run_apart", lambda name, quick: [failed])
+    monkeypatch.setattr(run, "run_in_new_process", lambda name, quick: [failed])
     assert run.main(["--docs"]) == 1
     assert "old" in page.read_text()
     assert "failed" in capsys.readouterr().err

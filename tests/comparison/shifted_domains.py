@@ -57,10 +57,8 @@ class ShiftedDomains:
             return {"views": views, "clip": clip_rows if clip else None}
 
         train = UnlabelledRows(cosines=cosines(self.clip, self.texts), **embeddings(self.x, self.clip))
-        tasks = [
-            TargetTask(**vars(train.take(np.flatnonzero(mask))), classes=classes)
-            for mask, classes in zip(self.task_masks(), self.tasks, strict=True)
-        ]
+        parts = [train.take(np.flatnonzero(mask)) for mask in self.task_masks()]
+        tasks = [TargetTask(**vars(rows), classes=classes) for rows, classes in zip(parts, self.tasks, strict=True)]
         test = UnlabelledRows(cosines=cosines(self.test_clip, self.texts), **embeddings(self.test_x, self.test_clip))
         basis = draw_basis(len(self.shift), D, 1.0, "bandwidth", self.seed, d_clip=5 if clip else 0)
         source = Source(labels=self.source_y.copy(), **embeddings(self.source_x, self.source_clip))
