@@ -1,8 +1,8 @@
 """Prepare the data that a transductive peer adapts to: unlabelled rows of each task, and a prior over their classes.
 
 StatA, TransCLIP and ZLaP were published for CLIP and for one set of images, all of which they label together. Here the
-set is the unlabelled train rows of a task. Test rows are classified by the models that the tasks have left behind, so
-that a test image is judged alone, as by every other method. Each peer has two forms:
+set is the unlabelled train rows of a task. Test rows are classified by the results of the tasks, so that each test
+image is judged alone, as by every other method. Each peer has two forms:
 
 - ``NAME`` works in CLIP's space with CLIP's probabilities as the prior, as published.
 - ``NAME-pseudo`` works in the vision model's space. The prior is the p̂ of `first_labels`, the same for all ``-pseudo``

@@ -75,8 +75,8 @@ def test_an_empty_task_and_a_constant_zero_feature_are_accepted(name):
         x[:, 0] = 0
     seed = domains.build(clip=True)
     first, second, third = seed.target.tasks
-    target = replace(seed.target, tasks=[first, second.take(np.arange(0)), third])
-    predictions = run(name, replace(seed, target=target))
+    tasks = [first, second.take(np.arange(0)), third]
+    predictions = run(name, replace(seed, target=replace(seed.target, tasks=tasks)))
     assert np.mean(predictions[0] == domains.test_y) > 0.15
     assert len(predictions) == 3
 

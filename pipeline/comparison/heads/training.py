@@ -281,5 +281,5 @@ def single_thread() -> Iterator[None]:
     finally:
         with _lock:
             _inside -= 1
-            # even if other threads are inside: this affects only this thread and future ones
+            # safe even if other threads are inside, because it affects only this thread and future ones
             torch.set_num_threads(_outside)

@@ -2,8 +2,9 @@
 
 1. Targets t_c push neighbouring classes apart. The class means are whitened, 1 is added to each of their singular
    values, and the result is transformed back and scaled to length 1 (`spread_means`).
-2. Contrastive projection: random features z = gelu(Rᵀx), and Θ = (Σzzᵀ + λI)⁻¹ Σ z t_yᵀ, the ridge regression from z
-   to the target of the row's class. There are three heads, each with its own R; u(x) is the mean of their unit outputs.
+2. Contrastive projection: random features z = gelu(Rᵀx) of unit rows x, and Θ = (Σzzᵀ + λI)⁻¹ Σ z t_yᵀ, the ridge
+   regression from z to the target of the row's class. There are three heads, each with its own R; u(x) is the mean of
+   their outputs, scaled to length 1.
 3. Classifier: 100 rows of each class are drawn from N(μ_c, Σ) with a covariance Σ shared by all classes, and a second
    ridge regression maps gelu(Sᵀu) to the class. It is refitted after each task, because Θ and the targets change.
 

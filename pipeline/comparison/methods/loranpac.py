@@ -5,7 +5,8 @@ Hᵀ. Scores are h(x)ᵀ U σ⁻² Uᵀ Q with Q = Σ h yᵀ. Dropping the small
 the smallest quarter is dropped: for n rows so far round(¾ n) are kept, at most ¾ of the number of features. The next
 task's SVD is that of [Uσ, H_t]. These are the authors' constants.
 
-Only B = (Uσ)ᵀ is kept. With few rows, its next value follows from the eigenvectors of [B; H_t][B; H_t]ᵀ.
+B = (Uσ)ᵀ and Q are kept. If there are fewer rows than features, the next B follows from the eigenvectors of
+[B; H_t][B; H_t]ᵀ.
 
 Deviations from the authors: There are 10,000 projections, those of `ranpac-10000`, instead of 100,000, as the title
 says. Rows are scaled to length 1 and may have weights, √ω h. Singular values below a millionth of the largest count as
