@@ -33,15 +33,15 @@ PHOTOS = 64  # number of different photos, which are repeated for more images
 def timed(device: torch.device, work: Callable[[], object]) -> float:
     """Return the seconds of the second run of ``work``, including everything it starts on the device."""
 
-    def once() -> float:
+    def run_once() -> float:
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return time.perf_counter() - start
 
-    once()
-    return once()
+    run_once()
+    return run_once()
 
 
 def main() -> None:

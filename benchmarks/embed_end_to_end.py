@@ -99,17 +99,17 @@ def rows(quick: bool) -> list[Row]:
         if not quick:
             bare_passes.append(all_threads_on_each(embedder.encoder, passes, workers))
         embedder.encoder.embed(torch.randn(CPU_ROWS, 3, 224, 224))  # warm up
-        ours, *others = best_in_turns(
+        embedding, *forward_passes = best_in_turns(
             lambda: embed(embedder, images, folder), *bare_passes, rounds=1 if quick else 4, warm_up=False
         )
-    rates = " and ".join(f"{len(images) / other:.2f}" for other in others)
+    rates = " and ".join(f"{len(images) / elapsed:.2f}" for elapsed in forward_passes)
     return [
         at_least(
             f"embed end to end, {model}, CPU",
-            min(others) / ours,
+            min(forward_passes) / embedding,
             "the bare forward passes on random tensors",
             0.95,
-            f"{len(images) / ours:.2f} against {rates} images/s, {len(VIEWS)} views each, {workers} threads "
+            f"{len(images) / embedding:.2f} against {rates} images/s, {len(VIEWS)} views each, {workers} threads "
             f"(a thread per pass{'' if quick else ', all threads on each pass'})",
         )
     ]

@@ -63,7 +63,7 @@ def crops(rounds: int) -> Row:
     """Compare our crops of photos with Pillow's."""
     with tempfile.TemporaryDirectory() as folder:
         images = write_photos(Path(folder), COUNT)
-        ours, pillow = best_in_turns(
+        referee, pillow = best_in_turns(
             lambda: load_crops(images, PREPROCESSING),
             lambda: np.stack([pillow_crop(image.path) for image in images]),
             rounds=rounds,
@@ -71,10 +71,10 @@ def crops(rounds: int) -> Row:
         )
     return at_least(
         "images/s per core that reach an accelerator (decode and crop), 500-pixel JPEGs",
-        pillow / ours,
+        pillow / referee,
         "Pillow's decode, bicubic resize and crop; nothing checked",
         1,
-        f"{COUNT / ours:.0f} (sha256 checked) against {COUNT / pillow:.0f} images/s",
+        f"{COUNT / referee:.0f} (sha256 checked) against {COUNT / pillow:.0f} images/s",
     )
 
 
@@ -97,7 +97,7 @@ def views(wavelet: str, level: int, rounds: int) -> Row:
     images = rng.random((COUNT, 3, SIZE, SIZE), np.float32)
     keys = [hashlib.sha256(bytes([i])).digest() for i in range(COUNT)]
     settings, tensor = ViewSettings(wavelet, level), torch.from_numpy(images)
-    ours, pywavelets = best_in_turns(
+    referee, pywavelets = best_in_turns(
         lambda: frequency_views(tensor, ("zeros", "rand"), settings, keys),
         lambda: by_pywavelets(images, wavelet, level, rng),
         rounds=rounds,
@@ -105,10 +105,10 @@ def views(wavelet: str, level: int, rounds: int) -> Row:
     )
     return at_least(
         f"views zeros and rand in torch, {wavelet}, level {level}",
-        pywavelets / ours,
+        pywavelets / referee,
         "PyWavelets, one channel at a time",
         1,
-        f"{COUNT / ours:.0f} against {COUNT / pywavelets:.0f} images/s",
+        f"{COUNT / referee:.0f} against {COUNT / pywavelets:.0f} images/s",
     )
 
 

@@ -85,8 +85,8 @@ def sigmas(project: ImportedProject, values: list[float], D: int) -> Row:
         project.change(sensitivity={"D": [10], "sigma": chosen})
         return project.run("sensitivity", "a-b", "sigma")[0]
 
-    together, apart = seconds(values), sum(seconds([value]) for value in values)
-    return _sweep(f"a sweep over {len(values)} sigmas, D={D}", together, apart, len(values))
+    joint, separate = seconds(values), sum(seconds([value]) for value in values)
+    return _sweep(f"a sweep over {len(values)} sigmas, D={D}", joint, separate, len(values))
 
 
 def seeds(project: ImportedProject, values: list[int], D: int) -> Row:
@@ -99,12 +99,12 @@ def seeds(project: ImportedProject, values: list[int], D: int) -> Row:
             project.run("tasks", domain)
         return sum(project.run(stage, key)[0] for stage, key in STATISTICS)
 
-    together, apart = seconds(values), sum(seconds([value]) for value in values)
+    joint, separate = seconds(values), sum(seconds([value]) for value in values)
     name = f"{len(values)} seeds through `source`, `adapt` and `evaluate`, D={D}"
-    return _sweep(name, together, apart, len(values))
+    return _sweep(name, joint, separate, len(values))
 
 
-def _sweep(name: str, together: float, apart: float, count: int) -> Row:
-    baseline = f"{count} single runs: {apart:.1f} s"
-    ratio = together / apart
-    return Row(name, ratio, baseline, "< 1×", ratio < 1, f"{together:.1f} s")
+def _sweep(name: str, joint: float, separate: float, count: int) -> Row:
+    baseline = f"{count} single runs: {separate:.1f} s"
+    ratio = joint / separate
+    return Row(name, ratio, baseline, "< 1×", ratio < 1, f"{joint:.1f} s")

@@ -121,15 +121,15 @@ def against_scikit_learn(D: int) -> Row:
         model.fit(sampler.fit_transform(unit), y)
     except np.linalg.LinAlgError as error:  # from lstsq, an SVD of a D×D matrix; happens at D = 6000
         note = f"; it ended without a result: {error}"
-    once = time.perf_counter() - start
+    one_fit = time.perf_counter() - start
     # all ten fits solve with a D×D matrix, so one is measured
-    (ours,) = best_in_turns(lambda: run_variant(without_cache(seed), CALIBRATED), rounds=2)
+    (calibrated,) = best_in_turns(lambda: run_variant(without_cache(seed), CALIBRATED), rounds=2)
     return at_least(
         f"statistics of one problem, D={D}",
-        2 * len(TASKS) * once / ours,
-        f"scikit-learn RBFSampler + LDA(lsqr): 10 fits of {once:.1f} s, one measured{note}",
+        2 * len(TASKS) * one_fit / calibrated,
+        f"scikit-learn RBFSampler + LDA(lsqr): 10 fits of {one_fit:.1f} s, one measured{note}",
         10,
-        f"{ours:.2f} s, variant calibrated; exact under increments",
+        f"{calibrated:.2f} s, variant calibrated; exact under increments",
     )
 
 
@@ -144,14 +144,14 @@ def against_one_pseudo_inverse(D: int) -> Row:
     z = torch.from_numpy(deviations(seed.basis, seed.source.views["original"])).double()
     matrix = z.T @ z + 1e-6 * torch.eye(D, dtype=torch.float64)
     clock = time.process_time
-    _, once, note = retried(lambda: torch.linalg.pinv(matrix), clock=clock)
-    (ours,) = best_in_turns(lambda: run_variant(without_cache(seed), CALIBRATED), rounds=2, clock=clock)
+    _, one_inverse, note = retried(lambda: torch.linalg.pinv(matrix), clock=clock)
+    (calibrated,) = best_in_turns(lambda: run_variant(without_cache(seed), CALIBRATED), rounds=2, clock=clock)
     return at_least(
         f"statistics of one problem, variant calibrated, D={D}",
-        2 * len(TASKS) * once / ours,
-        f"the released code's 10 pseudo-inverses, one measured: {once:.1f} s of processor time{note}",
+        2 * len(TASKS) * one_inverse / calibrated,
+        f"the released code's 10 pseudo-inverses, one measured: {one_inverse:.1f} s of processor time{note}",
         100,
-        f"{ours:.2f} s of processor time",
+        f"{calibrated:.2f} s of processor time",
     )
 
 
@@ -194,11 +194,11 @@ def scatter(n: int, D: int) -> list[Row]:
             add_product(total, deviations(basis, block))
 
     works = (lambda: tensor.T @ tensor, lambda: add_product(total, z), map_and_add)
-    matmul, ours, with_map = best_in_turns(*works, rounds=3)
+    matmul, accumulation, with_map = best_in_turns(*works, rounds=3)
     baseline = f"torch float32 ZᵀZ: {matmul:.2f} s"
     name, mapped_name = "scatter accumulation", "the same with the map to Fourier features"
     return [
-        at_most(f"{name}, {n:,}×{WIDTH} → D={D}", ours / matmul, baseline, 0.65, f"{ours:.2f} s"),
+        at_most(f"{name}, {n:,}×{WIDTH} → D={D}", accumulation / matmul, baseline, 0.65, f"{accumulation:.2f} s"),
         at_most(mapped_name, with_map / matmul, baseline, 1, f"{with_map:.2f} s"),
     ]
 

@@ -45,16 +45,16 @@ def rows(quick: bool) -> list[Row]:
 
 def whole_read(store: Path, array: Path, count: int, quick: bool) -> Row:
     """Compare a verified read of all rows with `np.load`."""
-    numpy_load, ours = best_in_turns(
+    numpy_load, store_read = best_in_turns(
         lambda: np.load(array), lambda: open_embeddings(store).read("original"), rounds=5 if quick else 20
     )
     zarr_python = seconds(lambda: zarr.open_array(store / "original", mode="r")[:])
     return at_most(
         f"store: whole read of {count:,} × 768 float16",
-        ours / numpy_load,
+        store_read / numpy_load,
         "np.load of the same array",
         1.5,
-        f"{1000 * ours:.0f} ms, checksums verified, against {1000 * numpy_load:.0f} ms (zarr-python: "
+        f"{1000 * store_read:.0f} ms, checksums verified, against {1000 * numpy_load:.0f} ms (zarr-python: "
         f"{1000 * zarr_python:.0f} ms)",
     )
 

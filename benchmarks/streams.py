@@ -77,8 +77,8 @@ def write_project(data: Features, folder: Path, source: str, steps: Mapping[str,
     folder.mkdir(parents=True, exist_ok=True)
     keys = dict(zip(VIEWS, ("original", "zeros", "rand_matched"), strict=True))
     np.savez(folder / "vision.npz", paths=labels, **{view: data.vision[key][rows] for view, key in keys.items()})
-    others = {key: data.clip[key] for key in ("text", "class_names", "logit_scale")}
-    np.savez(folder / "clip.npz", paths=labels, original=data.clip["original"][rows], **others)
+    prompts = {key: data.clip[key] for key in ("text", "class_names", "logit_scale")}
+    np.savez(folder / "clip.npz", paths=labels, original=data.clip["original"][rows], **prompts)
     domain = {"dataset": "real", "images": "vision.npz", "views": VIEWS, "templates": ["a {}"]}
     names = [str(name) for name in data.clip["class_names"]]
     before, entries = f"source/{source}", {}

@@ -10,13 +10,13 @@ MODULES = [
 ]
 
 
-def made_by(function):
+def methods_made_by(function):
     """Return the names, without ``-pseudo``, of the methods in files that import this function."""
     files = [module for module in MODULES if hasattr(module, function)]
     return [name for module in files for name in module.METHODS if not name.endswith("-pseudo")]
 
 
-FITTED, TRANSDUCTIVE = made_by("peer_methods"), made_by("transductive_methods")
+FITTED, TRANSDUCTIVE = methods_made_by("peer_methods"), methods_made_by("transductive_methods")
 
 
 def both_forms(names):
